@@ -17,24 +17,25 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 
 MAY_IMPORT = {
-    "events": set[str](),
-    "errors": {"events"},
-    "names": set[str](),
+    "positions": set[str](),
+    "events": {"positions"},
+    "errors": {"events", "positions"},
+    "names": {"positions"},
     "disk": set[str](),
     "overlay": {"errors"},
     "toml_file": set[str](),
     "printable": set[str](),
     "private_files": set[str](),
     "filters": {"errors", "events"},
-    "protocol": {"errors", "events", "overlay", "disk", "names"},
-    "protocols": {"errors", "events", "overlay", "disk", "filters", "names", "printable", "protocol"},
+    "protocol": {"errors", "events", "positions", "overlay", "disk", "names"},
+    "protocols": {"errors", "events", "positions", "overlay", "disk", "filters", "names", "printable", "protocol"},
     "registry": {"errors", "protocol", "protocols"},
-    "trace": {"errors", "events", "protocol"},
-    "archive": {"errors", "events", "filters", "trace"},
+    "trace": {"errors", "events", "positions", "protocol"},
+    "archive": {"errors", "events", "positions", "filters", "trace"},
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
     "simulator": {
-        "errors", "events", "overlay", "disk", "filters", "names", "protocol", "registry", "trace", "checkers",
-        "toml_file",
+        "errors", "events", "positions", "overlay", "disk", "filters", "names", "protocol", "registry", "trace",
+        "checkers", "toml_file",
     },
     "security": {"errors", "filters", "private_files", "toml_file"},
     "storage": {"errors", "disk", "private_files"},
@@ -43,13 +44,15 @@ MAY_IMPORT = {
         "storage", "toml_file",
     },
     "client": {
-        "errors", "events", "filters", "names", "printable", "protocol", "registry", "trace", "archive", "runtime",
+        "errors", "events", "positions", "filters", "names", "printable", "protocol", "registry", "trace", "archive",
+        "runtime",
         "security",
     },
     "sync": {"client", "security"},
     "cli": {
-        "errors", "events", "overlay", "filters", "names", "printable", "private_files", "protocol", "protocols",
-        "registry", "trace", "checkers", "simulator", "runtime", "client", "security", "storage", "archive",
+        "errors", "events", "positions", "overlay", "filters", "names", "printable", "private_files", "protocol",
+        "protocols", "registry", "trace", "checkers", "simulator", "runtime", "client", "security", "storage",
+        "archive",
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
@@ -194,7 +197,7 @@ ROOMS = {
 }
 """The rooms of the default protocol, each with those below it."""
 
-PUBLIC = {"client", "errors", "events", "sync"}
+PUBLIC = {"client", "errors", "events", "positions", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
 DOORS = ("gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/lab.py")

@@ -34,7 +34,7 @@ ALIKE = {"Change", "Credentials", "Milestones", "NamedSubscription", "Since", "S
 
 
 def test_the_public_names_are_these() -> None:
-    assert set(gapless.__all__) == ERRORS | CLIENT | {"Event", "__version__", "sync"}
+    assert set(gapless.__all__) == ERRORS | CLIENT | {"Event", "Position", "PublishedEvent", "__version__", "sync"}
     assert set(gapless.errors.__all__) == ERRORS
     assert set(gapless.client.__all__) == CLIENT
     assert set(gapless.sync.__all__) == CLIENT - {"Connecting"}
@@ -99,9 +99,12 @@ async def main() -> None:
         reveal_type(client)  # gapless.client.client.Client
         subscription = await client.subscribe("TRUE")
         reveal_type(subscription)  # gapless.client.subscription.Subscription
-        reveal_type(await client.publish({"n": 1}))  # gapless.events.Event
+        published = await client.publish({"n": 1})
+        reveal_type(published)  # gapless.events.PublishedEvent
+        published.position  # error: "PublishedEvent" has no attribute "position"
         async for event in subscription:
             reveal_type(event)  # gapless.events.Event
+            reveal_type(event.position)  # gapless.positions.Position
         await client.publsh({"n": 1})  # error: "Client" has no attribute "publsh"
         await client.subscribe(5)  # error: No overload variant of "subscribe" of "Client" matches argument type "int"
         reveal_type(await client.subscribe("TRUE", type=Trade))  # gapless.client.subscription.TypedSubscription[
@@ -125,7 +128,7 @@ async def main() -> None:
         reveal_type(await client.request({"n": 1}, reply="n = 2"))  # gapless.events.Event
         reveal_type(await client.request({"n": 1}, type=Trade))  # program.Trade
         async for request in await client.answer("n = 1"):
-            reveal_type(await request.reply({"n": 2}))  # gapless.events.Event
+            reveal_type(await request.reply({"n": 2}))  # gapless.events.PublishedEvent
         async for change in client.changes():
             reveal_type(change.broker)  # str
     gapless.conect("gapless://127.0.0.1:7400")  # error: Module has no attribute "conect"
@@ -147,7 +150,7 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
         reveal_type(next(client.subscribe("TRUE", type=Trade)))  # program.Trade
         reveal_type(client.request({"n": 1}, type=Trade))  # program.Trade
         for request in client.answer("n = 1"):
-            reveal_type(request.reply(Trade(5)))  # gapless.events.Event
+            reveal_type(request.reply(Trade(5)))  # gapless.events.PublishedEvent
     gapless.sync.conect("gapless://127.0.0.1:7400")  # error: Module has no attribute "conect"
     sync.connect(5)  # error: Argument 1 to "connect" has incompatible type "int"
     try:

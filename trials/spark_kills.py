@@ -27,6 +27,7 @@ import msgspec
 from gapless import sync
 from gapless.events import Event
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 from gapless.runtime.settings import RuntimeSettings
@@ -256,7 +257,7 @@ def _judged(answers: Sequence[Event], plan: Plan, kills: list[str], seconds: flo
         who, number = str(event.attributes["who"]), int(event.attributes["n"])
         doubled += number in seen[who]
         disordered += number < newest[who] and number not in seen[who]
-        hasty += event.position <= int(event.attributes["cause"])
+        hasty += event.position <= Position(str(event.attributes["cause"]))
         seen[who].add(number)
         newest[who] = max(newest[who], number)
     lost = sum(share - len(numbers) for numbers in seen.values())

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
         TraceError,
         WireError,
     )
-    from gapless.events import Event
+    from gapless.events import Event, PublishedEvent
+    from gapless.positions import Position
 
 __all__ = [
     "Advertisement",
@@ -83,7 +84,9 @@ __all__ = [
     "NoEventError",
     "NoReplyError",
     "OverlayError",
+    "Position",
     "ProtocolError",
+    "PublishedEvent",
     "Request",
     "Requests",
     "ScenarioError",
@@ -105,6 +108,8 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+_PLACES = {"Event": "events", "PublishedEvent": "events", "Position": "positions"}
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
@@ -115,7 +120,7 @@ if not TYPE_CHECKING:
 
         if name == "sync":
             return import_module("gapless.sync")
-        place = "errors" if name.endswith("Error") else "events" if name == "Event" else "client"
+        place = "errors" if name.endswith("Error") else _PLACES.get(name, "client")
         found = globals()[name] = getattr(import_module(f"gapless.{place}"), name)
         return found
 

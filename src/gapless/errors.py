@@ -4,7 +4,8 @@ Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it
 what is wrong, where, and what to do about it.
 """
 
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
+from gapless.positions import Position
 
 __all__ = [
     "ArchiveError",
@@ -111,7 +112,7 @@ class NoEventError(GaplessError, TimeoutError):
 class NoReplyError(GaplessError, TimeoutError):
     """A request that nobody answered in time; `event` is the request, if it was published."""
 
-    def __init__(self, message: str, event: Event | None = None) -> None:
+    def __init__(self, message: str, event: PublishedEvent | None = None) -> None:
         super().__init__(message)
         self.event = event
 
@@ -140,7 +141,7 @@ class SkippedError(GaplessError):
     """
 
     def __init__(
-        self, message: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
+        self, message: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[Position, Position] | None = None
     ) -> None:
         super().__init__(message)
         self.lost = lost

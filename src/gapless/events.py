@@ -11,9 +11,11 @@ from typing import Annotated, ClassVar, TypeAlias, TypeVar, overload
 
 import msgspec
 
+from gapless.positions import Position
+
 __all__ = [
-    "INTEGER_MAX", "INTEGER_MIN", "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events", "Stretch",
-    "are_alike", "bounds_of", "size_apart",
+    "INTEGER_MAX", "INTEGER_MIN", "AttributeValue", "Attributes", "Event", "EventList", "EventRun", "Events",
+    "PublishedEvent", "Stretch", "are_alike", "bounds_of", "size_apart",
 ]  # fmt: skip
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
@@ -31,8 +33,11 @@ _short = Repr()
 _short.maxstring = 80
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
-    """One publication. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…
+class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
+    """One publication, as its publisher knows it. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…
+
+    It has no position: brokers give it one when they admit it, and the `Event` that a subscription delivers has it. It
+    equals that event.
 
     Like everything that refers only to what is older, it cannot be part of a circle: no garbage collector need look.
     """
@@ -44,13 +49,10 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
     seq: int
     attributes: Attributes
     payload: bytes = b""
-    stamp: int = 0
-    """Given by the broker that admitted it: a time in microseconds, larger than the stamps of all its causes. 0 before
-    that, and in protocols that know no positions."""
 
     def __eq__(self, other: object) -> bool:
         """What was published equals what is delivered: the stamp says when it was admitted, not what it is."""
-        if not isinstance(other, Event):
+        if not isinstance(other, PublishedEvent):
             return NotImplemented
         return (self.publisher, self.seq, self.attributes, self.payload) == (
             other.publisher, other.seq, other.attributes, other.payload
@@ -58,12 +60,6 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
 
     def __hash__(self) -> int:
         return hash((self.publisher, self.seq))
-
-    @property
-    def position(self) -> int:
-        """The position of the event in the history of the whole network. Whoever subscribes `since` then gets what came
-        after it."""
-        return self.stamp
 
     @property
     def id(self) -> str:
@@ -111,6 +107,24 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
         if type(value) not in kinds:
             raise self._misfit(f"attribute {name!r} of event {self.id} is {_short.repr(value)}, not {wanted}", self)
         return value
+
+
+class Event(PublishedEvent, frozen=True, array_like=True, gc=False, eq=False):
+    """One publication, as subscriptions deliver it."""
+
+    stamp: int = 0
+    """Given by the broker that admitted it: a time in microseconds, larger than the stamps of all its causes. 0 before
+    that, and in protocols that know no positions."""
+
+    @property
+    def position(self) -> Position:
+        """The place of the event in the stream of the network: `since=event.position` means everything after it."""
+        if not self.stamp:
+            raise ValueError(
+                f"event {self.id} has no position: the protocol of its network keeps no history, or it was not "
+                "delivered by a subscription"
+            )
+        return Position.after(self.stamp, self.publisher, self.seq)
 
 
 Stretch: TypeAlias = tuple[Attributes, int]

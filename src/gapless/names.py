@@ -5,6 +5,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from gapless.positions import Position
+
 __all__ = [
     "LISTING",
     "Confirm", "Confirmation", "Confirming", "Joined", "ListNames", "MoveName", "NameChanged", "NamedSubscription",
@@ -35,7 +37,7 @@ class ListNames(msgspec.Struct, frozen=True):
 
 
 class MoveName(msgspec.Struct, frozen=True):
-    """A client's call: let a named subscription go on after another position; below 0, end it. `NameChanged`
+    """A client's call: let a named subscription go on after another position; without one, end it. `NameChanged`
     follows."""
 
     request: str
@@ -43,7 +45,7 @@ class MoveName(msgspec.Struct, frozen=True):
     name: str
     filter: str
     """That it has: who may not subscribe to it may not change it."""
-    position: int
+    position: Position | None
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -89,7 +91,7 @@ class NamedSubscription(msgspec.Struct, frozen=True):
 
     name: str
     filter: str
-    position: int
+    position: Position
     """Everything up to it is confirmed."""
     client: str
     """Who opened it last, and neither left nor let its session expire; empty if nobody."""

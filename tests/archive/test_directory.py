@@ -7,10 +7,11 @@ import pytest
 from gapless.archive import Archive, Contents
 from gapless.archive.directory import LIST, ArchivedFile
 from gapless.errors import ArchiveError
+from gapless.positions import Position
 
 
 def listed(since: int, until: int) -> ArchivedFile:
-    return ArchivedFile(f"date=2026-11-16/{until}.parquet", since, until, events=1, size=1)
+    return ArchivedFile(f"date=2026-11-16/{until}.parquet", Position.at(since), Position.at(until), events=1, size=1)
 
 
 def test_what_was_never_written_holds_nothing(tmp_path: Path) -> None:
@@ -27,20 +28,22 @@ def test_a_damaged_list_is_refused_with_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
-    contents = Contents("shop", "TRUE", 0, 9, [listed(0, 9)], [(3, 4)])
+    gap = (Position.at(3), Position.at(4))
+    contents = Contents("shop", "TRUE", Position.at(0), Position.at(9), [listed(0, 9)], [gap])
     Archive(tmp_path).replace(contents)
     assert Archive(tmp_path).contents() == contents
+    assert '"until": "p9"' in (tmp_path / LIST).read_text(), "people read it, and paste positions from it"
 
 
 def test_files_between_two_positions() -> None:
-    contents = Contents("shop", "TRUE", 0, 9, [listed(0, 3), listed(3, 6), listed(6, 9)])
-    assert contents.between(3, 6) == [listed(3, 6)]
-    assert contents.between(2, 7) == contents.files
-    assert contents.between(9, 12) == []
+    contents = Contents("shop", "TRUE", Position.at(0), Position.at(9), [listed(0, 3), listed(3, 6), listed(6, 9)])
+    assert contents.between(Position.at(3), Position.at(6)) == [listed(3, 6)]
+    assert contents.between(Position.at(2), Position.at(7)) == contents.files
+    assert contents.between(Position.at(9), Position.at(12)) == []
 
 
 def test_files_that_are_not_listed_are_removed(tmp_path: Path) -> None:
-    contents = Contents("shop", "TRUE", 0, 3, [listed(0, 3)])
+    contents = Contents("shop", "TRUE", Position.at(0), Position.at(3), [listed(0, 3)])
     day = tmp_path / "date=2026-11-16"
     day.mkdir()
     for name in ("3.parquet", "6.parquet", "6.parquet.new"):

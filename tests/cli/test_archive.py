@@ -11,6 +11,7 @@ from gapless import sync
 from gapless.archive import Archive, read_files
 from gapless.events import Event
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 from tests.conftest import Cli
@@ -36,7 +37,10 @@ def said(fleet: Fleet, first: int, last: int, payload: bytes = b"x") -> None:
         client.position()
 
 
-def kept(directory: Path, text: str = "TRUE", since: int = 0, until: int = 2**62) -> list[Event]:
+ALL, NONE = Position.at(0), Position.at(2**53)
+
+
+def kept(directory: Path, text: str = "TRUE", since: Position = ALL, until: Position = NONE) -> list[Event]:
     return [event for some in read_files(Archive(directory), text, since, until) for event in some]
 
 

@@ -45,6 +45,14 @@ def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_a
             assert "nobody" in out
             moved = await gapless(network, "subscriptions", "move", "billing", "earliest")
             assert moved[:2] == (0, "billing goes on from earliest\n")
+            position = json.loads(rest[1].splitlines()[2])["position"]
+            moved = await gapless(network, "subscriptions", "move", "billing", position)
+            assert moved[:2] == (0, f"billing goes on from {position}\n")
+            listed = json.loads((await gapless(network, "subscriptions", "--json"))[1])["subscriptions"]
+            assert listed[0]["position"] == position
+            later = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "1", "--quiet")
+            assert json.loads(later[1])["attributes"]["n"] == 8
+            await gapless(network, "subscriptions", "move", "billing", "earliest")
             again = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "1", "--quiet")
             assert json.loads(again[1])["attributes"]["n"] == 1
             assert (await gapless(network, "subscriptions", "end", "billing"))[:2] == (0, "billing is over\n")

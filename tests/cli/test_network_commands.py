@@ -14,10 +14,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from gapless import sync
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, free_ports, local_network
@@ -95,6 +97,29 @@ def test_every_event_that_is_named_is_published_in_turn(fleet: Fleet, cli: Cli) 
     read = cli("sub", "given IS NOT NULL", "--url", url, "--since", "earliest", "--until", "now", "--quiet")
     found = [json.loads(line) for line in read.out.splitlines()]
     assert [event["attributes"]["given"] for event in found] == ["a", "b", "a", "b", "a"]
+
+
+def test_a_printed_position_is_where_the_next_command_goes_on(fleet: Fleet, cli: Cli) -> None:
+    url, text = fleet.config.url, "pasted IS NOT NULL"
+    with sync.connect(url) as client:
+        client.advertise(text)
+        client.publish_many([{"pasted": number} for number in range(10)])
+
+    def read(*words: str) -> list[dict[str, Any]]:
+        ran = cli("sub", text, "--url", url, "--until", "now", "--quiet", *words)
+        assert ran.code == 0, ran.err
+        return [json.loads(line) for line in ran.out.splitlines()]
+
+    found = read("--since", "earliest")
+    assert [event["attributes"]["pasted"] for event in found] == list(range(10))
+    position = found[4]["position"]
+    assert re.fullmatch(r"p[0-9]{16}-5-client-[0-9a-f]{8}", position)
+    assert [event["attributes"]["pasted"] for event in read("--since", position)] == [5, 6, 7, 8, 9]
+    ended = cli("sub", text, "--url", url, "--since", position, "--until", found[6]["position"], "--quiet")
+    assert [json.loads(line)["attributes"]["pasted"] for line in ended.out.splitlines()] == [5, 6]
+    wrong = cli("sub", text, "--url", url, "--since", position.partition("-client")[0])
+    assert wrong.code == 64
+    assert "is no position: copy the whole text of one, such as 'p1793280000000000'" in wrong.err
 
 
 def test_status_shows_the_process_of_each_broker(fleet: Fleet, cli: Cli) -> None:

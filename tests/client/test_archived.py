@@ -16,6 +16,7 @@ from gapless.archive import Archive, ArchiveWriter, Contents
 from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 from tests.conftest import Cli
@@ -89,7 +90,7 @@ def test_what_brokers_dropped_comes_from_the_archive_and_the_rest_from_them(
 
 
 def test_a_subscription_goes_on_from_the_archive_to_what_is_published(kept: Kept) -> None:
-    async def listen() -> tuple[list[Event], int | None, bool]:
+    async def listen() -> tuple[list[Event], Position | None, bool]:
         async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client, gapless.connect(kept.url) as other:
             subscription = await client.subscribe(TEXT, since="earliest", archive=kept.archive)
             events = [await anext(subscription) for _ in range(10)]
@@ -143,15 +144,19 @@ def test_who_gives_up_waiting_loses_nothing_and_closing_ends_it(kept: Kept) -> N
 
 def test_what_the_archive_lacks_is_told_in_its_place(kept: Kept, tmp_path: Path) -> None:
     at = 1_700_000_000_000_000
+
+    def position(after: int) -> Position:
+        return Position.at(at + after)
+
     archive = Archive(tmp_path)
-    writer = ArchiveWriter(archive, Contents("shop", "TRUE", at, at))
+    writer = ArchiveWriter(archive, Contents("shop", "TRUE", position(0), position(0)))
     writer.add([Event("ann", n, {"topic": "t", "n": n}, b"", at + n) for n in (1, 2, 5)])
-    writer.note_gap(at + 2, at + 4)
-    writer.commit(at + 10)
+    writer.note_gap(position(2), position(4))
+    writer.commit(position(10))
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
-        reading = client.read(TEXT, until=at + 10, archive=tmp_path)
+        reading = client.read(TEXT, until=position(10), archive=tmp_path)
         assert numbers([next(reading), next(reading)]) == [1, 2]
-        with pytest.raises(SkippedError, match=f"lacks something between positions {at + 2} and {at + 4}"):
+        with pytest.raises(SkippedError, match=f"lacks something between positions {position(2)} and {position(4)}"):
             next(reading)
         assert numbers(list(reading)) == [5]
 
@@ -164,7 +169,7 @@ def test_archives_that_do_not_fit_are_refused(kept: Kept, tmp_path: Path) -> Non
             client.subscribe(TEXT, archive=kept.archive)
         with pytest.raises(gapless.GaplessError, match="there is no archive at"):
             client.read(TEXT, archive=tmp_path)
-        Archive(tmp_path).replace(Contents("other", "TRUE", 0, 0))
+        Archive(tmp_path).replace(Contents("other", "TRUE", Position.at(0), Position.at(0)))
         with pytest.raises(CallError, match="an archive of network 'other'"):
             client.read(TEXT, archive=tmp_path)
 

@@ -15,6 +15,7 @@ from gapless.client.untaken import Untaken
 from gapless.errors import CallError, ClosedError, SkippedError
 from gapless.events import Event
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from tests.runtime.local import QUICK, local
@@ -84,7 +85,7 @@ def test_a_reading_is_caught_up_at_its_end_and_a_closed_subscription_never() -> 
             assert len([event async for event in reading]) == 20
             await waiting
             closed = await client.subscribe("TRUE", since="earliest")
-            closed._reach(0, is_live=False)  # as if more of it had still to come
+            closed._reach(Position.at(0), is_live=False)  # as if more of it had still to come
             waiting = asyncio.create_task(closed.caught_up())
             await asyncio.sleep(0)
             await closed.close()

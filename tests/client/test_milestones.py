@@ -6,6 +6,7 @@ from itertools import pairwise
 from gapless import sync
 from gapless.client import Client, connect
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 from tests.runtime.local import Local, local
 
@@ -14,7 +15,7 @@ ROUND = 5_000
 """More than a stretch of history may have, if it is of several waves."""
 
 
-async def _numbers(client: Client, since: int, until: int) -> list[int]:
+async def _numbers(client: Client, since: Position, until: Position) -> list[int]:
     return [int(event.attributes["n"]) async for event in await client.read("n >= 0", since=since, until=until)]
 
 
@@ -33,7 +34,7 @@ def test_what_lies_between_milestones_is_everything_in_order_in_portions() -> No
             found = await client.milestones(until=end)
             assert not found.gone
             assert found.positions[-1] == end
-            ends = (0, *found.positions)
+            ends = (Position.at(0), *found.positions)
             parts = [await _numbers(client, *part) for part in pairwise(ends)]
             assert [number for part in parts for number in part] == list(range(3 * ROUND))
             assert max(map(len, parts)) <= ROUND

@@ -9,6 +9,7 @@ import pytest
 from gapless.client import connect
 from gapless.client.positions import moment_of
 from gapless.errors import CallError
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 from tests.client.taking import take
 from tests.runtime.local import local
@@ -16,11 +17,15 @@ from tests.runtime.local import local
 
 @pytest.mark.parametrize(
     ("written", "position"),
-    [("earliest", 0), (" earliest ", 0), ("1700000000000000", 1_700_000_000_000_000), (5, 5), ("5", 5)],
-)
-def test_words_and_digits(written: Any, position: int) -> None:
+    [
+        ("earliest", "p0"), (" earliest ", "p0"), ("p1700000000000000", "p1700000000000000"),
+        (" p17-4-ann\n", "p17-4-ann"), (Position.after(17, "ann", 4), "p17-4-ann"),
+    ],
+)  # fmt: skip
+def test_words_and_positions(written: Any, position: str) -> None:
     moment = moment_of("since", written)
-    assert (moment.needs_clock, moment.position(0)) == (False, position)
+    assert not moment.needs_clock
+    assert str(moment.position(0)) == position
 
 
 NEWEST = 1_700_000_000_000_000
@@ -38,7 +43,7 @@ NEWEST = 1_700_000_000_000_000
 def test_ages_and_times_are_held_against_the_newest_position(written: Any, before_us: int) -> None:
     moment = moment_of("since", written)
     assert moment.needs_clock
-    assert moment.position(NEWEST) == NEWEST - before_us
+    assert moment.position(NEWEST) == Position.at(NEWEST - before_us)
     assert moment.is_now == (written == "now")
 
 
@@ -61,8 +66,10 @@ def test_what_the_network_has_not_reached_or_never_had_is_refused(written: Any, 
     [
         (timedelta(seconds=-5), "since is an age of -5 s; an age is positive, such as timedelta(hours=1)"),
         (timedelta(microseconds=-1), "an age of -1e-06 s; an age is positive"),
-        ("-5s", "since is '-5s', which is no position; write 'earliest', 'now', an age such as '10m', or a time"),
-        (-5, "since is -5, which lies before all positions"),
+        ("-5s", "since is '-5s', which is no position; write 'earliest', 'now', an age such as '10m', a time such as"),
+        ("1700000000000000", "'1700000000000000', which is no position; write 'earliest', 'now', an age such as '10m'"),
+        ("p17-x", "since: 'p17-x' is no position: copy the whole text of one, such as 'p1793280000000000' or"),
+        (1_700_000_000_000_000, "since is a position, a time, an age, 'earliest' or 'now', but this is of type int"),
         (None, "since is a position, a time, an age, 'earliest' or 'now', but this is None"),
     ],
 )

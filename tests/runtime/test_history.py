@@ -141,7 +141,7 @@ def test_a_reader_that_takes_its_time_holds_back_nobody() -> None:
     [
         ("yesterday", None, "'yesterday', which is no position; write 'earliest', 'now', an age such as '10m'"),
         ("2999-01-01", None, "which lies in the future"),
-        (-5, None, "which lies before all positions"),
+        (-5, None, "is of type int"),
         (1.5, None, "is of type float"),
         ("1h", "2h", "does not lie after since"),
     ],

@@ -15,6 +15,7 @@ from gapless import sync
 from gapless.client import Client, ConfirmableSubscription, connect
 from gapless.errors import CallError, DeniedError, SkippedError, SubscriptionEndedError
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.settings import RuntimeSettings
@@ -183,7 +184,7 @@ def test_a_second_client_ends_the_first_with_a_word() -> None:
             first = await bob.subscribe("n > 0", name="billing", confirm="manual")
             await publish(speaker, 1, 3)
             assert await take(first, 3) == [1, 2, 3]
-            await first.confirm(0)
+            await first.confirm(Position.at(0))
             second = await cat.subscribe("n > 0", name="billing")
             with pytest.raises(SubscriptionEndedError, match=r"'cat-\w+' has opened the named subscription 'billing'"):
                 await anext(first)
@@ -253,7 +254,7 @@ def test_they_are_listed_moved_and_ended() -> None:
             await take(subscription, 3)
             [found] = await speaker.named_subscriptions()
             assert (found.name, found.filter, found.client) == ("billing", "n > 0", bob.name)
-            assert 0 < found.position <= await bob.position()
+            assert Position.at(0) < found.position <= await bob.position()
             await speaker.move_subscription("billing", "earliest")
             with pytest.raises(SubscriptionEndedError, match="the named subscription 'billing' was moved"):
                 await anext(subscription)

@@ -10,6 +10,7 @@ from gapless.client import Client, Subscription, connect
 from gapless.errors import CallError, DeniedError
 from gapless.events import Event
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.protocols.gapless.client_messages import (
     Attach,
     Attached,
@@ -72,10 +73,10 @@ def test_every_way_to_the_past_takes_the_right_to_it(tmp_path: Path) -> None:
             ann = await _comes(network, "ann")
             ways = (
                 lambda: ann.read("topic = 'news'"),
-                lambda: ann.read("topic = 'news'", since=1, until=2),
-                lambda: ann.read("FALSE", since=0),
+                lambda: ann.read("topic = 'news'", since=Position.at(1), until=Position.at(2)),
+                lambda: ann.read("FALSE", since=Position.at(0)),
                 lambda: ann.subscribe("topic = 'news'", since="earliest"),
-                lambda: ann.subscribe("topic = 'news'", since=1),
+                lambda: ann.subscribe("topic = 'news'", since=Position.at(1)),
                 ann.position,
                 ann.milestones,
             )

@@ -9,7 +9,7 @@ import pytest
 
 from gapless.client import Client, connect
 from gapless.errors import ConfigError, DeniedError, WireError
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
 from gapless.overlay import chain
 from gapless.protocols.gapless.client_messages import (
     CLIENT_MESSAGES,
@@ -40,7 +40,7 @@ SHOP = {"publish": ["topic LIKE 'shop/%'"], "subscribe": ["topic LIKE 'shop/%'",
 NEWS = {"publish": [], "subscribe": ["topic = 'news'"]}
 
 
-async def _takes(subscription: Any, *events: Event) -> None:
+async def _takes(subscription: Any, *events: PublishedEvent) -> None:
     got: list[Event] = []
     async with asyncio.timeout(30):
         while len(got) < len(events):

@@ -4,6 +4,8 @@ import pytest
 
 from gapless.checkers import check
 from gapless.events import Event
+from gapless.positions import Position
+from gapless.protocol import NEWEST
 from gapless.trace import Recorder
 
 
@@ -26,7 +28,8 @@ def event(seq: int) -> Event:
 
 def read(found: Recorder, since: int, until: int, got: tuple[int, ...], *, is_complete: bool = True) -> str:
     """The verdict, if bob reads so, and gets that."""
-    found.subscribe("bob", "s", "TRUE", 60, ready="whole", since=since, until=until)
+    end = None if not until else NEWEST if until < 0 else Position.at(until)
+    found.subscribe("bob", "s", "TRUE", 60, ready="whole", since=Position.at(since), until=end)
     found.activate("s", 61)
     for seq in got:
         found.deliver("bob", event(seq), "s", 70 + seq)

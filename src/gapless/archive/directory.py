@@ -1,7 +1,7 @@
 """An archive on disk: a list of files, and the files.
 
     archive.json                                  what it holds
-    date=2026-11-16/1793280000000000.parquet      events up to this position, of this date
+    date=2026-11-16/p1793280000000000.parquet     events up to this position, of this date
 
 **The list decides.** It is replaced in one step, and names the position up to which the archive is whole. A file that
 is not listed is the rest of a failure, and is removed. What lies between two positions is the same whenever it is read
@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from gapless.errors import ArchiveError
+from gapless.positions import Position
 
 __all__ = ["Archive", "ArchivedFile", "Contents"]
 
@@ -27,8 +28,8 @@ class ArchivedFile(msgspec.Struct, frozen=True):
     """One file, with all that the archive holds after one position and up to another."""
 
     path: str
-    since: int
-    until: int
+    since: Position
+    until: Position
     events: int
     size: int
 
@@ -38,14 +39,14 @@ class Contents(msgspec.Struct, frozen=True):
 
     network: str
     filter: str
-    since: int
-    until: int
+    since: Position
+    until: Position
     files: list[ArchivedFile] = []
     """In the order of their positions."""
-    gaps: list[tuple[int, int]] = []
+    gaps: list[tuple[Position, Position]] = []
     """Between these positions something is missing: brokers had lost it before it was archived."""
 
-    def between(self, since: int, until: int) -> list[ArchivedFile]:
+    def between(self, since: Position, until: Position) -> list[ArchivedFile]:
         """The files with what lies after one position and up to another."""
         return [file for file in self.files if file.until > since and file.since < until]
 
@@ -67,7 +68,7 @@ class Archive:
         """What it holds; None if nothing was archived there."""
         path = self.path / LIST
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Contents)
+            return msgspec.json.decode(path.read_bytes(), type=Contents, dec_hook=lambda kind, text: kind(text))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except msgspec.MsgspecError as error:
@@ -77,7 +78,7 @@ class Archive:
         """From here on it holds this."""
         beside = self.path / f"{LIST}.new"
         with beside.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(contents), indent=1))
+            file.write(msgspec.json.format(msgspec.json.encode(contents, enc_hook=str), indent=1))
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self.path / LIST)

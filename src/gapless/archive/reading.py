@@ -11,6 +11,7 @@ from gapless.archive.directory import Archive
 from gapless.errors import ArchiveError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.positions import Position
 from gapless.trace.attributes_text import attributes_from_text
 
 __all__ = ["read_file", "read_files", "read_on"]
@@ -19,14 +20,14 @@ ROWS = 8_192
 """Events that are read at a time."""
 
 
-def read_files(archive: Archive, text: str, since: int, until: int) -> Iterator[list[Event]]:
+def read_files(archive: Archive, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
     """What matches, after one position and up to another."""
     for events, _ in read_on(archive, text, since, until):
         if events:
             yield events
 
 
-def read_on(archive: Archive, text: str, since: int, until: int) -> Iterator[tuple[list[Event], int]]:
+def read_on(archive: Archive, text: str, since: Position, until: Position) -> Iterator[tuple[list[Event], Position]]:
     """The same, and each time a position up to which all was told. Files may become one meanwhile."""
     place = since
     while place < until:
@@ -37,20 +38,22 @@ def read_on(archive: Archive, text: str, since: int, until: int) -> Iterator[tup
         if not (archive.path / file.path).exists() and archive.contents() != contents:
             continue
         for events in read_file(archive.path / file.path, text, place, until):
-            yield events, max(place, events[-1].position - 1)
+            place = events[-1].position
+            yield events, place
         place = file.until
         yield [], min(place, until)
 
 
-def read_file(path: Path, text: str, since: int, until: int) -> Iterator[list[Event]]:
+def read_file(path: Path, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
     """The same of one file."""
     test = parse(text).test
     try:
         with pq.ParquetFile(path) as source:
             for batch in source.iter_batches(ROWS):
-                positions = batch.column("position")
-                inside = batch.filter(pc.and_(pc.greater(positions, since), pc.less_equal(positions, until)))
-                events = [event for event in _events(inside) if test(event.attributes)]
+                stamps = _stamps(batch)
+                is_inside = pc.and_(pc.greater(stamps, since.floor), pc.less_equal(stamps, until.timestamp))
+                found = _events(batch.filter(is_inside))
+                events = [event for event in found if since < event.position <= until and test(event.attributes)]
                 if events:
                     yield events
     except (OSError, pa.ArrowException) as error:
@@ -58,6 +61,10 @@ def read_file(path: Path, text: str, since: int, until: int) -> Iterator[list[Ev
 
 
 def _events(batch: pa.RecordBatch) -> Iterator[Event]:
-    columns = (batch.column(name).to_pylist() for name in ("publisher", "seq", "attributes", "payload", "position"))
-    for publisher, seq, text, payload, position in zip(*columns, strict=True):
-        yield Event(publisher, seq, attributes_from_text(text), payload, position)
+    columns = [batch.column(name).to_pylist() for name in ("publisher", "seq", "attributes", "payload")]
+    for publisher, seq, text, payload, stamp in zip(*columns, _stamps(batch).to_pylist(), strict=True):
+        yield Event(publisher, seq, attributes_from_text(text), payload, stamp)
+
+
+def _stamps(batch: pa.RecordBatch) -> pa.Array:
+    return batch.column("published_at").cast(pa.int64())

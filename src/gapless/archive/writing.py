@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from gapless.archive.directory import Archive, ArchivedFile, Contents
 from gapless.events import Event
+from gapless.positions import Position
 from gapless.trace.attributes_text import attributes_to_text
 
 __all__ = ["SCHEMA", "ArchiveWriter", "date_of", "table_of"]
@@ -19,13 +20,13 @@ SCHEMA = pa.schema(
     [
         ("publisher", pa.string()),
         ("seq", pa.int64()),
-        ("position", pa.int64()),
+        ("position", pa.string()),
         ("published_at", pa.timestamp("us", tz="UTC")),
         ("attributes", pa.string()),
         ("payload", pa.binary()),
     ]
 )
-"""Attributes are a JSON text, so that each keeps its type."""
+"""Attributes are a JSON text, so that each keeps its type. A position is a text, with its timestamp beside it."""
 
 GROUP = 65_536
 """Events in one row group."""
@@ -50,18 +51,18 @@ class ArchiveWriter:
         """The next of them, by position."""
         for event in events:
             last = self._group[-1] if self._group else None
-            if last is not None and last.position != event.position:
-                # Events of one position stay in one file, so that a file ends with a position.
-                if date_of(last.position) != date_of(event.position):
-                    self._end_file(last.position)
+            if last is not None and last.stamp != event.stamp:
+                # Events of one timestamp stay in one file, so that a file ends with a network-wide position.
+                if date_of(last.stamp) != date_of(event.stamp):
+                    self._end_file(Position.at(last.stamp))
                 elif len(self._group) >= GROUP or self._group_bytes >= GROUP_BYTES:
                     self._write_group()
                     if self._file is not None and self._file.size >= FILE_BYTES:
-                        self._end_file(last.position)
+                        self._end_file(Position.at(last.stamp))
             self._group.append(event)
             self._group_bytes += 200 + len(event.payload)
 
-    def commit(self, until: int) -> int:
+    def commit(self, until: Position) -> int:
         """All up to this position was added: from here on the archive holds it. Returns how many events that are."""
         self._end_file(until)
         full, self._full = self._full, []
@@ -71,7 +72,7 @@ class ArchiveWriter:
         self._archive.replace(self.contents)
         return sum(file.events for file in full)
 
-    def note_gap(self, since: int, until: int) -> None:
+    def note_gap(self, since: Position, until: Position) -> None:
         """Something between these positions is missing; it is told with the next commit."""
         gaps = list(self.contents.gaps)
         if gaps and gaps[-1][1] >= since:
@@ -86,11 +87,11 @@ class ArchiveWriter:
     def _write_group(self) -> None:
         if self._group:
             if self._file is None:
-                self._file = _File(self._archive.path, self._group[0].position)
+                self._file = _File(self._archive.path, self._group[0].stamp)
             self._file.write(self._group, self._group_bytes)
             self._group, self._group_bytes = [], 0
 
-    def _end_file(self, until: int) -> None:
+    def _end_file(self, until: Position) -> None:
         self._write_group()
         if self._file is not None:
             since = self._full[-1].until if self._full else self.contents.until
@@ -101,11 +102,11 @@ class ArchiveWriter:
 class _File:
     """One that is being written."""
 
-    def __init__(self, root: Path, position: int) -> None:
+    def __init__(self, root: Path, stamp: int) -> None:
         self._root = root
-        self._folder = root / f"date={date_of(position)}"
+        self._folder = root / f"date={date_of(stamp)}"
         self._folder.mkdir(exist_ok=True)
-        self._path = self._folder / f"{position}.parquet.new"
+        self._path = self._folder / f"{Position.at(stamp)}.parquet.new"
         self._writer = pq.ParquetWriter(self._path, SCHEMA, compression="zstd")
         self._events = 0
         self.size = 0
@@ -117,7 +118,7 @@ class _File:
         self._events += len(events)
         self.size += size
 
-    def close(self, since: int, until: int) -> ArchivedFile:
+    def close(self, since: Position, until: Position) -> ArchivedFile:
         """It is whole."""
         self._writer.close()
         path = self._folder / f"{until}.parquet"
@@ -129,18 +130,18 @@ class _File:
 
 def table_of(events: Sequence[Event]) -> pa.Table:
     """As they stand in a file."""
-    positions = pa.array([event.position for event in events], pa.int64())
+    stamps = pa.array([event.stamp for event in events], pa.int64())
     columns = [
         pa.array([event.publisher for event in events], pa.string()),
         pa.array([event.seq for event in events], pa.int64()),
-        positions,
-        positions.cast(pa.timestamp("us", tz="UTC")),
+        pa.array([str(event.position) for event in events], pa.string()),
+        stamps.cast(pa.timestamp("us", tz="UTC")),
         pa.array([attributes_to_text(event.attributes) for event in events], pa.string()),
         pa.array([event.payload for event in events], pa.binary()),
     ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
-def date_of(position: int) -> str:
+def date_of(stamp: int) -> str:
     """The day, in UTC."""
-    return datetime.fromtimestamp(position / 1e6, UTC).date().isoformat()
+    return datetime.fromtimestamp(stamp / 1e6, UTC).date().isoformat()

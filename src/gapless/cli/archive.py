@@ -1,7 +1,6 @@
 """`gapless archive`: what is published goes into Parquet files, before brokers drop it."""
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.text import Text
@@ -9,8 +8,10 @@ from rich.text import Text
 from gapless.archive import Archive, ArchiveWriter, Contents, compact
 from gapless.cli.terminal import output_console, print_json
 from gapless.client import Client, connect
+from gapless.client.positions import EARLIEST
 from gapless.errors import ArchiveError, SkippedError
 from gapless.filters import parse
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 
 __all__ = ["archive_history"]
@@ -40,7 +41,7 @@ async def _archive(
         known = archive.contents_if_any()
         _check(archive, known, client.network, text)
         archive.clear(known)
-        contents = known or Contents(client.network, text, 0, 0)
+        contents = known or Contents(client.network, text, EARLIEST, EARLIEST)
         while True:
             contents, count = await archive_portion(client, archive, contents, allow_gaps=allow_gaps)
             contents = compact(archive, contents)
@@ -55,9 +56,12 @@ async def archive_portion(
     client: Client, archive: Archive, contents: Contents, *, allow_gaps: bool = False
 ) -> tuple[Contents, int]:
     """Add what was published since; what the archive holds then, and how many events were added."""
-    reading = await client.read(contents.filter, since=contents.until or "earliest")
+    reading = await client.read(contents.filter, since=contents.until)
     writer = ArchiveWriter(archive, contents)
     place, count = contents.until, 0
+    is_new = contents.until == EARLIEST
+    lacks_after: Position | None = None
+    """Something is missing after this position, and before the next event."""
     while True:
         try:
             events = await reading.take(TAKE)
@@ -67,23 +71,28 @@ async def archive_portion(
                     f"{error}; they were not archived in time: let brokers keep more (history_bytes), archive more "
                     "often, and go on without them with --allow-gaps, which the archive remembers"
                 ) from None
-            writer.note_gap(*(error.gap or (place, max(place, reading.position))))
+            if error.gap is not None:
+                writer.note_gap(*error.gap)
+            else:
+                lacks_after = place
             continue
+        if lacks_after is not None:
+            writer.note_gap(lacks_after, Position.at(events[0].stamp) if events else max(place, reading.position))
+            lacks_after = None
         if not events:
             return _closed(writer, reading.position, count)
-        if not contents.until and not place:
+        if is_new and place == EARLIEST:
             # The first archive begins where the history of the brokers does.
-            writer.contents = Contents(
-                contents.network, contents.filter, events[0].position - 1, events[0].position - 1
-            )
+            begin = Position.at(events[0].stamp - 1)
+            writer.contents = Contents(contents.network, contents.filter, begin, begin)
         if writer.size >= LISTED_BYTES and events[0].position > place:
             count += writer.commit(place)
-        place = events[-1].position
+        place = Position.at(events[-1].stamp)  # network-wide, so that the next commit divides no timestamp
         writer.add(events)
 
 
-def _closed(writer: ArchiveWriter, until: int, count: int) -> tuple[Contents, int]:
-    if not writer.contents.until:
+def _closed(writer: ArchiveWriter, until: Position, count: int) -> tuple[Contents, int]:
+    if writer.contents.until == EARLIEST:
         writer.contents = Contents(writer.contents.network, writer.contents.filter, until, until)
     count += writer.commit(until)
     return writer.contents, count
@@ -104,10 +113,11 @@ def _check(archive: Archive, known: Contents | None, network: str, text: str) ->
 
 
 def _tell(archive: Archive, contents: Contents, count: int, as_json: bool) -> None:
-    at = datetime.fromtimestamp(contents.until / 1e6, UTC).isoformat(timespec="seconds")
+    at = contents.until.time.isoformat(timespec="seconds")
     if as_json:
-        print_json({"archive": str(archive.path), "events": count, "until": contents.until, "at": at,
-                    "files": len(contents.files), "gaps": contents.gaps})  # fmt: skip
+        gaps = [[str(begin), str(end)] for begin, end in contents.gaps]
+        print_json({"archive": str(archive.path), "events": count, "until": str(contents.until), "at": at,
+                    "files": len(contents.files), "gaps": gaps})  # fmt: skip
     else:
         told = f"{count:,} more events, {len(contents.files)} files, up to position {contents.until} ({at})"
         output_console().print(Text(f"{archive.path}: {told}"))

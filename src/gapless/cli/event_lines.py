@@ -1,7 +1,8 @@
 """Events as JSON lines: what `gapless sub` prints and `gapless pub` reads, so that they pipe.
 
-`{"publisher": "p", "seq": 7, "attributes": {"topic": "price"}, "payload": "text"}`; a payload that is no UTF-8 text is
-printed as `payload_base64`. To publish, attributes and payload are enough, and an object without `attributes` is taken
+`{"publisher": "a", "seq": 7, "position": "p1793280000000000-7-a", "attributes": {"topic": "price"}, "payload": "x"}`:
+`--since` takes the position, if the network has positions. A payload that is no UTF-8 text is printed as
+`payload_base64`. To publish, attributes and payload are enough, and an object without `attributes` is taken
 for the attributes themselves.
 """
 
@@ -23,7 +24,10 @@ _encode = msgspec.json.Encoder().encode
 
 def event_line(event: Event) -> bytes:
     """One line, with its end."""
-    document: dict[str, Any] = {"publisher": event.publisher, "seq": event.seq, "attributes": event.attributes}
+    document: dict[str, Any] = {"publisher": event.publisher, "seq": event.seq}
+    if event.stamp:
+        document["position"] = str(event.position)
+    document["attributes"] = event.attributes
     if event.payload:
         try:
             document["payload"] = event.payload.decode()

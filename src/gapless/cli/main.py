@@ -450,11 +450,13 @@ def sub(
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="WHEN", help="First what was published since: earliest, an age (10m), a time, a position."
+            metavar="WHEN",
+            help="First what was published since: earliest, an age (10m), a time, a position (p1…).",
         ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="End there: now, an age, a time, a position. Needs --since.")
+        str | None,
+        typer.Option(metavar="WHEN", help="End there: now, an age, a time, a position (p1…). Needs --since."),
     ] = None,
     name: Annotated[
         str | None,

@@ -23,7 +23,8 @@ def show(url: str, credentials: Path | None, *, as_json: bool) -> int:
     """List them."""
     found = _ask(url, credentials, lambda client: client.named_subscriptions())
     if as_json:
-        print_json({"subscriptions": [msgspec.structs.asdict(each) for each in found]})
+        rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
+        print_json({"subscriptions": rows})
     elif not found:
         print("there are no named subscriptions; gapless sub --name begins one")
     else:

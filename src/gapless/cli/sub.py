@@ -6,7 +6,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,6 +19,7 @@ from gapless.client.positions import Since
 from gapless.errors import CallError, GivenAwayError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.positions import Position
 from gapless.printable import printable_lines
 from gapless.runtime.event_loop import run
 
@@ -167,8 +167,8 @@ def _tell_begin(subscription: _Subscription, span: Span) -> None:
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)
 
 
-def _tell_seam(seam: int) -> None:
-    at = datetime.fromtimestamp(seam / 1e6, UTC).isoformat(timespec="seconds")
+def _tell_seam(seam: Position) -> None:
+    at = seam.time.isoformat(timespec="seconds")
     print(f"so far from the archive, up to position {seam} ({at}); now from brokers", file=sys.stderr, flush=True)
 
 

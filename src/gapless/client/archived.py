@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gapless.client.arguments import check_path
+from gapless.client.positions import EARLIEST
 from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
+from gapless.positions import Position
 
 if TYPE_CHECKING:
     from gapless.archive import Archive, Contents
@@ -35,13 +37,15 @@ class _Reading(Protocol):
 
 
 class _Reader(Protocol):
-    async def read(self, filter: str, *, since: int, until: int) -> _Reading: ...  # noqa: A002
+    async def read(self, filter: str, *, since: Position, until: Position) -> _Reading: ...  # noqa: A002
 
 
 class Past:
     """What a subscription gets before brokers are asked."""
 
-    def __init__(self, archive: "Archive", contents: "Contents", text: str, since: int, until: int | None) -> None:
+    def __init__(
+        self, archive: "Archive", contents: "Contents", text: str, since: Position, until: Position | None
+    ) -> None:
         self._archive = archive
         self._begin = contents.since
         self._text = text
@@ -57,13 +61,13 @@ class Past:
 
     async def items(self, client: _Reader) -> AsyncIterator[Item]:
         """What there is, in order."""
-        if 0 < self._since < self._begin:
+        if EARLIEST < self._since < self._begin:
             async for item in self._of_brokers(client):
                 yield item
-        self.position = max(self.position, self._begin if self._until is None else min(self._begin, self._until))
+        self.position = max(self.position, self._up_to(self._begin))
         while True:
             contents = await asyncio.to_thread(self._archive.contents)
-            until = contents.until if self._until is None else min(contents.until, self._until)
+            until = self._up_to(contents.until)
             if until <= self.position:
                 return
             for gap in [*_gaps(contents, self.position, until), None]:
@@ -78,7 +82,10 @@ class Past:
                     )
             self.position = until
 
-    async def _archived(self, until: int) -> AsyncIterator[list[Event]]:
+    def _up_to(self, position: Position) -> Position:
+        return position if self._until is None else min(position, self._until)
+
+    async def _archived(self, until: Position) -> AsyncIterator[list[Event]]:
         from gapless.archive import read_on
 
         reading = read_on(self._archive, self._text, self.position, until)
@@ -88,8 +95,7 @@ class Past:
                 yield events
 
     async def _of_brokers(self, client: _Reader) -> AsyncIterator[Item]:
-        until = self._begin if self._until is None else min(self._begin, self._until)
-        reading = await client.read(self._text, since=self._since, until=until)
+        reading = await client.read(self._text, since=self._since, until=self._up_to(self._begin))
         while True:
             try:
                 events = await reading.take(1_024)
@@ -98,11 +104,11 @@ class Past:
                 continue
             if not events:
                 return
-            self.position = max(self.position, events[-1].position - 1)
+            self.position = max(self.position, events[-1].position)
             yield events
 
 
-def open_past(directory: Path | str, network: str, text: str, since: int, until: int | None) -> Past:
+def open_past(directory: Path | str, network: str, text: str, since: Position, until: Position | None) -> Past:
     """What this archive holds, if it is one of this network, and has all that matches."""
     try:
         from gapless.archive import Archive
@@ -120,16 +126,16 @@ def open_past(directory: Path | str, network: str, text: str, since: int, until:
     return Past(archive, contents, text, since, until)
 
 
-def log_seam(text: str, directory: Path | str, seam: int) -> None:
+def log_seam(text: str, directory: Path | str, seam: Position) -> None:
     """Tell where brokers took over."""
     logging.getLogger("gapless.client").info(
         f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it"
     )
 
 
-def _gaps(contents: "Contents", since: int, until: int) -> list[tuple[int, int]]:
+def _gaps(contents: "Contents", since: Position, until: Position) -> list[tuple[Position, Position]]:
     return [gap for gap in contents.gaps if gap[0] < until and gap[1] > since]
 
 
-def _next(reading: Iterator[tuple[list[Event], int]]) -> tuple[list[Event], int] | None:
+def _next(reading: Iterator[tuple[list[Event], Position]]) -> tuple[list[Event], Position] | None:
     return next(reading, None)

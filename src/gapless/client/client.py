@@ -16,7 +16,7 @@ from gapless.client.changes import Changes
 from gapless.client.confirmations import Confirmations
 from gapless.client.milestones import Milestones, Survey
 from gapless.client.naming import REDELIVER_S, check_name_of, check_naming, check_sharing, find_named
-from gapless.client.positions import NOW, Since
+from gapless.client.positions import Since
 from gapless.client.presence import Presence
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import TellLost
@@ -32,9 +32,10 @@ from gapless.client.subscription import (
     TypedSubscription,
 )
 from gapless.errors import CallError
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
 from gapless.names import Confirmation, MoveName, NamedSubscription
-from gapless.protocol import Ready
+from gapless.positions import Position
+from gapless.protocol import NEWEST, Ready
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
 
@@ -193,7 +194,7 @@ class Client:
                 making=self._subscribing.making,
             )  # fmt: skip
         if archive is not None:
-            if position == NOW:
+            if position is None:
                 raise CallError("an archive holds what was published before: say since when you want it (since=…)")
             return self._subscribing.begin_in(archive, made, ready, position, None)
         sharing = redeliver_s if share else None
@@ -213,9 +214,9 @@ class Client:
     async def end_subscription(self, name: str) -> None:
         """End a named subscription for good. Who listens to it is ended."""
         check_name_of(self._presence.spec, name)
-        await self._move(name, -1)
+        await self._move(name, None)
 
-    async def _move(self, name: str, position: int) -> None:
+    async def _move(self, name: str, position: Position | None) -> None:
         found = find_named(name, await self.named_subscriptions())
         await self._holdings.move(MoveName(self._presence.new_name("m"), name, found.filter, position))
 
@@ -258,11 +259,11 @@ class Client:
         again: Any = partial(self.read, filter, since=since, until=until, archive=archive)
         made: Subscription | TypedSubscription[Any] = self._subscribing.make_for(type, settings, again)
         if archive is not None:
-            end = await self.position() if end == NOW else end
+            end = await self.position() if end == NEWEST else end
             return self._subscribing.begin_in(archive, made, "whole", begin, end)
         return await self._subscribing.begin(made, "whole", begin, end)
 
-    async def position(self, at: Since = "now") -> int:
+    async def position(self, at: Since = "now") -> Position:
         """The newest position: everything that was published, and confirmed, before this call lies up to it.
 
         With an age or a time, the position of that time. A broker answers; this machine's clock is not used.
@@ -313,8 +314,11 @@ class Client:
         check_kind("a subscription", subscription, BaseSubscription, "subscribe()")
         await self._holdings.unsubscribe(subscription)
 
-    async def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:
-        """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails."""
+    async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
+        """Publish an event. Returns when it is safe: it will reach every matching subscriber, whatever fails.
+
+        What is returned names the event and equals it, but has no position: the `Event` of a subscription has one.
+        """
         event = await self._publishing.publish(self._publishing.check((attributes, payload)))
         await self._publishing.wait_until_safe(event)
         return event

@@ -17,6 +17,7 @@ from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
 from gapless.names import Confirm
+from gapless.positions import Position
 
 __all__ = ["ConfirmableEvent", "Confirmations", "Making", "not_confirmable"]
 
@@ -146,7 +147,7 @@ class Confirmations:
 
     # ---- for the application ------------------------------------------------------------------------------
 
-    async def confirm(self, upto: Event | int | None) -> None:
+    async def confirm(self, upto: Event | Position | None) -> None:
         """Confirm all that was taken, or all up to an event or a position."""
         number = self._number(upto)
         if number > self._kept:
@@ -170,10 +171,10 @@ class Confirmations:
         self._give(Confirm(self._subscription, number))
         await waiting
 
-    def _number(self, upto: Event | int | None) -> int:
+    def _number(self, upto: Event | Position | None) -> int:
         if upto is None:
             return self._last
-        if isinstance(upto, bool) or not isinstance(upto, Event | int):
+        if not isinstance(upto, Event | Position):
             raise CallError(f"confirm an event, or a position, or nothing for all; this is {kind_of(upto)}")
         if not self._is_manual:
             return self._last
@@ -181,10 +182,10 @@ class Confirmations:
         if isinstance(upto, Event):
             found = (taken[0] for taken in self._taken if taken[1:3] == (upto.publisher, upto.seq))
             return next(found, 0)  # else it is confirmed
-        for taken in self._taken:
-            if taken[3] > upto:
+        for delivery, publisher, seq, stamp in self._taken:
+            if Position.after(stamp, publisher, seq) > upto:
                 break
-            number = taken[0]
+            number = delivery
         return number
 
     # ---- for the client -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from gapless.names import (
     Opened,
     Revoked,
 )
+from gapless.positions import Position
 from gapless.protocol import (
     Activated,
     Advertise,
@@ -265,7 +266,8 @@ class Holdings:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
             return  # who asks for the earliest gets the earliest that there is
-        subscription._skip(self.pacing.deliveries + 1, effect.lost, effect.gap)
+        gap = None if effect.gap is None else (Position.at(effect.gap[0]), Position.at(effect.gap[1]))
+        subscription._skip(self.pacing.deliveries + 1, effect.lost, gap)
 
     def _on_ended(self, effect: Ended) -> None:
         name = effect.subscription
@@ -287,7 +289,7 @@ class Holdings:
     def _on_opened(self, effect: Opened) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
-            subscription._reach(effect.position, is_live=False)
+            subscription._reach(Position.at(effect.position), is_live=False)
             if subscription._confirmations is not None:
                 subscription._confirmations.opened(effect.delivered)
 
@@ -299,7 +301,7 @@ class Holdings:
     def _on_joined(self, effect: Joined) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
-            subscription._reach(effect.position, is_live=True)
+            subscription._reach(Position.at(effect.position), is_live=True)
 
     def _on_revoked(self, effect: Revoked) -> None:
         subscription = self.subscriptions.get(effect.subscription)

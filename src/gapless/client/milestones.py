@@ -10,6 +10,7 @@ from typing import Any
 
 from gapless.client.subscription import Subscription
 from gapless.errors import SkippedError
+from gapless.positions import Position
 
 __all__ = ["Milestones", "Survey"]
 
@@ -18,7 +19,7 @@ __all__ = ["Milestones", "Survey"]
 class Milestones:
     """What `Client.milestones` found."""
 
-    positions: tuple[int, ...]
+    positions: tuple[Position, ...]
     """Ascending, after the position that was asked from; the last is the end. Between two of them lie no more than a
     few thousand events, of whatever kind, unless they were admitted almost at once."""
     gone: tuple[SkippedError, ...]
@@ -30,14 +31,14 @@ class Survey(Subscription):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._positions: dict[int, None] = {}
+        self._positions: dict[Position, None] = {}
 
-    def _reach(self, position: int, *, is_live: bool) -> None:
+    def _reach(self, position: Position, *, is_live: bool) -> None:
         """All up to there was looked at."""
         super()._reach(position, is_live=is_live)
         self._positions[position] = None
 
-    async def milestones(self, since: int) -> Milestones:
+    async def milestones(self, since: Position) -> Milestones:
         """When it is over."""
         gone = []
         while True:

@@ -1,10 +1,10 @@
 """From which position on, and up to which: what people write, as positions.
 
-A position is a number, the same for the whole network: microseconds since 1970, as brokers count them. It stands for
-everything that was admitted up to it, with all its causes. People write it as
+A position is a place in the stream of all events (see `gapless.positions`). It stands for everything that lies before
+it, with all its causes. People write it as
 
 - the word `earliest`: everything that there is; the word `now`: what is published, and confirmed, up to this moment;
-- a position: `event.position`, `subscription.position`, `await client.position()`, or the same in digits;
+- a position: `event.position`, `subscription.position`, `await client.position()`, or its text, "p1793280000000000";
 - a time: a `datetime`, or as text, "2026-11-16 10:32"; without a zone it is local time;
 - an age: a `timedelta`, or as text: "90s", "10m", "2h", "7d".
 
@@ -20,16 +20,16 @@ from typing import TypeAlias
 
 from gapless.client.arguments import kind_of, shown
 from gapless.errors import CallError
+from gapless.positions import Position
 
-__all__ = ["NOW", "Moment", "Since", "moment_of"]
+__all__ = ["EARLIEST", "Moment", "Since", "moment_of"]
 
-Since: TypeAlias = str | int | datetime | timedelta
+Since: TypeAlias = str | Position | datetime | timedelta
 """A position, a time, an age, "earliest" or "now", as above."""
 
-NOW = -1
-"""For "now": brokers know which position that is."""
+EARLIEST = Position.at(0)
+"""For "earliest": everything lies after it."""
 
-_DIGITS = re.compile("[0-9]{1,30}")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([smhd])")
 _AHEAD_US = 60_000_000
@@ -43,8 +43,7 @@ class Moment:
     what: str
     """What it is for, and what was written: for error messages."""
     written: object
-    exactly: int | None = None
-    """A position."""
+    exactly: Position | None = None
     at_us: int | None = None
     """A time, in microseconds since 1970."""
     age_us: int | None = None
@@ -60,44 +59,42 @@ class Moment:
         """Whether the newest position has to be known."""
         return self.exactly is None
 
-    def position(self, newest: int) -> int:
-        """The position that is meant, if this one is the newest."""
+    def position(self, newest: int) -> Position:
+        """The position that is meant, if the newest one has this timestamp."""
         if self.exactly is not None:
             return self.exactly
         if self.age_us is not None:
-            position = newest - self.age_us
+            timestamp = newest - self.age_us
         else:
             assert self.at_us is not None
-            position = self.at_us
-        if position < 0:
+            timestamp = self.at_us
+        if timestamp < 0:
             raise _before_all(self.what, self.written)
-        if position > newest + _AHEAD_US:
+        if timestamp > newest + _AHEAD_US:
             now = datetime.fromtimestamp(newest / 1e6, UTC).isoformat(timespec="seconds")
             raise CallError(
                 f"{self.what} is {shown(self.written)}, which lies in the future: the network's clock says {now}"
             )
-        return position
+        return Position.at(timestamp)
 
 
 def moment_of(what: str, value: Since) -> Moment:
     """What is meant; `what` names it in an error message."""
     value = value.strip() if isinstance(value, str) else value
     if value == "earliest":
-        return Moment(what, value, exactly=0)
+        return Moment(what, value, exactly=EARLIEST)
     if value == "now":
         return Moment(what, value, age_us=0)
-    if isinstance(value, bool) or not isinstance(value, str | int | datetime | timedelta):
+    if not isinstance(value, str | Position | datetime | timedelta):
         raise CallError(f"{what} is a position, a time, an age, 'earliest' or 'now', but this is {kind_of(value)}")
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        value = int(value)
-    if isinstance(value, int):
-        if value < 0:
-            raise _before_all(what, value)
+    if isinstance(value, Position):
         return Moment(what, value, exactly=value)
     if isinstance(value, timedelta):
         return Moment(what, value, age_us=_age_us(what, value))
     if isinstance(value, datetime):
         return Moment(what, value, at_us=_time_us(value))
+    if re.match(r"p\d", value):
+        return Moment(what, value, exactly=_position_of(what, value))
     age = _AGE.fullmatch(value)
     if age is not None:
         return Moment(what, value, age_us=int(float(age[1]) * _UNITS[age[2]] * 1e6))
@@ -105,9 +102,16 @@ def moment_of(what: str, value: Since) -> Moment:
         return Moment(what, value, at_us=_time_us(datetime.fromisoformat(value)))
     except ValueError:
         raise CallError(
-            f"{what} is {shown(value)}, which is no position; write 'earliest', 'now', an age such as '10m', or a time "
-            "such as '2026-11-16 10:32'"
+            f"{what} is {shown(value)}, which is no position; write 'earliest', 'now', an age such as '10m', a time "
+            "such as '2026-11-16 10:32', or the text of a position, such as 'p1793280000000000'"
         ) from None
+
+
+def _position_of(what: str, text: str) -> Position:
+    try:
+        return Position(text)
+    except ValueError as error:
+        raise CallError(f"{what}: {error}") from None
 
 
 def _before_all(what: str, value: object) -> CallError:

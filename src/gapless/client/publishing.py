@@ -10,7 +10,7 @@ from gapless.client.publications import Batch, Checked, Publication, check_all, 
 from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import GaplessError
-from gapless.events import Event, Stretch, bounds_of
+from gapless.events import Event, PublishedEvent, Stretch, bounds_of
 from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.logs import client_logger
@@ -102,7 +102,7 @@ class Publishing:
         refuse(self._end, error)
         self.unsafe.fail(error)
 
-    def is_safe(self, event: Event) -> bool:
+    def is_safe(self, event: PublishedEvent) -> bool:
         """Whether that is known of an event of ours."""
         return self._spec.confirms and event.seq <= self.unsafe.confirmed
 
@@ -121,7 +121,7 @@ class Publishing:
         """The call that publishes it, or an `EventError` for what the network would choke on."""
         return check_publication(item, self.event_max)
 
-    async def publish(self, checked: Checked) -> Event:
+    async def publish(self, checked: Checked) -> PublishedEvent:
         """Let the node number and send it; it is not safe yet."""
         began_us = now_us()
         call, size = checked
@@ -131,9 +131,9 @@ class Publishing:
         self._presence.call(call)
         event = self._accepted.pop()
         self._note(size, [(call.attributes, 1)])
-        return event
+        return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 
-    async def wait_until_safe(self, event: Event | None = None) -> None:
+    async def wait_until_safe(self, event: PublishedEvent | None = None) -> None:
         """Until this event is safe, or everything published so far."""
         if self._spec.confirms:
             await self.unsafe.wait_for(self.unsafe.published if event is None else event.seq)

@@ -25,7 +25,7 @@ from gapless.client.publications import EventLike, Payload, parts_of
 from gapless.client.publishing import Publishing
 from gapless.client.subscription import BaseSubscription, OnFull, Subscriber, Subscription
 from gapless.errors import CallError, ClosedError, EventError, GaplessError, NoReplyError, SubscriptionEndedError
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
 
 __all__ = ["ANSWERABLE", "Replies", "Request", "Requests"]
 
@@ -42,7 +42,7 @@ MAILBOXES_MAX = 64
 class _Answerer(Subscriber, Protocol):
     """The client that answers."""
 
-    async def publish(self, attributes: EventLike, payload: Payload = b"") -> Event: ...
+    async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent: ...
 
 
 class _Asker(Protocol):
@@ -72,7 +72,7 @@ class Request:
     def __repr__(self) -> str:
         return f"<Request {self.event.id} {self.attributes}>"
 
-    async def reply(self, attributes: EventLike, payload: Payload = b"") -> Event:
+    async def reply(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
         self._check_unanswered()
         ours = {REPLY_TO: self.event.publisher, REPLY_ID: self.event.attributes[REQUEST_ID]}
@@ -162,7 +162,7 @@ class Replies:
         checked = self._publishing.check(_with(attributes, payload, {REQUEST_ID: number}))
         mailbox = self._mailbox(reply)
         mailbox.users += 1
-        event: Event | None = None
+        event: PublishedEvent | None = None
         try:
             async with asyncio.timeout(timeout_s):
                 await self._open(mailbox, reply)
@@ -176,7 +176,7 @@ class Replies:
             mailbox.users -= 1
             mailbox.waiting.pop(number, None)
 
-    def _complaint(self, event: Event | None, reply: str, timeout_s: float | None) -> str:
+    def _complaint(self, event: PublishedEvent | None, reply: str, timeout_s: float | None) -> str:
         if event is None:
             return f"the request could not be published within {timeout_s:g} s; is the network up, or is it held back?"
         if not self._publishing.is_safe(event):

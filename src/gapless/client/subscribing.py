@@ -15,7 +15,7 @@ from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_count, check_text
 from gapless.client.confirmations import Making
 from gapless.client.hints import hint_at_filter
-from gapless.client.positions import NOW, Since, moment_of
+from gapless.client.positions import Since, moment_of
 from gapless.client.presence import Presence
 from gapless.client.reader import Reader
 from gapless.client.subscription import (
@@ -28,9 +28,11 @@ from gapless.client.subscription import (
     chosen_policy,
 )
 from gapless.errors import CallError, SkippedError
+from gapless.events import Event
 from gapless.filters import parse
 from gapless.names import Confirmation
-from gapless.protocol import LATEST, Ready, Subscribe
+from gapless.positions import Position
+from gapless.protocol import NEWEST, Ready, Subscribe
 
 __all__ = ["Subscribing", "check_filter"]
 
@@ -43,7 +45,7 @@ Settings: TypeAlias = tuple[str, str, OnFull, int]
 class _Client(Subscriber, Protocol):
     """The client that subscribes."""
 
-    async def read(self, filter: str, *, since: int, until: int) -> Subscription: ...  # noqa: A002
+    async def read(self, filter: str, *, since: Position, until: Position) -> Subscription: ...  # noqa: A002
 
 
 def check_filter(text: str) -> None:
@@ -71,26 +73,26 @@ class Subscribing:
         policy = chosen_policy(self._presence.spec, on_full)
         return self._presence.new_name("s"), text, policy, check_count("queue", queue)
 
-    async def position(self, what: str, value: Since) -> int:
+    async def position(self, what: str, value: Since) -> Position:
         """The position that `value` stands for; `what` names it in an error message."""
         return (await self._positions({what: value}))[what]
 
-    async def beginning(self, value: Since | None) -> int:
-        """The position that a live subscription begins with, or `NOW`: then it gets what is published from now on."""
-        return NOW if value is None or moment_of("since", value).is_now else await self.position("since", value)
+    async def beginning(self, value: Since | None) -> Position | None:
+        """The position that a live subscription begins with; None if it gets what is published from now on."""
+        return None if value is None or moment_of("since", value).is_now else await self.position("since", value)
 
-    async def range(self, since: Since, until: Since | None) -> tuple[int, int]:
-        """The positions that `since` and `until` stand for; the second may be `NOW`."""
+    async def range(self, since: Since, until: Since | None) -> tuple[Position, Position]:
+        """The positions that `since` and `until` stand for; the second may be `NEWEST`."""
         given = {"since": since}
         if until is not None and not moment_of("until", until).is_now:
             given["until"] = until
         found = await self._positions(given)
-        begin, end = found["since"], found.get("until", NOW)
-        if moment_of("since", since).is_now or 0 <= end <= begin:
+        begin, end = found["since"], found.get("until", NEWEST)
+        if moment_of("since", since).is_now or end <= begin:
             raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
         return begin, end
 
-    async def _positions(self, given: dict[str, Since]) -> dict[str, int]:
+    async def _positions(self, given: dict[str, Since]) -> dict[str, Position]:
         """The positions that these stand for. All that need the network's clock are resolved against one answer."""
         spec = self._presence.spec
         if not spec.keeps_history:
@@ -101,13 +103,14 @@ class Subscribing:
         return {what: moment.position(newest) for what, moment in moments.items()}
 
     async def _newest(self) -> int:
-        """The newest position, as the broker says: it is final, and nothing before it is read."""
+        """The newest timestamp, as the broker says: it is final, and nothing before it is read."""
         reading = self.make(Subscription, self.settings("FALSE"), self._newest)
-        await self.begin(reading, since=LATEST, until=NOW)
-        while not reading.is_over:
+        await self.begin(reading, since=NEWEST, until=NEWEST)
+        events: list[Event] | None = None
+        while events != []:
             with suppress(SkippedError):
-                await reading.take()
-        return reading.position
+                events = await reading.take()
+        return reading.position.timestamp
 
     # ---- a subscription -----------------------------------------------------------------------------------
 
@@ -126,8 +129,8 @@ class Subscribing:
         self,
         subscription: S,
         ready: Ready = "whole",
-        since: int = -1,
-        until: int = 0,
+        since: Position | None = None,
+        until: Position | None = None,
         *,
         replace: bool = False,
         redeliver_s: float | None = None,
@@ -140,18 +143,23 @@ class Subscribing:
         call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
         if redeliver_s is not None:
             call = msgspec.structs.replace(call, share=True, redeliver_s=redeliver_s)
-        subscription._reach(max(0, since), is_live=since < 0)
+        if since is None:
+            subscription.is_live = True
+        else:
+            subscription._read_from(None if since == NEWEST else since)
         await self._presence.subscribe(subscription, call)
         return subscription
 
-    def begin_in(self, archive: Path | str, subscription: S, ready: Ready, since: int, until: int | None) -> S:
+    def begin_in(
+        self, archive: Path | str, subscription: S, ready: Ready, since: Position, until: Position | None
+    ) -> S:
         """Let the archive come first, and brokers after it."""
         past = open_past(archive, self._presence.network, subscription.filter, since, until)
 
-        async def go_on(seam: int) -> None:
+        async def go_on(seam: Position) -> None:
             self._presence.check_open()
             log_seam(subscription.filter, archive, seam)
-            await self.begin(subscription, ready, seam, 0 if until is None else until)
+            await self.begin(subscription, ready, seam, until)
 
         subscription._begin_in(past, self._client, go_on)
         return subscription

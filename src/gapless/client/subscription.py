@@ -25,6 +25,7 @@ from gapless.client.archived import Item, Past
 from gapless.client.arguments import check_choice, check_count, check_timeout
 from gapless.client.confirmations import ConfirmableEvent, Confirmations
 from gapless.client.own_loop import OwnLoop
+from gapless.client.progress import Progress
 from gapless.client.reader import Reader
 from gapless.client.replay import Replay
 from gapless.client.untaken import Untaken
@@ -38,6 +39,7 @@ from gapless.errors import (
     SlowConsumerError,
 )
 from gapless.events import Event, Events
+from gapless.positions import Position
 from gapless.protocol import ProtocolSpec
 
 __all__ = [
@@ -50,6 +52,7 @@ OnFull: TypeAlias = Literal["block", "fail"]
 T = TypeVar("T")
 
 Lost: TypeAlias = dict[str, list[tuple[int, int]]]
+Gap: TypeAlias = tuple[Position, Position]
 
 LEAVE_S = 5.0
 """How long the end of an `async with` block waits for the ending cut."""
@@ -68,7 +71,7 @@ def chosen_policy(spec: ProtocolSpec, on_full: OnFull | None) -> OnFull:
     return on_full
 
 
-def _skipped(text: str, lost: Lost, gap: tuple[int, int] | None) -> SkippedError:
+def _skipped(text: str, lost: Lost, gap: Gap | None) -> SkippedError:
     gone = sum(last - first + 1 for ranges in lost.values() for first, last in ranges)
     what, are, them = f"{gone:,} events", "are", "them"
     if gap is not None:
@@ -108,12 +111,11 @@ class BaseSubscription(ABC, Generic[T]):
         later are added. It is empty where it starts at a position: with `name`, `share` or `since`."""
         self.last: dict[str, int] | None = None
         """The ending cut, once it is over: for each publisher, the number up to which everything was delivered."""
-        self.position = 0
-        """If it reads history: everything up to this position was delivered."""
         self.is_live = True
         """Whether it gets what is published; not while it reads what was published before."""
-        self.seam: int | None = None
+        self.seam: Position | None = None
         """If it began in an archive: the position up to which it was read there, once brokers have taken over."""
+        self._progress = Progress()
         self._confirmations: Confirmations | None = None
         """If it is a named one: what is confirmed of it."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
@@ -204,7 +206,7 @@ class BaseSubscription(ABC, Generic[T]):
     def _is_shared(self) -> bool:
         return self._confirmations is not None and self._confirmations.is_shared
 
-    async def confirm(self, upto: Event | int | None = None) -> None:
+    async def confirm(self, upto: Event | Position | None = None) -> None:
         """Of a named subscription: confirm all that you took, or all up to an event, or up to a position.
 
         Returns when a majority of the keepers of names holds it: none of it comes again, whoever opens the name next.
@@ -299,6 +301,7 @@ class BaseSubscription(ABC, Generic[T]):
         if self._skips and (number is None or self._skips[0][0] <= number):
             _, skipped = self._skips.popleft()
             self._replay.look()
+            self._settle()
             raise skipped
 
     @abstractmethod
@@ -307,39 +310,56 @@ class BaseSubscription(ABC, Generic[T]):
 
     def _pop_events(self, most: int) -> list[Event]:
         events = self._untaken.take(most)
+        if events:
+            self._progress.take(events[-1])
+            self._settle()
         self._took()
         return events
 
     # ---- for the client -----------------------------------------------------------------------------------
 
-    def _begin_in(self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]) -> None:
+    def _begin_in(self, past: Past, client: Any, go_on: Callable[[Position], Awaitable[None]]) -> None:
         """Let an archive come first; then, unless that was all, `go_on` asks brokers from a position on."""
-        self._reach(past.position, is_live=False)
+        self._read_from(past.position)
         self._past = self._items(past, client, go_on)
 
     async def _items(
-        self, past: Past, client: Any, go_on: Callable[[int], Awaitable[None]]
+        self, past: Past, client: Any, go_on: Callable[[Position], Awaitable[None]]
     ) -> AsyncIterator[Callable[[], None]]:
         number = _BEFORE_ALL
         async for item in past.items(client):
             yield partial(self._lay, number, item, past.position)
             number += len(item) if isinstance(item, list) else 0
-        self.seam = self.position = past.position
+        self.seam = past.position
+        self._reach(past.position, is_live=False)
         if past.is_all:
             self._end()
         else:
             await go_on(past.position)
 
-    def _lay(self, number: int, item: Item, position: int) -> None:
-        self.position = position
+    def _lay(self, number: int, item: Item, position: Position) -> None:
         if isinstance(item, list):
             self._untaken.put(number, item)
         else:
             self._skips.append((number, item))
+        self._reach(position, is_live=False)
 
     def _release(self) -> None:
         """The application wants no more: nobody has to wait for it."""
         self._holds_back = False
+
+    @property
+    def position(self) -> Position:
+        """You have taken everything up to this position, so another subscription can go on from there.
+
+        It moves while history is read. A subscription without `since` or a name has none, and raises a `CallError`.
+        """
+        if self._progress.position is None:
+            raise CallError(
+                f"the subscription to {self.filter!r} has no position, because it did not begin with one; subscribe "
+                "with since=…, or give it a name, to go on later from where it stopped"
+            )
+        return self._progress.position
 
     @property
     def is_over(self) -> bool:
@@ -350,13 +370,25 @@ class BaseSubscription(ABC, Generic[T]):
         """The number of the first delivery that was not taken."""
         return self._untaken.first if self._untaken else None
 
-    def _reach(self, position: int, *, is_live: bool) -> None:
+    def _read_from(self, since: Position | None) -> None:
+        """It reads history, from this position on."""
+        self.is_live = False
+        self._progress.begin(since)
+        self._replay.begin()
+
+    def _reach(self, position: Position, *, is_live: bool) -> None:
         """Everything up to this position was delivered."""
-        self.position, self.is_live = position, is_live
+        self.is_live = is_live
+        self._progress.reach(position, is_live=is_live)
+        self._settle()
         if is_live:
             self._replay.end()
         else:
             self._replay.begin()
+
+    def _settle(self) -> None:
+        if not self._untaken and not self._skips:
+            self._progress.settle()
 
     def _put(self, number: int, events: Events) -> bool:
         """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
@@ -384,7 +416,7 @@ class BaseSubscription(ABC, Generic[T]):
                 self._confirmations.untaken(event)
         self._took()
 
-    def _skip(self, number: int, lost: Lost, gap: tuple[int, int] | None) -> None:
+    def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:
         """Something is missing before the delivery of that number. What is missing in one place is one error."""
         if self._skips and self._skips[-1][0] == number:
             before = self._skips.pop()[1]

@@ -39,8 +39,9 @@ from gapless.client.sync_subscription import (
     TypedSubscription,
 )
 from gapless.errors import ClosedError
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
 from gapless.names import Confirmation, NamedSubscription
+from gapless.positions import Position
 from gapless.protocol import Ready
 
 __all__ = ["Advertisement", "Client", "connect"]
@@ -207,7 +208,7 @@ class Client:
         """End a named subscription for good. Who listens to it is ended."""
         self._loop.run(self._inner.end_subscription(name))
 
-    def position(self, at: Since = "now") -> int:
+    def position(self, at: Since = "now") -> Position:
         """The newest position: everything that was published, and confirmed, before this call lies up to it.
 
         With an age or a time, the position of that time. A broker answers; this machine's clock is not used.
@@ -273,7 +274,7 @@ class Client:
         check_kind("a subscription", subscription, BaseSubscription, "subscribe()")
         self._loop.run(self._inner.unsubscribe(subscription._inner))
 
-    def publish(self, attributes: EventLike, payload: Payload = b"") -> Event:
+    def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish an event. Returns when it is safe."""
         return self._loop.run(self._inner.publish(attributes, payload))
 

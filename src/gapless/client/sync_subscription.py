@@ -16,7 +16,8 @@ from gapless.client.changes import Change
 from gapless.client.confirmations import Confirmations, not_confirmable
 from gapless.client.loop_thread import LoopThread
 from gapless.client.publications import EventLike, Payload
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
+from gapless.positions import Position
 
 __all__ = [
     "BaseSubscription", "Changes", "ConfirmableEvent", "ConfirmableSubscription", "Request", "Requests", "Subscription",
@@ -74,8 +75,11 @@ class BaseSubscription(Generic[T]):
         return self._inner.last
 
     @property
-    def position(self) -> int:
-        """If it reads history: everything up to this position was delivered."""
+    def position(self) -> Position:
+        """You have taken everything up to this position, so another subscription can go on from there.
+
+        It moves while history is read. A subscription without `since` or a name has none, and raises a `CallError`.
+        """
         return self._inner.position
 
     @property
@@ -84,7 +88,7 @@ class BaseSubscription(Generic[T]):
         return self._inner.is_live
 
     @property
-    def seam(self) -> int | None:
+    def seam(self) -> Position | None:
         """If it began in an archive: the position up to which it was read there, once brokers have taken over."""
         return self._inner.seam
 
@@ -167,7 +171,7 @@ class BaseSubscription(Generic[T]):
         """End it, with an exact ending cut. What was delivered before can still be taken."""
         self._loop.run(self._inner.close())
 
-    def confirm(self, upto: Event | int | None = None) -> None:
+    def confirm(self, upto: Event | Position | None = None) -> None:
         """Of a named subscription: confirm all that you took, or all up to an event, or up to a position."""
         self._loop.run(self._inner.confirm(upto))
 
@@ -205,7 +209,7 @@ class Request:
     def __repr__(self) -> str:
         return repr(self._inner)
 
-    def reply(self, attributes: EventLike, payload: Payload = b"") -> Event:
+    def reply(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
         return self._loop.run(self._inner.reply(attributes, payload))
 

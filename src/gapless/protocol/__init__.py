@@ -54,7 +54,7 @@ from gapless.protocol.effects import (
     Skipped,
 )
 from gapless.protocol.inputs import (
-    LATEST,
+    NEWEST,
     Advertise,
     Connected,
     Consumed,
@@ -93,7 +93,7 @@ from gapless.protocol.spec import (
 )
 
 __all__ = [
-    "GUARANTEE_NAMES", "LATEST", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp",
+    "GUARANTEE_NAMES", "NEWEST", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp",
     "ClientNode", "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver",
     "DeliverMany", "Demand", "Effect", "EndSession", "Ended", "Expel", "Forget", "Guarantee", "HistoryRead", "Input",
     "Judging", "Keep", "Linked", "Node", "Owners", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish",

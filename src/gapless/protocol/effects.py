@@ -8,6 +8,7 @@ import msgspec
 from gapless.disk import Change
 from gapless.events import Event, Events
 from gapless.names import Confirming, Joined, NameChanged, NamesListed, Opened, Revoked
+from gapless.positions import Position
 from gapless.protocol.inputs import Advertise, Message, Publish, ReadHistory, Subscribe, Unadvertise, Unsubscribe
 
 __all__ = [
@@ -112,15 +113,15 @@ class Skipped(msgspec.Struct, frozen=True):
     subscription: str
     lost: dict[str, list[tuple[int, int]]]
     gap: tuple[int, int] | None = None
-    """Two positions between which it is not even known what there was. If the first is 0, the second is the earliest
-    position from which on there is anything."""
+    """Timestamps of two positions between which it is not even known what there was. If the first is 0, the second is
+    the earliest position from which on there is anything."""
 
 
 class CaughtUp(msgspec.Struct, frozen=True):
     """A subscription that reads history has got everything up to a position; if `is_live`, it reads history no more."""
 
     subscription: str
-    position: int
+    position: Position
     is_live: bool
 
 

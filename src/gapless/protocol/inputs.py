@@ -8,9 +8,10 @@ import msgspec
 from gapless.disk import HistoryRow
 from gapless.events import Attributes, Stretch, bounds_of
 from gapless.names import Confirm, Confirmation, ListNames, MoveName
+from gapless.positions import TIMESTAMP_MAX, Position
 
 __all__ = [
-    "LATEST",
+    "NEWEST",
     "Advertise",
     "Connected",
     "Consumed",
@@ -40,8 +41,8 @@ __all__ = [
 Ready: TypeAlias = Literal["whole", "first"]
 """When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
 on is left out; or with its first cut, as the papers define it."""
-LATEST = 1 << 53
-"""As the beginning of a history read: the newest position, which the broker knows. It is larger than any position."""
+NEWEST = Position.at(TIMESTAMP_MAX)
+"""Stands for the newest position, which the broker knows. It is larger than any position."""
 Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
 
 
@@ -115,13 +116,12 @@ class Subscribe(msgspec.Struct, frozen=True):
     subscription: str
     filter: str
     ready: Ready = "whole"
-    since: int = -1
-    """A position: everything that came after it is delivered, too; for protocols that keep history
-    (`keeps_history`). Below 0: what is published from now on. With `LATEST` and an end below 0 nothing is delivered,
-    and `CaughtUp` says which position is the newest."""
-    until: int = 0
-    """With `since`, a position: nothing that came after it is delivered, and the subscription ends there. Below 0: what
-    was admitted by now. 0: it does not end."""
+    since: Position | None = None
+    """Everything that came after it is delivered, too; for protocols that keep history (`keeps_history`). None: what is
+    published from now on. `NEWEST`: nothing that was admitted by now, but `CaughtUp` says which position that is."""
+    until: Position | None = None
+    """With `since`: nothing that came after it is delivered, and the subscription ends there. `NEWEST`: what was
+    admitted by now. None: it does not end."""
     name: str = ""
     """If it is a named subscription: its name in the network. It goes on after what was confirmed; for protocols that
     keep names (`keeps_names`)."""

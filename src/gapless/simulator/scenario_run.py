@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from gapless.positions import Position
 from gapless.protocol import (
+    NEWEST,
     Advertise,
     ProtocolSpec,
     Publish,
@@ -89,8 +91,8 @@ def _put(row: Any, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
-    since = -1 if row.since_ms < 0 else microseconds(row.since_ms)
-    until = -1 if row.until_ms < 0 else microseconds(row.until_ms)
+    since = None if row.since_ms < 0 else Position.at(microseconds(row.since_ms))
+    until = None if row.until_ms == 0 else NEWEST if row.until_ms < 0 else Position.at(microseconds(row.until_ms))
     call = Subscribe(
         row.subscription, row.filter, row.ready, since, until, row.name, row.confirm, row.replace, row.share,
         row.redeliver_s,

@@ -12,7 +12,8 @@ from itertools import count, pairwise
 import msgspec
 
 from gapless.events import Event
-from gapless.protocol import Guarantee, Ready
+from gapless.positions import Position
+from gapless.protocol import NEWEST, Guarantee, Ready
 from gapless.trace.attributes_text import attributes_to_text
 from gapless.trace.certificate import KnownPasts
 from gapless.trace.groups import GROUP_CLIENT, Groups
@@ -65,7 +66,7 @@ class Recorder:
         self._complete: set[str] = set()
         self._gaps: list[tuple[str, tuple[int, int]]] = []
         self._skipped: dict[str, dict[str, list[tuple[int, int]]]] = {}
-        self._spans: dict[str, tuple[int, int]] = {}
+        self._spans: dict[str, tuple[Position, Position | None]] = {}
         self.confirmations: dict[str, list[tuple[int, int]]] = {}
         """By publisher: when it was told that all up to a number is safe."""
         self._acts: list[tuple[str, Event, str | None, int]] = []
@@ -82,8 +83,8 @@ class Recorder:
         now_us: int,
         *,
         ready: Ready = "first",
-        since: int = -1,
-        until: int = 0,
+        since: Position | None = None,
+        until: Position | None = None,
     ) -> None:
         """A client asked for a subscription. `ready`: what the protocol means when it says that it is active.
 
@@ -92,7 +93,7 @@ class Recorder:
         assert subscription_id not in self._requests, f"subscription {subscription_id} is requested twice"
         self._ready[subscription_id] = ready
         self._requests[subscription_id] = (client, filter_text, now_us)
-        if since >= 0:
+        if since is not None:
             self._spans[subscription_id] = (since, until)
 
     def open_name(
@@ -100,7 +101,7 @@ class Recorder:
     ) -> None:
         """The subscription is a named one, and goes on after a position, without these numbers of these publishers."""
         client = self._requests[subscription_id][0]
-        self._spans[subscription_id] = (position, 0)
+        self._spans[subscription_id] = (Position.at(position), None)
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
 
     def confirming(self, subscription_id: str, count: int, now_us: int, *, is_kept: bool) -> None:
@@ -225,7 +226,7 @@ class Recorder:
             _, text, asked_us = self._requests[first.subscription]
             self._requests[whole] = (whole, text, asked_us)
             self._ready[whole] = self._ready[first.subscription]
-            self._spans[whole] = (first.position, 0)
+            self._spans[whole] = (Position.at(first.position), None)
             active = [self._active_us[each.subscription] for each in openings if each.subscription in self._active_us]
             if active:
                 self._active_us[whole] = min(active)
@@ -273,7 +274,7 @@ class Recorder:
         _, text, asked_us = self._requests[members[0]]
         self._requests[whole] = (whole, text, asked_us)
         self._ready[whole] = self._ready[members[0]]
-        self._spans[whole] = (self._groups.members[members[0]].position, 0)
+        self._spans[whole] = (Position.at(self._groups.members[members[0]].position), None)
         self._active_us[whole] = min(self._active_us[member] for member in members if member in self._active_us)
         for member in members:
             self._gaps += [(whole, gap) for told, gap in self._gaps if told == member]
@@ -319,9 +320,11 @@ class Recorder:
             last = self._ends[name][0] if name in self._complete else {}
             for publisher in stamps.publishers:
                 self._cuts[name, publisher] = self._start(name, publisher, stamps.first_after(publisher, since))
-                if name in self._complete and until > 0:
+                if until is None or name not in self._complete:
+                    continue
+                if until != NEWEST:
                     last[publisher] = stamps.last_up_to(publisher, until)
-                elif name in self._complete and until < 0:
+                else:
                     safe = [seq for at, seq in self.confirmations.get(publisher, ()) if at < self._requests[name][2]]
                     last[publisher] = max([last.get(publisher, 0), *safe])
 

@@ -1,8 +1,10 @@
 """What a run shows of the stamps of its events, for subscriptions that read history."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from gapless.events import Event
+from gapless.positions import Position
 
 __all__ = ["Stamps"]
 
@@ -27,18 +29,21 @@ class Stamps:
         """The event was delivered, with its stamp."""
         self._stamps.setdefault(event.publisher, {})[event.seq] = event.stamp
 
-    def first_after(self, publisher: str, position: int) -> int:
-        """The first number that certainly has a larger stamp; the next after all, if there is none."""
+    def first_after(self, publisher: str, position: Position) -> int:
+        """The first number that certainly lies after the position; the next after all, if there is none."""
         published = self._published[publisher]
-        known = [seq for seq, stamp in self._stamps.get(publisher, {}).items() if stamp > position]
-        place = bisect_right(published, (position, 1 << 62))
+        known = [seq for place, seq in self._places(publisher) if place > position]
+        place = bisect_right(published, (position.timestamp, 1 << 62))
         known += [seq for _, seq in published[place : place + 1]]
         return min(known, default=published[-1][1] + 1)
 
     def between(self, publisher: str, since: int, until: int) -> tuple[int, int]:
         """The numbers that may have stamps after a position and up to another."""
-        return self.last_up_to(publisher, since) + 1, self.first_after(publisher, until) - 1
+        return self.last_up_to(publisher, Position.at(since)) + 1, self.first_after(publisher, Position.at(until)) - 1
 
-    def last_up_to(self, publisher: str, position: int) -> int:
-        """The last number that certainly has no larger stamp, or 0."""
-        return max((seq for seq, stamp in self._stamps.get(publisher, {}).items() if stamp <= position), default=0)
+    def last_up_to(self, publisher: str, position: Position) -> int:
+        """The last number that certainly does not lie after the position, or 0."""
+        return max((seq for place, seq in self._places(publisher) if place <= position), default=0)
+
+    def _places(self, publisher: str) -> Iterator[tuple[Position, int]]:
+        return ((Position.after(stamp, publisher, seq), seq) for seq, stamp in self._stamps.get(publisher, {}).items())

@@ -37,7 +37,7 @@ from gapless_spark.stream.variant import variant_of
 __all__ = ["ATTRIBUTES", "STANDARD", "Columns", "default_schema"]
 
 RANK = StructType(
-    [StructField("position", LongType()), StructField("publisher", StringType()), StructField("seq", LongType())]
+    [StructField("timestamp", LongType()), StructField("publisher", StringType()), StructField("seq", LongType())]
 )
 """The order in which everyone reads history: effects come after their causes."""
 
@@ -45,7 +45,7 @@ STANDARD: dict[str, DataType] = {
     "event_id": StringType(),
     "publisher": StringType(),
     "seq": LongType(),
-    "position": LongType(),
+    "position": StringType(),
     "published_at": TimestampType(),
     "attributes": MapType(StringType(), StringType()),
     "payload": BinaryType(),
@@ -173,7 +173,7 @@ class _Rows:
         return numbers([event.seq for event in self.events], pa.int64())
 
     @cached_property
-    def positions(self) -> pa.Array:
+    def stamps(self) -> pa.Array:
         return numbers([event.stamp for event in self.events], pa.int64())
 
 
@@ -196,9 +196,9 @@ _MAKERS: dict[str, Callable[[_Rows, Any], pa.Array]] = {
     "event_id": lambda rows, kind: strings([f"{event.publisher}:{event.seq}" for event in rows.events], kind),
     "publisher": lambda rows, kind: rows.publishers,
     "seq": lambda rows, kind: rows.numbers,
-    "position": lambda rows, kind: rows.positions,
-    "published_at": lambda rows, kind: rows.positions.view(kind),
+    "position": lambda rows, kind: strings([str(event.position) for event in rows.events], kind),
+    "published_at": lambda rows, kind: rows.stamps.view(kind),
     "attributes": _attributes,
     "payload": lambda rows, kind: binaries([event.payload for event in rows.events], kind),
-    "causal_rank": lambda rows, kind: structs([rows.positions, rows.publishers, rows.numbers], kind),
+    "causal_rank": lambda rows, kind: structs([rows.stamps, rows.publishers, rows.numbers], kind),
 }

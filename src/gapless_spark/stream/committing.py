@@ -28,9 +28,11 @@ import pyarrow as pa
 
 from gapless.client import Client
 from gapless.client.connecting import Connecting
+from gapless.client.positions import EARLIEST
 from gapless.client.standing import Standing
 from gapless.errors import SkippedError, SparkError
 from gapless.events import Attributes, Event
+from gapless.positions import Position
 from gapless_spark.stream.connection import LONG, in_time
 from gapless_spark.stream.layout import BATCH, SINK, Layout
 from gapless_spark.stream.sink_options import SinkOptions
@@ -93,7 +95,7 @@ class Committing:
 
     async def _begin(self, client: Client, batch: Batch) -> State:
         """The state of a new sink. Its name must be unused, as far back as brokers keep history."""
-        first, position = await self._look(client, f"{_quoted(SINK)} = {_text(self._options.sink)}", 0)
+        first, position = await self._look(client, f"{_quoted(SINK)} = {_text(self._options.sink)}", EARLIEST)
         state = State(self._options.sink, client.network, batch.owner, batch.run, client.standing, position)
         if first is None:
             return state
@@ -155,9 +157,9 @@ class Committing:
             )
         return state
 
-    async def _look(self, client: Client, text: str, since: int) -> tuple[Event | None, int]:
+    async def _look(self, client: Client, text: str, since: Position) -> tuple[Event | None, Position]:
         """The first event that matches, and up to where there is no other that is not known."""
-        reading = await self._in_time(client.read(text, since=since or "earliest"), LONG)
+        reading = await self._in_time(client.read(text, since=since), LONG)
         found: Event | None = None
         while True:
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from gapless.archive import Archive, Contents
 from gapless.errors import SparkError
 from gapless.filters import parse
+from gapless.positions import Position
 from gapless_spark.stream.reading import ArchivedRange
 
 __all__ = ["archived", "archived_ranges", "around"]
@@ -31,7 +32,9 @@ def archived(directory: str, network: str, text: str) -> Contents:
     return contents
 
 
-def archived_ranges(directory: str, contents: Contents, since: int, until: int, *, fails: bool) -> list[ArchivedRange]:
+def archived_ranges(
+    directory: str, contents: Contents, since: Position, until: Position, *, fails: bool
+) -> list[ArchivedRange]:
     """What tasks read of the archive, a file each."""
     since, until = max(since, contents.since), min(until, contents.until)
     for first, last in contents.gaps:
@@ -47,7 +50,7 @@ def archived_ranges(directory: str, contents: Contents, since: int, until: int, 
     ]
 
 
-def around(contents: Contents, since: int, until: int) -> list[tuple[int, int]]:
+def around(contents: Contents, since: Position, until: Position) -> list[tuple[Position, Position]]:
     """What of a range has to come from brokers."""
     parts = [(since, min(until, contents.since)), (max(since, contents.until), until)]
     return [(first, last) for first, last in parts if first < last]

@@ -3,8 +3,8 @@
 It reads what tasks will read, and counts. If there is no limit, and much to read, it counts no further than it takes to
 know that, and lets brokers tell it where the range can be divided (`Client.milestones`).
 
-Events with the same position were published together. They are counted, and read, together: so a batch may exceed its
-limit by those of one position, if it would otherwise be empty.
+A batch ends at a network-wide position, so events with the same timestamp, which one call published, are counted and
+read together. A batch may exceed its limit by those of one timestamp, if it would otherwise be empty.
 """
 
 from collections import deque
@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gapless.client import Client, Subscription
+from gapless.client.positions import EARLIEST
 from gapless.errors import SkippedError
 from gapless.events import Event
+from gapless.positions import Position
 from gapless_spark.stream.connection import LONG, handle_loss, in_time
 from gapless_spark.stream.options import Options
 
@@ -40,8 +42,8 @@ class Limit:
 class Portion:
     """What a batch will read, from a position on."""
 
-    until: int
-    cuts: tuple[int, ...]
+    until: Position
+    cuts: tuple[Position, ...]
     """Where it is divided among tasks."""
     is_empty: bool
     gone: int
@@ -50,15 +52,15 @@ class Portion:
 
 @dataclass
 class _Group:
-    """The events of one position."""
+    """The events of one timestamp."""
 
-    position: int
+    timestamp: int
     events: int = 0
     size: int = 0
 
     def add(self, other: "_Group") -> None:
         """And those of the next."""
-        self.position = other.position
+        self.timestamp = other.timestamp
         self.events += other.events
         self.size += other.size
 
@@ -74,24 +76,27 @@ class Lookout:
         self._options = options
         self._client = client
         self._reading: Subscription | None = None
-        self._end = 0
+        self._end = EARLIEST
         """Where the last reading that is over ended."""
         self._groups: deque[_Group] = deque()
         """What was taken and is in no portion. While it is read, the last of them may have more events."""
-        self._place = self._clear = -1
+        self._place: Position | None = None
+        self._clear: Position | None = None
         """Up to here all is in portions; or known not to be there, from `clear` on."""
         self._gone = 0
-        self.newest = 0
+        self.newest: Position | None = None
         """The newest position that is known."""
 
-    async def look(self, since: int, target: int | None, limit: Limit) -> Portion:
+    async def look(self, since: Position, target: Position | None, limit: Limit) -> Portion:
         """What to read next, up to `target`, or up to now."""
-        if not self._clear <= since <= self._place:
+        place = self._place
+        if place is None or self._clear is None or not self._clear <= since <= place:
             await self._begin_at(since)
-        if target is not None and self._place >= target:
-            return Portion(self._place, (), is_empty=True, gone=0)
+            place = since
+        if target is not None and place >= target:
+            return Portion(place, (), is_empty=True, gone=0)
         is_limited = limit.events > 0 or limit.size > 0
-        portion = await self._count(target, limit if is_limited else Limit(GLANCE))
+        portion = await self._count(place, target, limit if is_limited else Limit(GLANCE))
         is_all = self._reading is None and not self._groups
         if not is_limited and not is_all:
             portion = await self._divided(since, target)
@@ -99,14 +104,14 @@ class Lookout:
             self._clear = self._place
         return portion
 
-    async def _begin_at(self, since: int) -> None:
+    async def _begin_at(self, since: Position) -> None:
         if self._reading is not None:
             await in_time(self._options, self._reading.close())
         self._reading = None
         self._groups.clear()
         self._place = self._clear = since
 
-    async def _divided(self, since: int, target: int | None) -> Portion:
+    async def _divided(self, since: Position, target: Position | None) -> Portion:
         """All that there is, divided where brokers say."""
         await self._begin_at(since)
         found = await in_time(self._options, self._client.milestones(since=since, until=target), LONG)
@@ -117,27 +122,28 @@ class Lookout:
         step = max(1, self._options.partition // STRETCH)
         return Portion(until, thinned(cuts[step - 1 :: step]), is_empty=False, gone=gone)
 
-    async def _count(self, target: int | None, limit: Limit) -> Portion:
+    async def _count(self, place: Position, target: Position | None, limit: Limit) -> Portion:
         """What fits the limit, as far as the reading goes."""
         if self._reading is None and not self._groups:
-            reading = self._client.read(self._options.filter, since=self._place, until=target)
+            reading = self._client.read(self._options.filter, since=place, until=target)
             self._reading = await in_time(self._options, reading)
         total, part = _Group(0), _Group(0)
-        cuts: list[int] = []
+        cuts: list[Position] = []
         self._gone = 0
         while (group := await self._next()) is not None:
             if total.events and _exceeds(limit, total, group):
                 break
             self._groups.popleft()
             if part.events >= self._options.partition:
-                cuts.append(part.position)
+                cuts.append(Position.at(part.timestamp))
                 part = _Group(0)
             for sums in (total, part):
                 sums.add(group)
-            self._place = group.position
+            place = Position.at(group.timestamp)
         else:
-            self._place = self.newest = max(self._place, self._end)
-        return Portion(self._place, thinned(cuts), is_empty=not total.events, gone=self._gone)
+            place = self.newest = max(place, self._end)
+        self._place = place
+        return Portion(place, thinned(cuts), is_empty=not total.events, gone=self._gone)
 
     async def _next(self) -> _Group | None:
         """The next group that is whole; none when the reading is over."""
@@ -154,8 +160,8 @@ class Lookout:
                 self._gone += handle_loss(self._options, error)
                 continue
             for event in events:
-                if not self._groups or self._groups[-1].position != event.position:
-                    self._groups.append(_Group(event.position))
+                if not self._groups or self._groups[-1].timestamp != event.stamp:
+                    self._groups.append(_Group(event.stamp))
                 self._groups[-1].events += 1
                 self._groups[-1].size += _size(event)
             return bool(events)
@@ -175,7 +181,7 @@ def _size(event: Event) -> int:
     )
 
 
-def thinned(cuts: Sequence[int]) -> tuple[int, ...]:
+def thinned(cuts: Sequence[Position]) -> tuple[Position, ...]:
     """Not too many of them, about evenly."""
     if len(cuts) < PARTS_MAX:
         return tuple(cuts)

@@ -1,33 +1,40 @@
 """Offsets: a position of the whole network, and what has to be known to read the same batch again in the same parts.
 
-    {"network": "shop", "position": 1793280000000000, "cuts": [1793279990000000]}
+    {"network": "shop", "position": "p1793280000000000", "cuts": ["p1793279990000000"]}
 
-`cuts` divide the batch that ends there; `gone` counts the events that were missed so far, if a query may miss some.
+A query may start after one event (`"p1793280000000000-17-orders-1a2b"`). All that it plans itself, ends of batches and
+cuts, is network-wide, so a batch holds the causes of all that it holds, or an earlier one does. `cuts` divide the batch
+that ends there; `gone` counts the events that were missed so far, if a query may miss some.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gapless.errors import SparkError
+from gapless.positions import Position
 
 __all__ = ["check_offset", "offset", "positions"]
 
 
-def offset(network: str, position: int, cuts: Sequence[int] = (), gone: int = 0) -> dict[str, Any]:
+def offset(network: str, position: Position, cuts: Sequence[Position] = (), gone: int = 0) -> dict[str, Any]:
     """An offset, as Spark keeps it."""
-    told: dict[str, Any] = {"network": network, "position": position}
+    told: dict[str, Any] = {"network": network, "position": str(position)}
     if cuts:
-        told["cuts"] = list(cuts)
+        told["cuts"] = list(map(str, cuts))
     if gone:
         told["gone"] = gone
     return told
 
 
-def check_offset(network: str, given: Mapping[str, Any]) -> int:
+def check_offset(network: str, given: Mapping[str, Any]) -> Position:
     """Its position; a `SparkError` if it is none of this network."""
-    name, position = given.get("network"), given.get("position")
-    if not isinstance(name, str) or not isinstance(position, int):
-        raise SparkError(f"the checkpoint holds {dict(given)!r}, which is no offset of this source; use another one")
+    name = given.get("network")
+    try:
+        position = Position(given.get("position", ""))
+    except ValueError as error:
+        raise _no_offset(given, str(error)) from None
+    if not isinstance(name, str):
+        raise _no_offset(given, "it names no network")
     if name != network:
         raise SparkError(
             f"the checkpoint is of network {name!r}, but these brokers are of network {network!r}; "
@@ -36,7 +43,13 @@ def check_offset(network: str, given: Mapping[str, Any]) -> int:
     return position
 
 
-def positions(network: str, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[int]:
+def _no_offset(given: Mapping[str, Any], why: str) -> SparkError:
+    return SparkError(
+        f"the checkpoint holds {dict(given)!r}, which is no offset of this source ({why}); use another one"
+    )
+
+
+def positions(network: str, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Position]:
     """The ends of the parts of a batch."""
     first, last = check_offset(network, start), check_offset(network, end)
-    return [first, *(cut for cut in end.get("cuts", ()) if first < cut < last), last]
+    return [first, *(cut for cut in map(Position, end.get("cuts", ())) if first < cut < last), last]

@@ -41,7 +41,7 @@ class Pushdown:
     def __init__(self, schema: StructType) -> None:
         self.since = 0
         self.until: int | None = None
-        """Only events after the one and up to the other can fulfil them."""
+        """Only events with timestamps after the one and up to the other can fulfil them."""
         self._texts: list[str] = []
         self._kinds = {
             field.name: ATTRIBUTES[type(field.dataType)]
@@ -52,7 +52,7 @@ class Pushdown:
     def take(self, condition: ds.Filter) -> bool:
         """Take it over, as far as possible; tell whether nobody need look again."""
         column = _column(condition)
-        if column == "position" or column == "published_at":
+        if column == "published_at":
             return self._narrow(condition)
         found = _translated(condition, column, self._kinds[column]) if column in self._kinds else None
         if found is None or not _is_good(found.text):
@@ -65,20 +65,20 @@ class Pushdown:
         return " AND ".join(f"({part})" for part in (text, *self._texts)) if self._texts else text
 
     def _narrow(self, condition: ds.Filter) -> bool:
-        """The range of positions to which a condition limits the query."""
+        """The range of timestamps to which a condition limits the query."""
         if isinstance(condition, ds.IsNotNull):
             return True
         if not isinstance(
             condition, ds.EqualTo | ds.GreaterThan | ds.GreaterThanOrEqual | ds.LessThan | ds.LessThanOrEqual
         ):
             return False
-        position = _position(condition.value)
-        if position is None:
+        stamp = _stamp(condition.value)
+        if stamp is None:
             return False
         if not isinstance(condition, ds.LessThan | ds.LessThanOrEqual):
-            self.since = max(self.since, position - (not isinstance(condition, ds.GreaterThan)))
+            self.since = max(self.since, stamp - (not isinstance(condition, ds.GreaterThan)))
         if not isinstance(condition, ds.GreaterThan | ds.GreaterThanOrEqual):
-            last = position - isinstance(condition, ds.LessThan)
+            last = stamp - isinstance(condition, ds.LessThan)
             self.until = last if self.until is None else min(self.until, last)
         return True
 
@@ -89,11 +89,10 @@ def _column(condition: ds.Filter) -> str:
     return path[0] if len(path) == 1 else ""
 
 
-def _position(value: Any) -> int | None:
-    if isinstance(value, datetime):
-        seconds = value.timestamp()
-        return int(seconds // 1) * 1_000_000 + value.microsecond
-    return value if type(value) is int else None
+def _stamp(value: Any) -> int | None:
+    if not isinstance(value, datetime):
+        return None
+    return int(value.timestamp() // 1) * 1_000_000 + value.microsecond
 
 
 def _is_good(text: str) -> bool:

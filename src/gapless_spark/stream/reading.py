@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from gapless.client import Subscription
 from gapless.errors import SkippedError
 from gapless.events import Event
+from gapless.positions import Position
 from gapless_spark.stream.columns import Columns
 from gapless_spark.stream.connection import Connection, handle_loss, in_time
 from gapless_spark.stream.options import Options
@@ -28,8 +29,8 @@ BYTES = 16 * 1024 * 1024
 class ArchivedRange(InputPartition):
     """The same, in a file of an archive."""
 
-    since: int
-    until: int
+    since: Position
+    until: Position
     path: str
 
 
@@ -37,12 +38,12 @@ class ArchivedRange(InputPartition):
 class Range(InputPartition):
     """All that matches after one position and up to another, and whom to ask for it."""
 
-    since: int
-    until: int
+    since: Position
+    until: Position
     url: str
 
 
-def ranges(positions: list[int], urls: list[str]) -> list[InputPartition]:
+def ranges(positions: list[Position], urls: list[str]) -> list[InputPartition]:
     """Those between each position and the next."""
     return [
         Range(since, until, url) for (since, until), url in zip(pairwise(positions), urls, strict=True) if since < until

@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 
 from gapless.client import Client
 from gapless.errors import SkippedError, SparkError
+from gapless.positions import Position
 from gapless_spark.stream.columns import Columns, default_schema
 from gapless_spark.stream.connection import LONG, Connection, handle_loss, in_time, urls
 from gapless_spark.stream.lookout import STRETCH, Limit, Lookout, thinned
@@ -134,7 +135,7 @@ class Reader(DataSourceReader):
                 parts += self._of_brokers(connection, first, last)
             return parts
 
-    def _of_brokers(self, connection: Connection, since: int, until: int) -> list[InputPartition]:
+    def _of_brokers(self, connection: Connection, since: Position, until: Position) -> list[InputPartition]:
         if since >= until:
             return []
         client = connection.client
@@ -145,7 +146,7 @@ class Reader(DataSourceReader):
         ends = [since, *thinned(found.positions[:-1][step - 1 :: step]), until]
         return ranges(ends, urls(self._options, client, len(ends) - 1))
 
-    async def _range(self, client: Client, kept: "Contents | None") -> tuple[int, int]:
+    async def _range(self, client: Client, kept: "Contents | None") -> tuple[Position, Position]:
         newest = await client.position()
         start, end = self._options.start or EARLIEST, self._options.end
         if start == LATEST:
@@ -156,7 +157,8 @@ class Reader(DataSourceReader):
             since = await client.position(start)
         until = newest if end == LATEST else min(await client.position(end), newest)
         pushed = self._pushdown
-        return max(since, pushed.since), until if pushed.until is None else min(until, pushed.until)
+        begin = max(since, Position.at(pushed.since))
+        return begin, until if pushed.until is None else min(until, Position.at(pushed.until))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """One part of it."""
@@ -176,7 +178,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._connection: Connection | None = None
         self._lookout: Lookout | None = None
         self._initial: dict[str, Any] | None = None
-        self._target: int | None = None
+        self._target: Position | None = None
         """If it shall end: where."""
 
     # ---- at the driver ------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._initial = offset(client.network, self._run(in_time(self._options, self._start(client))))
             return self._initial
 
-    async def _start(self, client: Client) -> int:
+    async def _start(self, client: Client) -> Position:
         start = self._options.start or LATEST
         if start == EARLIEST:
             return await earliest(client, self._options.filter)
@@ -214,7 +216,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             assert self._lookout is not None
             portion = self._run(self._lookout.look(since, self._target, self._limit(limit)))
             gone = start.get("gone", 0) + portion.gone
-            if portion.is_empty and not portion.gone and portion.until - since < IDLE_US:
+            if portion.is_empty and not portion.gone and portion.until.timestamp - since.timestamp < IDLE_US:
                 return start
             return offset(client.network, portion.until, portion.cuts, gone)
 
@@ -225,7 +227,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """For those who watch: the newest position that is known."""
-        if self._lookout is None or self._connection is None or not self._lookout.newest:
+        if self._lookout is None or self._connection is None or self._lookout.newest is None:
             return None
         return offset(self._connection.client.network, self._lookout.newest)
 
@@ -261,7 +263,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read(self._options, self._schema, self._options.filter, partition)
 
 
-async def earliest(client: Client, text: str) -> int:
+async def earliest(client: Client, text: str) -> Position:
     """The position after which all lies that brokers keep and the filter matches; its user need not see the rest."""
     reading = await client.read(text)
     while True:
@@ -270,4 +272,4 @@ async def earliest(client: Client, text: str) -> int:
         except SkippedError:
             continue
         await reading.close()
-        return events[0].position - 1 if events else reading.position
+        return Position.at(events[0].stamp - 1) if events else reading.position

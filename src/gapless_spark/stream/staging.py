@@ -32,6 +32,7 @@ import msgspec
 
 from gapless.client.standing import Standing
 from gapless.errors import SparkError
+from gapless.positions import Position
 from gapless_spark.stream.files import Files
 
 __all__ = ["Manifest", "Staging", "State"]
@@ -73,7 +74,7 @@ class State(msgspec.Struct, frozen=True):
     """The first part of the labels of its batches."""
     standing: Standing
     """The client as which the sink publishes; its number is that of the last event of the last batch that is done."""
-    position: int
+    position: Position
     """Up to here the sink looked for others that use its name."""
     done: int = -1
     """The number of the last batch of a streaming query that is done."""
@@ -131,7 +132,7 @@ class Staging:
         """What is known of the sink; None if it is new."""
         path = self.path / "sink.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=State)
+            return msgspec.json.decode(path.read_bytes(), type=State, dec_hook=lambda kind, text: kind(text))
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
@@ -141,7 +142,7 @@ class Staging:
         """Replace the state. It is on the disk afterwards."""
         beside = self.path / "sink.json.new"
         with self.disk.create(beside) as file:
-            file.write(msgspec.json.encode(state))
+            file.write(msgspec.json.encode(state, enc_hook=str))
         self.disk.rename(beside, self.path / "sink.json")
         self.disk.sync(self.path)
 

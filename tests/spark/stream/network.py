@@ -48,7 +48,7 @@ def schema(**kinds: str) -> StructType:
 
 
 def speak(fleet: Fleet, broker: str, events: list[dict[str, Any]], payload: bytes = b"", at_once: int = 100) -> None:
-    """Publish at one of them, so many at a time: those get the same position."""
+    """Publish at one of them, so many at a time: those get the same timestamp."""
     url = f"gapless://{fleet.config.addresses[broker]}"
     with sync.connect(url, name=f"at-{broker}", timeout_s=PATIENCE_S) as client:
         client.advertise("TRUE")

@@ -24,10 +24,10 @@ def test_every_event_has_these_columns() -> None:
     batch.validate(full=True)
     first, second = batch.to_pylist()
     assert {name: first[name] for name in ("event_id", "publisher", "seq", "position", "payload")} == {
-        "event_id": "ann:7", "publisher": "ann", "seq": 7, "position": POSITION, "payload": b"\x00any",
+        "event_id": "ann:7", "publisher": "ann", "seq": 7, "position": f"p{POSITION}-7-ann", "payload": b"\x00any",
     }  # fmt: skip
     assert first["published_at"] == datetime.fromtimestamp(POSITION / 1e6, UTC)
-    assert first["causal_rank"] == {"position": POSITION, "publisher": "ann", "seq": 7}
+    assert first["causal_rank"] == {"timestamp": POSITION, "publisher": "ann", "seq": 7}
     assert dict(first["attributes"]) == {
         "text": "Grüße 😀", "empty": "", "long": "x" * 300, "int": str(-(2**63)), "small": "5", "float": "2.5",
         "nan": "nan", "yes": "true", "no": "false", "größe": "1",
@@ -69,7 +69,7 @@ def test_what_is_missing_or_of_another_type_is_null_and_the_latter_is_counted() 
     ("columns", "complaint"),
     [
         (schema(day="date"), "the column 'day' is DATE, but an attribute is STRING, BOOLEAN, BIGINT"),
-        (schema(position="string"), "the column 'position' is BIGINT, not STRING; an attribute of that name"),
+        (schema(position="long"), "the column 'position' is STRING, not BIGINT; an attribute of that name"),
         (
             StructType().add("n", "long", nullable=False),
             "the column 'n' is NOT NULL, but an event may lack that attribute",

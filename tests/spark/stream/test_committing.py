@@ -16,6 +16,7 @@ from gapless import sync
 from gapless.client import Client
 from gapless.client.loop_thread import LoopThread
 from gapless.errors import GaplessError, SkippedError
+from gapless.positions import Position
 from gapless.runtime.fleet import Fleet
 from gapless_spark.stream.committing import Batch, Committing
 from gapless_spark.stream.layout import Layout
@@ -255,7 +256,7 @@ def test_what_brokers_have_dropped_is_counted_by_its_numbers(tmp_path: Path) -> 
 class Forgotten:
     """A reading of what brokers forgot so long ago that they do not know its numbers any more."""
 
-    position = 9
+    position = Position.at(9)
 
     def __init__(self) -> None:
         self._told = False
@@ -264,7 +265,7 @@ class Forgotten:
         if self._told:
             return []
         self._told = True
-        raise SkippedError("an unknown number of events are gone", {}, (1, 9))
+        raise SkippedError("an unknown number of events are gone", {}, (Position.at(1), Position.at(9)))
 
 
 def test_when_nobody_knows_how_much_is_there_the_user_is_asked(

@@ -7,7 +7,9 @@ from itertools import pairwise
 import pytest
 
 from gapless.client import Client, connect
+from gapless.client.positions import EARLIEST
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 from gapless_spark.stream import lookout
 from gapless_spark.stream.lookout import Limit, Lookout, Portion, thinned
@@ -17,7 +19,7 @@ from tests.runtime.local import local
 PATIENCE_S = 120.0
 EVENTS = 3_000
 TOGETHER = 50
-"""Published with one call, so they may have one position."""
+"""Published with one call, so they may have one timestamp."""
 
 
 def looking(test: Callable[[Client, Lookout], Awaitable[None]], **given: str) -> None:
@@ -36,14 +38,14 @@ def looking(test: Callable[[Client, Lookout], Awaitable[None]], **given: str) ->
     run(main())
 
 
-async def numbers(client: Client, since: int, until: int) -> list[int]:
+async def numbers(client: Client, since: Position, until: Position) -> list[int]:
     return [int(event.attributes["n"]) async for event in await client.read("TRUE", since=since, until=until)]
 
 
-async def portions(watch: Lookout, limit: Limit, target: int | None = None) -> list[Portion]:
+async def portions(watch: Lookout, limit: Limit, target: Position | None = None) -> list[Portion]:
     found: list[Portion] = []
     while True:
-        portion = await watch.look(found[-1].until if found else 0, target, limit)
+        portion = await watch.look(found[-1].until if found else EARLIEST, target, limit)
         if portion.is_empty:
             return found
         found.append(portion)
@@ -53,7 +55,7 @@ async def portions(watch: Lookout, limit: Limit, target: int | None = None) -> l
 def test_limited_portions_are_everything_once(limit: Limit) -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
         found = await portions(watch, limit)
-        ends = [0, *(portion.until for portion in found)]
+        ends = [EARLIEST, *(portion.until for portion in found)]
         parts = [await numbers(speaker, *pair) for pair in pairwise(ends)]
         assert [number for part in parts for number in part] == list(range(EVENTS))
         most = min(limit.events or EVENTS, limit.size // 100 if limit.size else EVENTS)
@@ -67,8 +69,8 @@ def test_without_a_limit_a_portion_is_all_there_is_divided_into_parts(monkeypatc
 
     async def test(speaker: Client, watch: Lookout) -> None:
         [portion] = await portions(watch, Limit())
-        assert (await numbers(speaker, 0, portion.until)) == list(range(EVENTS))
-        assert all(0 < cut < portion.until for cut in portion.cuts)
+        assert (await numbers(speaker, EARLIEST, portion.until)) == list(range(EVENTS))
+        assert all(EARLIEST < cut < portion.until for cut in portion.cuts)
         await speaker.publish({"n": -1})
         more = await watch.look(portion.until, None, Limit())
         assert not more.is_empty
@@ -80,11 +82,11 @@ def test_without_a_limit_a_portion_is_all_there_is_divided_into_parts(monkeypatc
 
 def test_what_does_not_match_moves_on_without_a_portion() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
-        nothing = await watch.look(0, None, Limit())
+        nothing = await watch.look(EARLIEST, None, Limit())
         assert nothing.is_empty
-        assert nothing.until > 0
+        assert nothing.until > EARLIEST
         await speaker.publish({"n": 1, "wanted": True})
-        some = await watch.look(0, None, Limit())
+        some = await watch.look(EARLIEST, None, Limit())
         assert not some.is_empty
         assert some.until > nothing.until
 
@@ -97,22 +99,23 @@ def test_nothing_beyond_a_target_is_looked_at() -> None:
         await speaker.publish({"n": -1})
         found = await portions(watch, Limit(events=1_000), target)
         assert max(portion.until for portion in found) <= target
-        assert (await numbers(speaker, 0, found[-1].until))[-1] == EVENTS - 1
+        assert (await numbers(speaker, EARLIEST, found[-1].until))[-1] == EVENTS - 1
 
     looking(test)
 
 
 def test_whoever_goes_back_gets_the_same_again() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
-        first = await watch.look(0, None, Limit(events=500))
+        first = await watch.look(EARLIEST, None, Limit(events=500))
         await watch.look(first.until, None, Limit(events=500))
-        assert await watch.look(0, None, Limit(events=500)) == first
+        assert await watch.look(EARLIEST, None, Limit(events=500)) == first
 
     looking(test)
 
 
 def test_there_are_never_too_many_parts() -> None:
-    assert thinned([1, 2, 3]) == (1, 2, 3)
-    many = thinned(range(1_000_000))
+    few = tuple(map(Position.at, (1, 2, 3)))
+    assert thinned(few) == few
+    many = thinned(list(map(Position.at, range(100_000))))
     assert len(many) == lookout.PARTS_MAX - 1
     assert list(many) == sorted(set(many))

@@ -31,8 +31,10 @@ def test_a_bad_option_is_named(options: dict[str, str], complaint: str) -> None:
 
 
 def test_what_is_said_in_any_case_is_taken() -> None:
-    options = Options.of({"BROKERS": "one:7400,two", "startingposition": "1794843125287132", "FailOnDataLoss": "FALSE"})
+    options = Options.of(
+        {"BROKERS": "one:7400,two", "startingposition": "p1794843125287132", "FailOnDataLoss": "FALSE"}
+    )
     assert options.brokers == "gapless://one:7400,two"
-    assert options.start == "1794843125287132"
+    assert options.start == "p1794843125287132"
     assert not options.fails_on_loss
     assert Options.of(GOOD | {"startingPosition": "Earliest"}).start == "earliest"

@@ -15,7 +15,7 @@ from gapless_spark.stream.pushdown import Pushdown
 
 from .network import schema
 
-SCHEMA = schema(s="string", n="long", d="double", f="float", b="boolean", position="long", published_at="timestamp")
+SCHEMA = schema(s="string", n="long", d="double", f="float", b="boolean", position="string", published_at="timestamp")
 VALUES: list[Any] = [
     None, "", "abc", "a%c", "a_c", "a!c", "it's", "5", 0, 5, -5, 2**53, 2**53 + 1, 2**62, 0.0, -0.0, 5.0, 5.5, -5.5,
     1e300, float(2**53), float("inf"), float("nan"), True, False,
@@ -85,17 +85,21 @@ def test_brokers_let_through_what_spark_keeps() -> None:
     assert not any(column in ("n", "f") for _, column in handled)
 
 
+def at_us(stamp: int) -> datetime:
+    return datetime(1970, 1, 1, 0, 0, 0, stamp, UTC)
+
+
 @pytest.mark.parametrize(
     ("condition", "since", "until"),
     [
-        (ds.GreaterThan(("position",), 7), 7, None),
-        (ds.GreaterThanOrEqual(("position",), 7), 6, None),
-        (ds.LessThan(("position",), 7), 0, 6),
-        (ds.EqualTo(("position",), 7), 6, 7),
+        (ds.GreaterThan(("published_at",), at_us(7)), 7, None),
+        (ds.GreaterThanOrEqual(("published_at",), at_us(7)), 6, None),
+        (ds.LessThan(("published_at",), at_us(7)), 0, 6),
+        (ds.EqualTo(("published_at",), at_us(7)), 6, 7),
         (ds.LessThanOrEqual(("published_at",), datetime(2026, 11, 16, 10, 0, 0, 5, UTC)), 0, 1794823200000005),
     ],
 )
-def test_conditions_on_positions_and_times_narrow_the_range(condition: ds.Filter, since: int, until: int) -> None:
+def test_conditions_on_times_narrow_the_range(condition: ds.Filter, since: int, until: int) -> None:
     pushdown = Pushdown(SCHEMA)
     assert pushdown.take(condition)
     assert (pushdown.since, pushdown.until) == (since, until)
@@ -106,7 +110,8 @@ def test_what_is_no_condition_on_an_attribute_is_left_to_spark() -> None:
     pushdown = Pushdown(SCHEMA)
     attributes: Attributes = {"s": "x" * 70_000}
     for condition in (
-        ds.EqualTo(("elsewhere",), 1), ds.EqualTo(("s", "t"), 1), ds.Not(ds.EqualTo(("position",), 1)),
+        ds.EqualTo(("elsewhere",), 1), ds.EqualTo(("s", "t"), 1), ds.Not(ds.EqualTo(("published_at",), 1)),
+        ds.GreaterThan(("position",), "p7"),
         ds.EqualNullSafe(("s",), None), ds.EqualTo(("s",), attributes["s"]),
     ):  # fmt: skip
         assert not pushdown.take(condition)

@@ -10,6 +10,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from gapless.client import connect
 from gapless.errors import GaplessError
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.runtime.event_loop import run
 from gapless_spark.stream.options import Options
 from gapless_spark.stream.reading import Range, read
@@ -63,7 +64,8 @@ def test_a_query_reads_what_its_user_may_and_no_more(tmp_path: Path) -> None:
             def forged() -> list[Any]:
                 """A task that was handed another filter than its query had."""
                 options = Options.of(_options(network, "ann", "topic = 'news'"))
-                return list(read(options, SCHEMA, "topic = 'bank'", Range(1, 2, network.at("b1"))))
+                part = Range(Position.at(1), Position.at(2), network.at("b1"))
+                return list(read(options, SCHEMA, "topic = 'bank'", part))
 
             with pytest.raises(GaplessError, match="may not subscribe to"):
                 await asyncio.wait_for(asyncio.to_thread(forged), 60)

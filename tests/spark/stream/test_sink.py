@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from gapless.positions import Position
 from gapless.runtime.fleet import Fleet
 from gapless_spark.stream import register
 
@@ -44,7 +45,7 @@ def test_a_stream_is_enriched_and_published_back_once_behind_its_causes(
         brokers=fleet.config.url, timeout=str(int(PATIENCE_S)), filter="topic = 'trade'",
         startingPosition="earliest", maxEventsPerTrigger=str(LIMIT),
     )  # fmt: skip
-    trades = source.schema("n BIGINT, price DOUBLE, position BIGINT, payload BINARY").load()
+    trades = source.schema("n BIGINT, price DOUBLE, position STRING, payload BINARY").load()
     enriched = trades.selectExpr("'enriched' AS topic", "n", "price * 2 AS doubled", "position AS cause", "payload")
     speak(fleet, "b0", [{"topic": "trade", "n": n, "price": n / 4} for n in range(TRADES)], b"note", at_once=50)
     written(enriched, fleet, tmp_path / "checkpoint", sink="enriched")
@@ -61,7 +62,7 @@ def test_a_stream_is_enriched_and_published_back_once_behind_its_causes(
     for batch in batches:
         mine = [event for event in events if event.attributes["sink.batch"] == batch]
         assert [event.attributes["sink.n"] for event in mine] == list(range(len(mine)))
-        assert min(event.position for event in mine) > max(int(event.attributes["cause"]) for event in mine)
+        assert min(event.position for event in mine) > max(Position(str(event.attributes["cause"])) for event in mine)
 
 
 def test_a_table_is_published_and_a_named_batch_once(spark: SparkSession, fleet: Fleet, tmp_path: Path) -> None:

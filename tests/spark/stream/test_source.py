@@ -1,9 +1,10 @@
 """Spark reads what clients of a real network published: in batches and as a stream, while brokers die."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from gapless import Event, sync
+from gapless.positions import Position
 from gapless.runtime.fleet import Fleet
 from gapless_spark.stream import register
 
@@ -61,7 +63,7 @@ def run(stream: DataFrame, checkpoint: Path, each: Callable[[DataFrame, int], No
 
 
 def row_of(event: Event) -> tuple[Any, ...]:
-    return event.id, event.publisher, event.seq, event.position, event.payload
+    return event.id, event.publisher, event.seq, str(event.position), event.payload
 
 
 def test_a_batch_holds_what_a_client_reads_and_its_order_can_be_restored(spark: SparkSession, fleet: Fleet) -> None:
@@ -72,7 +74,7 @@ def test_a_batch_holds_what_a_client_reads_and_its_order_can_be_restored(spark: 
         map(row_of, events)
     )
     assert [row.attributes["n"] for row in found] == [str(event.attributes["n"]) for event in events]
-    assert found[0].published_at.replace(tzinfo=UTC) == datetime.fromtimestamp(found[0].position / 1e6, UTC)
+    assert found[0].published_at.replace(tzinfo=UTC) == Position(found[0].position).time
 
 
 def test_columns_of_a_schema_are_filled_from_attributes_and_conditions_go_to_the_brokers(
@@ -163,7 +165,7 @@ def test_nothing_new_is_no_batch_and_long_nothing_moves_on(fleet: Fleet, monkeyp
     assert reader.latestOffset(start, ReadMaxRows(5)) is start
     monkeypatch.setattr("gapless_spark.stream.source.IDLE_US", 0)
     later = reader.latestOffset(start, ReadMaxRows(5))
-    assert later["position"] > start["position"]
+    assert Position(later["position"]) > Position(start["position"])
     assert reader.reportLatestOffset() == later
     reader.stop()
 
@@ -176,6 +178,38 @@ def complaint(caught: pytest.ExceptionInfo[PySparkException]) -> str:
     assert "Traceback" not in said
     assert "\tat " not in said
     return said
+
+
+def test_a_query_starts_after_an_event_in_the_middle_of_what_was_published_together(
+    spark: SparkSession, fleet: Fleet, tmp_path: Path
+) -> None:
+    topic = f"together-{time.time_ns()}"
+    speak(fleet, "b0", [{"topic": topic, "n": n} for n in range(10)], at_once=10)
+    events = history(fleet, f"topic = '{topic}'")
+    fifth, last = str(events[4].position), str(events[8].position)
+    frame = reading(spark, fleet, filter=f"topic = '{topic}'", startingPosition=fifth, endingPosition=last)
+    rows = frame.schema("n BIGINT, position STRING").load().orderBy("n").collect()
+    assert [(row.n, row.position) for row in rows] == [(n, str(events[n].position)) for n in (5, 6, 7, 8)]
+    got: list[str] = []
+
+    def each(frame: DataFrame, number: int) -> None:
+        got.extend(row.event_id for row in frame.orderBy("causal_rank").collect())
+
+    stream = streaming(spark, fleet, filter=f"topic = '{topic}'", startingPosition=fifth, maxEventsPerTrigger="2")
+    progress = run(stream, tmp_path / "checkpoint", each)
+    assert got == [event.id for event in events[5:]]
+    source = progress.sources[0]
+    assert Position(json.loads(source.endOffset)["position"]).is_network_wide, "what it plans is a whole cut"
+    first = json.loads((tmp_path / "checkpoint" / "offsets" / "0").read_text().splitlines()[-1])
+    assert Position(first["position"]) >= events[4].position
+
+
+def test_an_offset_that_is_none_is_told_in_a_sentence(fleet: Fleet) -> None:
+    reader = stream_reader(fleet)
+    for wrong in ({"network": "shop", "position": 1793280000000000}, {"network": "shop"}, {"position": "p1"}):
+        with pytest.raises(Exception, match=r"which is no offset of this source .*; use another one"):
+            reader.latestOffset(wrong, ReadAllAvailable())
+    reader.stop()
 
 
 @pytest.mark.parametrize(
@@ -206,7 +240,7 @@ def test_history_that_is_gone_ends_a_query_or_is_counted(tmp_path: Path) -> None
             for _ in range(4):
                 speak(small, "b0", [{"topic": "gone"}] * 100, b"." * 1_000, at_once=10)
                 client.position()
-        start = {"network": "shop", "position": begin}
+        start = {"network": "shop", "position": str(begin)}
         strict = stream_reader(small)
         with pytest.raises(Exception, match="are gone: no broker holds them any more; to go on without them set"):
             strict.latestOffset(start, ReadAllAvailable())

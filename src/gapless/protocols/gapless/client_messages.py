@@ -5,10 +5,14 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from gapless.events import Event, Events
+from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
 from gapless.protocols.parts.messages import Cuts
 from gapless.protocols.parts.messages import Message as _Message
+
+Place: TypeAlias = tuple[int, str, int]
+"""Timestamp, publisher and number of an event: a position after it."""
 
 
 class _Said(_Message, frozen=True):
@@ -202,6 +206,8 @@ class ClientMove(_Said, frozen=True):
     filter: str
     """That it has."""
     position: int
+    after: Place | None = None
+    """What came after the position and up to this event is left out as well."""
 
 
 DELIVERED_AHEAD_US = 10_000_000
@@ -214,6 +220,8 @@ HOLDS_MAX = 1_000
 """Events that a member of a group brings when it joins, or that one message deals to it."""
 NEWEST = -1
 """As the end of a history read: all that was confirmed before it began."""
+LATEST = TIMESTAMP_MAX
+"""As its beginning: the newest position, too."""
 CLIENT_MESSAGES = (
     Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
     ClientOpen, ClientConfirm, ClientNames, ClientMove, ClientHand,

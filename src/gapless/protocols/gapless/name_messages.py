@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.events import Event
+from gapless.positions import Position
 from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.parts.messages import Message as _Message
 
@@ -50,6 +51,14 @@ class NameRecord(_Message, frozen=True):
     delivered: int = 0
     """No stamp of what was delivered to a client is larger, unless one listens alone now. In a group, what has a larger
     stamp is not delivered before the keepers hold a larger bound."""
+    after: tuple[int, str, int] | None = None
+    """If it was moved to a position after an event: timestamp, publisher and number of that. Nothing up to it comes."""
+
+    @property
+    def begin(self) -> Position:
+        """Where a subscription begins that goes on with it, beside the numbers that it leaves out."""
+        position = Position.at(self.position)
+        return position if self.after is None else max(position, Position.after(*self.after))
 
 
 class NameEntry(_Message, frozen=True):

@@ -3,6 +3,7 @@
 import pytest
 
 from gapless.events import Event
+from gapless.positions import Position
 from gapless.protocol import (
     Activated,
     Advertise,
@@ -481,7 +482,7 @@ def test_what_was_lost_before_a_subscription_began_does_not_concern_it_though_it
 def test_each_subscription_from_before_its_end_is_told_of_a_parting_once() -> None:
     bench = Bench().attach()
     for name, since, began in (("live", -1, 50), ("late", -1, 100), ("old", 20, 0), ("young", 100, 0)):
-        bench.step(Subscribe(name, "TRUE", since=since))
+        bench.step(Subscribe(name, "TRUE", since=None if since < 0 else Position.at(since)))
         bench.hear(Cut(2, name, {}, is_whole=True, began=began))
     bench.step(Subscribe("waits", "TRUE"))
     told = (10, 1_000_000)

@@ -4,6 +4,7 @@ import pytest
 
 from gapless.checkers import check
 from gapless.overlay import chain
+from gapless.positions import Position
 from gapless.protocol import Advertise, PublishMany, Subscribe
 from gapless.protocols.gapless.history.refill import Refill
 from gapless.registry import find_protocol
@@ -26,7 +27,7 @@ def one_after_the_other(memory_lost: tuple[str, ...], f: int = 1) -> Trace:
         simulation.crash(broker, at=at)
         simulation.restart(broker, at=at + 2 * SECOND)
         at += 6 * SECOND
-    simulation.call("late", Subscribe("s", "TRUE", since=0), at=at)
+    simulation.call("late", Subscribe("s", "TRUE", since=Position.at(0)), at=at)
     result = simulation.run(settle=20 * SECOND)
     assert result.trace is not None
     return result.trace

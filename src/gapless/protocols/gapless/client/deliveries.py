@@ -102,7 +102,8 @@ class Deliveries:
             or held.dealer is not None
             or held.skipped
             or held.got.get(publisher, 0) >= first.seq
-            or held.begins_after >= first.stamp
+            or held.is_outside(first)
+            or held.is_outside(last)
             or held.parted[1] >= first.stamp > 0
             or held.stands_before(publisher, first.seq)
         ):
@@ -127,7 +128,7 @@ class Deliveries:
                 self.clock = event.stamp
             for name, held, got in asked:
                 if got.get(publisher, 0) < seq and (not held.is_behind or self._is_due(held, event)):
-                    if event.stamp <= held.begins_after or held.stands_before(publisher, seq):
+                    if held.is_outside(event) or held.stands_before(publisher, seq):
                         continue
                     if held.skipped and held.was_told_lost(publisher, seq):
                         continue

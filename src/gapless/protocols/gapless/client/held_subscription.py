@@ -1,7 +1,9 @@
 """A subscription as the client holds it: what is due, what has come, and what will not."""
 
 from gapless.events import Event
-from gapless.protocol import Ready
+from gapless.positions import Position
+from gapless.protocol import NEWEST, Ready
+from gapless.protocols.gapless import client_messages
 from gapless.protocols.gapless.client.named import Named
 from gapless.protocols.gapless.client_messages import SubscriptionProgress
 from gapless.protocols.gapless.groups.dealer import Dealer
@@ -20,17 +22,19 @@ UNPLACED_MAX = 1_000
 class HeldSubscription(Held):
     """One of them."""
 
-    def __init__(self, name: str, text: str, ready: Ready, since: int, until: int) -> None:
+    def __init__(self, name: str, text: str, ready: Ready, since: Position | None, until: Position | None) -> None:
         super().__init__(name)
         self.text = text
         self.ready = ready
-        self.since = since
-        """If it reads history: all up to this position has come; else -1."""
-        self.until = until
-        self.has_history = since >= 0
-        self._start = since
-        self.begins_after = since if since > 0 else -1
-        """Nothing up to this position is due, whatever cuts say.
+        self.since = _beginning(since)
+        """If it reads history: everything up to this timestamp has come; else -1."""
+        self.until = _end(until)
+        self.has_history = since is not None
+        self._start = self.since
+        self._begins = None if since in (None, NEWEST) or self.since == 0 else since
+        self._ends = None if until in (None, NEWEST) else until
+        self.begins_after = -1 if self._begins is None else self._begins.timestamp
+        """Nothing up to this timestamp is due, whatever cuts say; of what has just this one, `is_outside` tells more.
 
         The smallest story: p:1 is on its way when s is begun from a position after it. s is covered by t, which gets
         p:1, so both have that cut. s is not given p:1. Then its broker dies, and the heir knows nothing but the cut.
@@ -56,8 +60,10 @@ class HeldSubscription(Held):
         self.named: Named | None = None
         self.dealer: Dealer | None = None
         """If it is read for a group: who deals it out. Then it is none of the application's."""
-        self.reached = since
+        self.reached = self.since
         """If it is named: all up to this position has come."""
+        if self._begins is not None and not self._begins.is_network_wide:
+            self.got[self._begins.publisher] = self._begins.number
 
     def parts(self, parted: Parting) -> bool:
         """Whether the application has to be told of a parting: once, if it began, or reads from, before its end."""
@@ -72,6 +78,20 @@ class HeldSubscription(Held):
     def told_as(self, name: str) -> str:
         """Under which name the application is told of a loss: for a group, that with which it takes part."""
         return name if self.dealer is None else self.dealer.call.subscription
+
+    def is_outside(self, event: Event) -> bool:
+        """Whether an event lies before the position where the subscription begins, or after the one where it ends."""
+        begins, ends = self._begins, self._ends
+        return (begins is not None and event.stamp <= begins.timestamp and event.position <= begins) or (
+            ends is not None and event.stamp >= ends.timestamp and event.position > ends
+        )
+
+    def position(self, stamp: int) -> Position:
+        """The position that it has got to, if everything up to this timestamp has come."""
+        position = Position.at(stamp)
+        if self._begins is not None and position < self._begins:
+            return self._begins
+        return position if self._ends is None or position < self._ends else self._ends
 
     def is_due(self, event: Event) -> bool:
         """Whether an event that was read again comes from its cut on, or after the position where it began."""
@@ -139,3 +159,16 @@ class HeldSubscription(Held):
         return SubscriptionProgress(
             self.name, self.text, dict(self.cuts), dict(self.got), self.is_whole, self.since, self.until, self.is_behind
         )
+
+
+def _beginning(since: Position | None) -> int:
+    """As brokers know it: a timestamp, and the client leaves out what has a larger one and lies before the position."""
+    if since is None:
+        return -1
+    return client_messages.LATEST if since == NEWEST else since.floor
+
+
+def _end(until: Position | None) -> int:
+    if until is None:
+        return 0
+    return client_messages.NEWEST if until == NEWEST else until.timestamp

@@ -69,7 +69,7 @@ class NamedClient:
         complaint = name_complaint("the name of a subscription", call.name)
         if complaint:
             return complaint
-        if call.since >= 0 or call.until:
+        if call.since is not None or call.until is not None:
             return (
                 f"the named subscription {call.name!r} goes on after what was confirmed; subscribe without `since` and "
                 "`until`, or move it first"
@@ -111,7 +111,12 @@ class NamedClient:
             self._found[call.request] = []
             self._send(ClientNames(self._attempt, call.request))
         else:
-            self._send(ClientMove(self._attempt, call.request, call.name, call.filter, call.position))
+            self._send(self._moving(call))
+
+    def _moving(self, call: MoveName) -> ClientMove:
+        to = call.position
+        after = None if to is None or to.is_network_wide else (to.timestamp, to.publisher, to.number)
+        return ClientMove(self._attempt, call.request, call.name, call.filter, -1 if to is None else to.floor, after)
 
     # ---- the session --------------------------------------------------------------------------------------
 
@@ -214,7 +219,7 @@ class NamedClient:
         for item in message.records:
             lag_s = max(0, message.position - item.position) / 1e6
             client = item.client if item.broker else ""
-            found.append(NamedSubscription(item.name, item.filter, item.position, client, lag_s, item.is_shared))
+            found.append(NamedSubscription(item.name, item.filter, item.begin, client, lag_s, item.is_shared))
         if message.is_last:
             del self._questions[message.request], self._found[message.request]
             self._emit(NamesListed(message.request, found, message.position))

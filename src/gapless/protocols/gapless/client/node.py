@@ -206,7 +206,7 @@ class GaplessClient(ClientNode):
             return None
         try:
             check_texts(self._name, (*self._subscriptions.texts(), *self._publishing.texts(), (name, call.filter)))
-            if isinstance(call, Subscribe) and call.since >= 0:
+            if isinstance(call, Subscribe) and call.since is not None:
                 check_readings(self._name, 1 + self._subscriptions.reading)
             return parse(call.filter)
         except (CallError, FilterError) as error:

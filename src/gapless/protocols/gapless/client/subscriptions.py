@@ -111,21 +111,20 @@ class Subscriptions:
             else:
                 self.named.subscribe(call)
         else:
-            self._held[call.subscription] = HeldSubscription(
-                call.subscription, call.filter, call.ready, call.since, call.until
-            )
-            self._line.send(ClientSubscribe(self._line.attempt, call.subscription, call.filter, call.since, call.until))
+            held = HeldSubscription(call.subscription, call.filter, call.ready, call.since, call.until)
+            self._held[call.subscription] = held
+            self._line.send(ClientSubscribe(self._line.attempt, call.subscription, call.filter, held.since, held.until))
 
     def begin_named(self, call: Subscribe, named: Named, record: NameRecord) -> None:
         """A named one is this client's: it goes on after what is confirmed."""
-        held = HeldSubscription(call.subscription, call.filter, call.ready, record.position, 0)
+        held = HeldSubscription(call.subscription, call.filter, call.ready, record.begin, None)
         held.named, held.got = named, dict(record.got)
         self._held[call.subscription] = held
         self._line.send(ClientSubscribe(self._line.attempt, call.subscription, call.filter, record.position))
 
     def listen(self, call: Subscribe, dealer: Dealer, record: NameRecord) -> None:
         """Read for a group, from what is confirmed on."""
-        held = HeldSubscription(dealer.line, call.filter, call.ready, record.position, 0)
+        held = HeldSubscription(dealer.line, call.filter, call.ready, record.begin, None)
         held.dealer, held.got = dealer, dict(record.got)
         self._held[dealer.line] = held
         self._line.send(ClientSubscribe(self._line.attempt, dealer.line, call.filter, record.position))
@@ -183,7 +182,7 @@ class Subscriptions:
             if held is not None:
                 held.is_behind = held.was_behind = True
                 held.since = message.position
-                self._line.emit(CaughtUp(name, message.position, False))
+                self._line.emit(CaughtUp(name, held.position(message.position), False))
 
     def reached(self, message: Reached) -> None:
         """All up to a position has come, of one subscription or of all that lay behind."""
@@ -209,7 +208,7 @@ class Subscriptions:
             if held.named is not None and message.position > held.reached:
                 held.reached = message.position
                 self.named.reached(held.named, self.deliveries.count, message.position)
-            self._line.emit(CaughtUp(name, message.position, message.is_live))
+            self._line.emit(CaughtUp(name, held.position(message.position), message.is_live))
 
     def parted(self, message: Parted) -> None:
         """What was published between two positions may be missing. Each broker that it comes to says so."""

@@ -23,8 +23,8 @@ import msgspec
 from gapless.errors import FilterError
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.protocol import LATEST, SetTimer
-from gapless.protocols.gapless.client_messages import Reached, Unsubscribed
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.client_messages import LATEST, Reached, Unsubscribed
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clock import Clock

@@ -61,8 +61,20 @@ def check_call(client: str, message: Any) -> None:
         _check_confirmed(client, message)
     if isinstance(message, ClientHand):
         _check_word(client, message.word)
-    if isinstance(message, ClientMove) and not -1 <= message.position <= NUMBER_MAX:
-        raise CallError(f"{client!r} moves {message.name!r} to {message.position}: positions go from 0 to {NUMBER_MAX}")
+    if isinstance(message, ClientMove):
+        _check_place(client, message)
+
+
+def _check_place(client: str, call: ClientMove) -> None:
+    if not -1 <= call.position <= NUMBER_MAX:
+        raise CallError(f"{client!r} moves {call.name!r} to {call.position}: positions go from 0 to {NUMBER_MAX}")
+    if call.after is not None:
+        timestamp, publisher, number = call.after
+        complaint = name_complaint("the name of a publisher", publisher)
+        if complaint or timestamp != call.position + 1 or not 1 <= number <= NUMBER_MAX:
+            raise CallError(
+                f"{client!r} moves {call.name!r} after an event that there cannot be: {complaint or number}"
+            )
 
 
 def _check_confirmed(client: str, call: ClientConfirm) -> None:

@@ -139,10 +139,12 @@ def move(call: ClientMove, *, newest: int = 0) -> Change:
             )
         if record.filter != call.filter:
             raise Refusal(f"the named subscription {call.name!r} has got another filter meanwhile, {record.filter!r}")
+        after = call.after
         return NameRecord(
-            call.name, record.filter, max(0, call.position), {}, record.generation + 1, is_over=call.position < 0,
+            call.name, record.filter, max(0, call.position), {} if after is None else {after[1]: after[2]},
+            record.generation + 1, is_over=call.position < 0, latest=0 if after is None else after[0],
             is_shared=record.is_shared, redeliver_us=record.redeliver_us, user=record.user,
-            delivered=_delivered(record, newest),
+            delivered=_delivered(record, newest), after=after,
         )  # fmt: skip
 
     return change

@@ -1,0 +1,144 @@
+"""A position: a place in the stream of all events of a network, to go on from later and elsewhere.
+
+Brokers give each publication a timestamp that is larger than the timestamps of all its causes. Events are ordered by
+timestamp, publisher and number, so effects come after their causes. A position is a place in that order, in one of two
+forms:
+
+- *after an event* (`event.position`): everything up to and including this event;
+- *network-wide* (`client.position()`): everything with that timestamp, or an earlier one.
+
+Its text is short, holds only characters that need no quotes in a shell and no escapes in a URL, and stands for exactly
+one position: `p1793280000000000` is network-wide, `p1793280000000000-17-orders-1a2b` is after event 17 of publisher
+`orders-1a2b`. Characters of a publisher's name other than letters, digits, `-`, `.` and `_` are written as `~` and two
+hexadecimal digits for each byte of UTF-8.
+"""
+
+import re
+from datetime import UTC, datetime
+from functools import total_ordering
+from typing import Any, Self
+
+__all__ = ["TIMESTAMP_MAX", "Position"]
+
+TIMESTAMP_MAX = 1 << 53
+"""Microseconds since 1970: the year 2255."""
+_NUMBER_MAX = 1 << 53
+_TEXT = re.compile(r"p(0|[1-9][0-9]{0,15})(?:-([1-9][0-9]{0,15})-([A-Za-z0-9._~-]+))?")
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")
+_SHOWN_MAX = 80
+
+
+@total_ordering
+class Position:
+    """A place in the stream; made from its text, `Position("p1793280000000000")`, and printed as that.
+
+    Positions can be compared, hashed and pickled. A text that is no position raises a `ValueError`.
+    """
+
+    __slots__ = ("_place",)
+
+    _place: tuple[int, bool, str, int]
+    """Timestamp, whether it is network-wide, publisher and number: in the order of positions."""
+
+    def __init__(self, text: str) -> None:
+        found = _TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
+        publisher = None if found is None or found[3] is None else _unescaped(found[3])
+        if found is None or (found[3] is not None and publisher is None):
+            raise ValueError(_complaint(text))
+        timestamp, number = int(found[1]), int(found[2] or 0)
+        if timestamp > TIMESTAMP_MAX or number > _NUMBER_MAX:
+            raise ValueError(f"{text.strip()!r} is no position: its numbers go up to {TIMESTAMP_MAX}")
+        self._place = (timestamp, publisher is None, publisher or "", number)
+
+    @classmethod
+    def at(cls, timestamp: int) -> Self:
+        """The network-wide position of a timestamp, in microseconds since 1970."""
+        return cls._of((timestamp, True, "", 0))
+
+    @classmethod
+    def after(cls, timestamp: int, publisher: str, number: int) -> Self:
+        """The position after an event."""
+        return cls._of((timestamp, False, publisher, number))
+
+    @classmethod
+    def _of(cls, place: tuple[int, bool, str, int]) -> Self:
+        made = cls.__new__(cls)
+        made._place = place
+        return made
+
+    @property
+    def timestamp(self) -> int:
+        """Microseconds since 1970, by the clock of the network."""
+        return self._place[0]
+
+    @property
+    def is_network_wide(self) -> bool:
+        """Whether everything with its timestamp lies before it; else it is after one event."""
+        return self._place[1]
+
+    @property
+    def publisher(self) -> str:
+        """The publisher of the event that it is after; empty if it is network-wide."""
+        return self._place[2]
+
+    @property
+    def number(self) -> int:
+        """The number of the event that it is after; 0 if it is network-wide."""
+        return self._place[3]
+
+    @property
+    def time(self) -> datetime:
+        """Its timestamp as a time, in UTC."""
+        return datetime.fromtimestamp(self._place[0] / 1e6, UTC)
+
+    @property
+    def floor(self) -> int:
+        """The largest timestamp up to which everything lies before it."""
+        return self._place[0] if self._place[1] else self._place[0] - 1
+
+    def __str__(self) -> str:
+        timestamp, is_network_wide, publisher, number = self._place
+        return f"p{timestamp}" if is_network_wide else f"p{timestamp}-{number}-{_escaped(publisher)}"
+
+    def __repr__(self) -> str:
+        return f"Position({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._place == other._place if isinstance(other, Position) else NotImplemented
+
+    def __lt__(self, other: "Position") -> bool:
+        return self._place < other._place if isinstance(other, Position) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._place)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._of, (self._place,)
+
+
+def _escaped(name: str) -> str:
+    if name.isascii() and name.replace("-", "").isalnum():
+        return name
+    return "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in name.encode())
+
+
+def _unescaped(text: str) -> str | None:
+    """The name; None if no name is written like that."""
+    first, *rest = text.split("~")
+    try:
+        raw = b"".join([first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)])
+        name = raw.decode()
+    except ValueError:
+        return None
+    return name if _escaped(name) == text else None
+
+
+def _complaint(text: object) -> str:
+    shown = repr(text)
+    shown = shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
+    if isinstance(text, str) and text.strip().isdecimal():
+        return f"{shown} is no position: a position begins with the letter p, such as 'p1793280000000000'"
+    return (
+        f"{shown} is no position: copy the whole text of one, such as 'p1793280000000000' or "
+        "'p1793280000000000-17-orders-1a2b'"
+    )
