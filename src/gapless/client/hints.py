@@ -7,6 +7,7 @@ so nothing is refused. But without a word, their author would wait for events in
 import logging
 from functools import lru_cache
 
+from gapless.client.arguments import shown
 from gapless.filters import attribute_hint, filter_hints
 
 __all__ = ["hint_at_filter", "hint_at_name"]
@@ -21,7 +22,7 @@ _logger = logging.getLogger("gapless.client")
 def hint_at_filter(text: str) -> None:
     """A filter that can be read is about to be used."""
     for hint in filter_hints(text):
-        _logger.warning(f"a filter may not mean what you think: {hint}")
+        _logger.warning(f"the filter {shown(text)} may not mean what you think: {hint}")
 
 
 @lru_cache(TOLD_MAX)
