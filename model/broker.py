@@ -150,7 +150,7 @@ class Broker(Handovers):
 
     def after_handover(self) -> None:
         joined = [n for n in self.tree.names if is_joined(self.view[n])]
-        if joined and Rule.WAVE_AGAIN not in self.off:
+        if joined:
             self.send(self.current(joined[:1])[0], "again")
 
     # ---- admission

@@ -22,7 +22,7 @@ class Observed:
     cuts: dict[str, int] = field(default_factory=dict)
     active: int | None = None
     ended: bool = False
-    got: dict[Key, int] = field(default_factory=dict)
+    got: dict[Key, Event] = field(default_factory=dict)
 
 
 class Checker:
@@ -83,7 +83,7 @@ class Checker:
             due = cause[0] in s.cuts and cause[1] >= s.cuts[cause[0]]
             if due and self.topics[cause] in s.filter and cause not in s.got:
                 raise ViolationError(f"missing-cause: {name}: {key} without {cause}")
-        s.got[key] = step
+        s.got[key] = event
         order.append((step, key))
         self.known[s.client] = self.known.get(s.client, frozenset()) | self.past[key] | {key}
 
@@ -92,6 +92,9 @@ class Checker:
             if key not in table:
                 raise ViolationError(f"lost-confirmed: {key}")
         for name, s in self.subscriptions.items():
+            for key, event in s.got.items():
+                if table.get(key) != (event.timestamp, event.origin):
+                    raise ViolationError(f"phantom: {name} {key} was delivered and is not in the table")
             if s.active is not None:
                 for key, topic in self.topics.items():
                     if topic in s.filter and key in table and key not in s.got:

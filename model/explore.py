@@ -70,6 +70,8 @@ class Channels(Simulator):
         self.random = NoRandomness()
         self.channels: dict[Any, deque[tuple[int, Callable[..., None], tuple[Any, ...]]]] = {}
         self.held: dict[Any, int] = {}
+        self.blocked: set[tuple[str, str]] = set()
+        """Like cuts, but no failure detector notices."""
         self.step = 0
 
     def put(self, channel: Any, action: Callable[..., None], *arguments: Any) -> None:
@@ -105,10 +107,11 @@ class Channels(Simulator):
         action(*arguments)
 
     def is_cut(self, channel: Any) -> bool:
-        if not self.cuts or not isinstance(channel[0], Incarnation):
+        if not (self.cuts or self.blocked) or not isinstance(channel[0], Incarnation):
             return False
         to = channel[1]
-        return (channel[0].name, to.name if isinstance(to, Incarnation) else to) in self.cuts
+        pair = (channel[0].name, to.name if isinstance(to, Incarnation) else to)
+        return pair in self.cuts or pair in self.blocked
 
     def head(self) -> Any:
         """The channel whose first message waits longest."""
@@ -210,12 +213,10 @@ class Exploration(World):
             self.cut(set(word[1].split(",")), word[0] == "cut")
         elif word[0] == "heal":
             self.channels.cuts.clear()
+            self.channels.blocked.clear()
         elif word[0] in ("block", "unblock"):  # block b0,b1 b2: nothing passes from b0 or b1 to b2; nobody notices
             for pair in ((p, q) for p in word[1].split(",") for q in word[2].split(",")):
-                if word[0] == "block":
-                    self.channels.cuts[pair] = FOREVER
-                else:
-                    self.channels.cuts.pop(pair, None)
+                (self.channels.blocked.add if word[0] == "block" else self.channels.blocked.discard)(pair)
         else:
             raise ValueError(operation)
         return 0
@@ -234,6 +235,8 @@ class Exploration(World):
             client.publish(int(argument))
         elif word[1] == "reply":
             client.replies += int(argument)
+        elif word[1] == "attach":
+            client.attach(self.running[argument].me)
         else:
             client.move(self.running[argument].me)
             home = client.trying
@@ -361,6 +364,7 @@ class Exploration(World):
     def finish(self) -> None:
         """The default order, until everything is quiet and a new position is final everywhere."""
         self.channels.cuts.clear()
+        self.channels.blocked.clear()
         self.false.clear()
         for _ in range(40):
             self.drain()
@@ -375,7 +379,7 @@ class Exploration(World):
             self.drain()
             living = [b for b in self.running.values() if b.alive]
             if self.quiet() and min(b.final for b in living) >= top and not any(b.log for b in living):
-                self.checker.end(max(living, key=lambda b: b.final).table)
+                self.judge()
                 return
         raise ViolationError("liveness: no new final position: " + self.why())
 
@@ -460,7 +464,7 @@ def search(
 
 
 def main() -> None:
-    from model.scopes import SCOPES
+    from model.scopes import SCOPES, SCRIPTS
 
     parser = argparse.ArgumentParser(prog="python -m model.explore", description=__doc__)
     parser.add_argument("scopes", nargs="*", default=list(SCOPES))
@@ -472,7 +476,7 @@ def main() -> None:
     arguments = parser.parse_args()
     off = {Rule[name] for name in arguments.off}
     for name in arguments.scopes or SCOPES:
-        scope = SCOPES[name]
+        scope = (SCOPES | SCRIPTS)[name]
         if arguments.show is not None:
             chooser = Chooser([int(c) for c in arguments.show.split(",") if c])
             print(once(scope, off, arguments.k, chooser, print))

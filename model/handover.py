@@ -73,12 +73,12 @@ class Handovers(Routing):
         mine = [(r, g) for r, g in self.tree.regions(self.view) if self.me.name in g]
         h = self.handover
         for region, group in mine:
-            if h and Rule.ONE_REGION not in self.off and not region & h.region:
+            if h and not region & h.region:
                 continue
             if h and self.key(region, group) == h.key:
                 self.complete()
                 return
-            if (h and region & h.region) or not self.is_completed(region, group):
+            if h or not self.is_completed(region, group):
                 self.begin_handover(region, group)
                 return
 

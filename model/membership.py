@@ -54,6 +54,8 @@ class Register:
     seals: dict[Incarnation, Entries] = field(default_factory=dict)
     clock: int = 0
     """Not below any position that this broker has echoed."""
+    view: View = field(default_factory=dict)
+    """What others count on: a member that forgot an incarnation could vouch for its predecessor."""
 
 
 @dataclass
@@ -85,6 +87,7 @@ class Membership:
         self.view: View = dict.fromkeys(tree.names, (0, 1))
         self.register = register or Register()
         self.clock = self.register.clock
+        self.view |= self.register.view
         self.suspicions: dict[Incarnation, set[str]] = {}
         self.proposals: dict[Incarnation, Proposal] = {}
         self.rounds: dict[Incarnation, int] = {}
@@ -175,8 +178,8 @@ class Membership:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Excluded alive: the register stays, with the own journal and the clock."""
-        self.register.clock = self.clock
+        """Excluded alive: the register stays, with the own journal, the clock and the view."""
+        self.register.clock, self.register.view = self.clock, self.view
         if self.me not in self.register.seals:
             self.register.ledgers[self.me] = self.own_ledger()
         self.alive, self.state = False, State.STOPPED

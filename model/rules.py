@@ -20,10 +20,8 @@ class Rule(Enum):
     SORT_UNION = auto()  # the union of logs and seals is processed in the order of timestamps
     SHARE_SEEN = auto()  # contributions carry the last number of each publisher
     FREEZE = auto()  # nothing is processed between the contribution and the completion
-    ONE_REGION = auto()  # a broker between two regions does one handover after the other
     UNSETTLE = auto()  # who is declared joined inside a larger running handover is joining again
     VOID = auto()  # what was pending across the region starts again
-    WAVE_AGAIN = auto()  # after a handover the root begins a wave at once, without the lost links
     # subscriptions and advertisements
     ACTIVE_REPRESENTS = auto()  # only an active subscription represents others on a link
     ADV_CARRIES_LAST = auto()  # an advertisement carries its publisher's last number

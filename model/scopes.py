@@ -22,7 +22,7 @@ def scope(
         parents,
         homes,
         tuple(o.strip() for o in setup.split(";") if o.strip()),
-        tuple(tuple(o.strip() for o in thread.split(";")) for thread in race.split("|")),
+        tuple(tuple(o.strip() for o in thread.split(";")) for thread in race.split("|") if thread),
         f,
         idle,
         {c: tuple(b.split(",")) for c, b in (pair.split("=") for pair in refuge.split())},
@@ -154,4 +154,111 @@ SCOPES: dict[str, Scope] = {
     "zombieclock": scope(
         CHAIN3, (2, 0), "jump b2 1000", "suspect b2; c0 sub 0 | c1 adv 0; c1 pub", idle=0, refuge="c0=b1"
     ),
+}
+
+SCRIPTS: dict[str, Scope] = {
+    # One schedule each, which fails without one rule: KILLERS in tests/model.
+    "fenced": scope(
+        CHAIN3,
+        (2, 0),
+        "c0 adv 0; suspect b2 b0; block b0 b1; block b0,b1 b2; suspect b2 b1; unblock b0 b2; c0 pub; "
+        "unblock b0 b1; heal",
+        "",
+        refuge="c0=b0",
+    ),
+    "stored": scope(
+        CHAIN5,
+        (0, 1, 4),
+        "c0 adv 0; c1 adv 1; c2 sub 0,1; c1 sub 0; c1 reply 1; block b0 b2,b3,b4; c0 pub; "
+        "suspect b0 b2,b3; block b2,b3,b4 b1; crash b0; block b1 b2,b3,b4; unblock b2,b3,b4 b1; crash b1; "
+        "heal",
+        "",
+        f=2,
+        refuge="c0=b4 c1=b2",
+    ),
+    "counted": scope(
+        CHAIN5,
+        (0, 4),
+        "c0 adv 0; c1 sub 0; block b0 b1,b3,b4; c0 pub; block b2 b0; block b0 b2; crash b2; back b2; "
+        "unblock b0 b1; block b1 b2,b3,b4; crash b0; crash b1; heal",
+        "",
+        f=2,
+        refuge="c0=b4",
+    ),
+    "recovered": scope(
+        CHAIN3,
+        (0, 2),
+        "c0 adv 0; c1 sub 0; block b0 b2; c0 pub; block b0 b1; crash b1; back b1; crash b0; heal",
+        "",
+        refuge="c0=b2",
+    ),
+    "announced": scope(
+        STAR4,
+        (-1, 1, 2),
+        "block b0,b1,b2 b3; suspect b3 b0,b1; cut b0,b3; unblock b0 b3; c0 attach b3; c0 sub 0; c1 adv 0; "
+        "c1 pub; wave; wave; wave; wave; heal",
+        "",
+        refuge="c0=b3",
+    ),
+    "pushed": scope(
+        CHAIN5,
+        (4, 1),
+        "c0 adv 0; block b3 b0,b1,b4; suspect b4 b0,b1,b2; block b2 b3; suspect b4 b3; trust; wave; "
+        "crash b3; heal; crash b0; c0 pub",
+        "",
+        f=2,
+    ),
+    "again": scope(
+        CHAIN5,
+        (0, 4),
+        "c0 adv 0; c1 sub 0; block b0 b1,b2,b3,b4; c0 pub; block b2 b0; crash b2; back b2; unblock b0 b2; "
+        "unblock b2 b0; c0 pub; unblock b0 b1; block b1 b2,b3,b4; crash b0; crash b1; heal",
+        "",
+        f=2,
+        refuge="c0=b4",
+    ),
+    "sorted": scope(
+        CHAIN3,
+        (0, 0, 2),
+        "c0 adv 0; c1 adv 1; c0 sub 1; c2 sub 0,1; c0 reply 1; block b1 b2; c1 pub; crash b1; heal",
+        "",
+    ),
+    "sealsfirst": scope(
+        CHAIN5,
+        (4, 3, 0),
+        "c0 adv 0; c1 adv 1; c2 sub 0; block b3 b0,b1,b2,b4; block b2 b3; c0 pub; block b1,b0 b3; "
+        "crash b4; wave; wave; unblock b3 b1; unblock b1 b3; c1 pub; heal",
+        "",
+        f=2,
+        refuge="c0=b0",
+    ),
+    "beginconfirmed": scope(
+        CHAIN3,
+        (2, 0),
+        "block b2 b0,b1; block b0,b1 b2; jump b2 1000; suspect b2; c0 sub 0; c1 adv 0; c1 pub; heal",
+        "",
+        refuge="c0=b1",
+    ),
+    "unadv": scope(
+        STAR3,
+        (1, 0, 2, 2),
+        "c0 adv 0; c1 adv 1; c1 sub 0; c1 reply 1; c2 sub 0; block b2 b0; c3 sub 0,1; c0 pub; c0 unadv; unblock b2 b0",
+        "",
+    ),
+    "sealrows": scope(
+        CHAIN4,
+        (3, 0),
+        "c0 adv 0; c1 sub 0; wave; block b0 b1; wave; block b2 b0; block b3 c0; c0 pub; crash b3; unblock b0 b1; heal",
+        "",
+        refuge="c0=b0",
+        fast="b3=1000",
+    ),
+    "unsettled": scope(
+        (None, 4, 1, 1, 0),
+        (0, 2),
+        "c0 adv 0; block b4 b1; suspect b4 b0,b1; block b1 b4; unblock b4 b1; block b4 b0,b1,b2,b3; "
+        "unblock b1 b4; suspect b1 b2,b3; heal; c1 sub 0; c0 pub",
+        "",
+    ),
+    "lonely": scope(CHAIN5, (4,), "c0 adv 0; suspect b4 b3; c0 pub; wave; wave; trust", "", f=2),
 }

@@ -48,7 +48,8 @@ class World:
         self.clients = [Client(self.simulator, f"c{i}", self.checker, self.refuge) for i in range(len(scenario.homes))]
         for client, home in zip(self.clients, scenario.homes, strict=True):
             client.ready_first = Rule.READY_FIRST not in off
-            client.attach(Incarnation(self.names[home], 0))
+            if home >= 0:
+                client.attach(Incarnation(self.names[home], 0))
 
     def make_simulator(self, scenario: Scenario) -> Simulator:
         return Simulator(scenario.seed)
@@ -195,7 +196,18 @@ class World:
             if simulator.now > end:
                 raise ViolationError("liveness: " + self.why())
         simulator.run(simulator.now + 150)  # the last deliveries arrive
-        self.checker.end(max(living, key=lambda b: b.final).table)
+        self.judge()
+
+    def judge(self) -> None:
+        """The promises to the applications, and J1: any f + 1 of an electorate include a holder of each entry."""
+        living = [b for b in self.running.values() if b.alive]
+        table = max(living, key=lambda b: b.final).table
+        self.checker.end(table)
+        for key, (_, origin) in table.items():
+            members = [b for b in living if b.me.name in self.tree.electorate[origin.name]]
+            holders = [b for b in members if b.kept({key: origin})]
+            if not holders or len(members) - len(holders) > self.f:
+                raise ViolationError(f"lost-entry: {key} of {origin} is held by {[b.me.name for b in holders]}")
 
     def run(self) -> None:
         operations = self.scenario.operations
