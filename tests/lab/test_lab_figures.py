@@ -5,15 +5,16 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from gapless_spark.lab.experiment import Claim, Experiment, FigureSpec, Interpretation, Range, Reading
-from gapless_spark.lab.figures.claims import judge_claim
+from gapless_spark.lab.figures.claims import judge_claim, paper_half_width
 from gapless_spark.lab.figures.data import Run, Runs
 from gapless_spark.lab.figures.estimate import Estimate, estimate, student_quantile
 from gapless_spark.lab.figures.pictures import picture_of, save_picture
-from gapless_spark.lab.figures.report import Chapter, Origin, Shown, estimate_text, report_html
+from gapless_spark.lab.figures.report import Chapter, Origin, Shown, estimate_text, report_html, too_few
 from gapless_spark.lab.figures.tables import csv_text, table_of
 
 LATENCY = Reading("latency")
@@ -29,6 +30,8 @@ def runs(values: dict[tuple[str, int], list[float]]) -> Runs:
 
 
 FOUND = runs({("a", 2): [90, 110], ("a", 4): [190, 210], ("b", 2): [50, 50], ("b", 4): [50, 50]})
+ENOUGH = runs({("a", 2): [90, 110] * 20, ("a", 4): [190, 210] * 20, ("b", 2): [50] * 40, ("b", 4): [50] * 40})
+"""The same numbers twenty times."""
 
 
 # ---- estimates
@@ -121,13 +124,44 @@ def test_a_distribution_has_a_bar_for_each_bin() -> None:
     ],
 )
 def test_a_claim_is_judged(claim: Claim, verdict: str) -> None:
-    assert judge_claim(claim, FOUND).verdict == verdict
+    assert judge_claim(claim, ENOUGH).verdict == verdict
 
 
-def test_two_runs_are_too_few_to_tell() -> None:
-    judged = judge_claim(Claim("", LATENCY, paper=150.0, where={"protocol": "a", "depth": 2}, noise=0.01), FOUND)
-    assert judged.verdict == "uncertain"
-    assert judged.deviation == pytest.approx(-1 / 3)
+@pytest.mark.parametrize("paper", [100.0, 150.0])
+def test_fewer_than_twenty_runs_tell_nothing_of_a_number(paper: float) -> None:
+    claim = Claim("", LATENCY, paper=paper, where={"protocol": "a", "depth": 2})
+    nineteen = runs({("a", 2): [90.0, *[100.0] * 17, 110.0]})
+    assert judge_claim(claim, nineteen).verdict == "uncertain"
+    twenty = runs({("a", 2): [90.0, *[100.0] * 18, 110.0]})
+    assert judge_claim(claim, twenty).verdict == ("agrees" if paper == 100 else "differs")
+    assert too_few(judge_claim(claim, nineteen)) == "Too few runs: a number is judged by at least 20. "
+    assert too_few(judge_claim(claim, twenty)) == ""
+
+
+def test_an_interval_wider_than_the_tolerance_tells_nothing() -> None:
+    claim = Claim("", LATENCY, paper=100.0, where={"protocol": "a", "depth": 2}, noise=0.01)
+    assert judge_claim(claim, ENOUGH).verdict == "uncertain"
+
+
+def test_what_is_missing_of_a_whole_is_judged_by_itself() -> None:
+    """97.5 % and 97.9 % of all are close; 2.5 % and 2.1 % missing are not."""
+    found = runs({("a", 2): [97.8, 98.0] * 20})
+    whole = Claim("", LATENCY, paper=97.5, where={"protocol": "a"}, noise=0.01)
+    assert judge_claim(whole, found).verdict == "agrees"
+    missing = msgspec.structs.replace(whole, paper=2.5, out_of=100.0, noise=0.1)
+    judged = judge_claim(missing, found)
+    assert judged.verdict == "differs"
+    assert judged.ours is not None
+    assert judged.ours.mean == pytest.approx(2.1)
+    assert judged.deviation == pytest.approx(-0.16)
+
+
+def test_the_papers_own_interval_counts_too() -> None:
+    claim = Claim("", LATENCY, paper=104.0, where={"protocol": "a", "depth": 2}, noise=0.035)
+    assert judge_claim(claim, ENOUGH).verdict == "differs"
+    spread = msgspec.structs.replace(claim, paper_deviation=10.0, paper_runs=40)
+    assert paper_half_width(spread) == pytest.approx(3.2, rel=0.01)
+    assert judge_claim(spread, ENOUGH).verdict == "uncertain"
 
 
 def test_a_glance_compares_shapes_and_no_numbers() -> None:
@@ -142,18 +176,19 @@ def test_a_claim_may_compare(kind: str, expected: float) -> None:
         "", LATENCY, paper=expected, where={"protocol": "b", "depth": 4}, against={"protocol": "a", "depth": 4},
         as_=kind,  # type: ignore[arg-type]
     )  # fmt: skip
-    judged = judge_claim(claim, FOUND)
+    judged = judge_claim(claim, ENOUGH)
     assert judged.ours is not None
     assert judged.ours.mean == pytest.approx(expected)
     assert judged.verdict == "agrees"
 
 
 def test_a_claim_may_speak_of_the_deviation() -> None:
-    judged = judge_claim(Claim("", LATENCY, paper=14.0, where={"protocol": "a", "depth": 2}, of="deviation"), FOUND)
+    claim = Claim("", LATENCY, paper=10.0, where={"protocol": "a", "depth": 2}, of="deviation", noise=0.3)
+    judged = judge_claim(claim, ENOUGH)
     assert judged.verdict == "agrees"
     assert judged.ours is not None
-    assert judged.ours.mean == pytest.approx(sqrt(200))
-    assert judged.ours.half_width == pytest.approx(1.96 * sqrt(200) / sqrt(2), rel=0.01)
+    assert judged.ours.mean == pytest.approx(sqrt(4000 / 39))
+    assert judged.ours.half_width == pytest.approx(1.96 * sqrt(4000 / 39) / sqrt(78), rel=0.01)
 
 
 def test_a_number_along_an_axis_is_the_mean_over_it() -> None:
@@ -277,10 +312,10 @@ def test_the_report_stands_alone_and_says_it_all() -> None:
     experiment = Experiment(
         title="A title", question="Is it so?", measure=("latency",), grid=(), name="one", paper="002",
         place="Figure 1", setup="First.\n\nSecond.", claims=claims,
-        interpretations={"slow": Interpretation("everything is slow")},
+        interpretations={"slow": Interpretation("everything is slow", free=3)},
     )  # fmt: skip
     chapter = Chapter(
-        experiment, 8, (Shown("one", "A picture", "<svg/>"),), tuple(judge_claim(claim, FOUND) for claim in claims),
+        experiment, 8, (Shown("one", "A picture", "<svg/>"),), tuple(judge_claim(claim, ENOUGH) for claim in claims),
         "gapless lab run one.toml --out out", failed=2,
     )  # fmt: skip
     origin = Origin("2026-01-02 03:04 UTC", "9.8", "abc123")
@@ -297,8 +332,9 @@ def test_the_report_stands_alone_and_says_it_all() -> None:
     for words in (
         "Is it so?", "Figure 1", "b takes &lt;long&gt;", "because &amp; so on", "60 ms", "50 ms", "-16.7%", "differs",
         "holds", "100 → 200", "not measured", "2 runs failed", "gapless lab run one.toml --out out", "Second.",
-        "Read as: everything is slow", "Read as: the setup below", "Table 9", 'data-label="runs">4<',
-        'data-label="runs">2<', "2026-01-02 03:04 UTC", "Gapless 9.8, commit abc123", "Still to come: two",
-        "σ 14",
+        "Read as: everything is slow (3 choices were made so that the numbers fit)", "Read as: the setup below",
+        "Table 9", 'data-label="runs">80<', 'data-label="runs">40<', "2026-01-02 03:04 UTC",
+        "Gapless 9.8, commit abc123", "Still to come: two",
+        "σ 10",
     ):  # fmt: skip
         assert words in text, words

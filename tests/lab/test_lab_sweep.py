@@ -51,6 +51,25 @@ def test_a_sweep_measures_what_its_cases_give_and_does_it_once(tiny: Tiny, spark
     assert (tmp_path / "out" / "metrics" / "part-00000.parquet").read_bytes() == before
 
 
+def test_a_small_sweep_does_not_wait_for_spark(tiny: Tiny, tmp_path: Path) -> None:
+    experiment, store = tiny(), Store(tmp_path / "out")
+    with store.open(experiment.name):
+        report = run_sweep(experiment, cases_of(experiment), store, no_spark, here_s=60.0)
+    assert (report.runs, report.failures) == (8, ())
+    found = pq.read_table(tmp_path / "out" / "metrics").to_pylist()
+    assert found == [
+        {"run": case.run, **metric._asdict()} for case in cases_of(experiment) for metric in conduct(case)[0]
+    ]
+
+
+def test_what_is_left_when_the_time_is_up_goes_to_spark(tiny: Tiny, spark: SparkSession, tmp_path: Path) -> None:
+    experiment, store = tiny(), Store(tmp_path / "out")
+    with store.open(experiment.name):
+        report = run_sweep(experiment, cases_of(experiment), store, lambda: spark, here_s=1e-9)
+    assert (report.runs, report.failures) == (8, ())
+    assert pq.read_table(tmp_path / "out" / "metrics").num_rows > 0
+
+
 def test_the_result_does_not_depend_on_how_the_runs_are_dealt_out(
     tiny: Tiny, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

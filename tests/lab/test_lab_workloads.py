@@ -1,6 +1,7 @@
 """What happens in the runs of experiments: that it is what the papers describe, by formulas and by dumb oracles."""
 
 import random
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from gapless.trace import Trace
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.experiment_file import workload_of
 from gapless_spark.lab.figures.data import Run
+from gapless_spark.lab.figures.estimate import estimate
 from gapless_spark.lab.grid import Case
 from gapless_spark.lab.workloads import ScenarioWorkload
 from gapless_spark.lab.workloads.lossy_links import LossyLinks
@@ -51,6 +53,34 @@ def test_who_is_covered_waits_for_its_pivot_and_in_locaps_for_f_more(pivot: int)
                 newcomers=4,
             )  # fmt: skip
             assert set(found.values()) == {2 * hops * 50.0}
+
+
+def confirmed_after(tree: Overlay, broker: str, back: str, dice: random.Random) -> float:
+    """When all brokers beyond this one have confirmed, if each hop takes 0 to 100 ms and none waits for another."""
+    others = [other for other in tree.neighbours(broker) if other != back]
+    hops = [(dice.uniform(0, 100), dice.uniform(0, 100)) for _ in others]
+    return max(
+        (there + confirmed_after(tree, other, broker, dice) + again
+         for other, (there, again) in zip(others, hops, strict=True)),
+        default=0.0,
+    )  # fmt: skip
+
+
+def test_with_jitter_one_subscription_of_delta_takes_what_independent_hops_take_and_many_at_once_take_longer() -> None:
+    def latency(newcomers: int) -> list[float]:
+        return [
+            fmean(run("tree-subscriptions", "delta", "subscription-latency", seed=seed, depth=5, jitter=True,
+                      newcomers=newcomers)[0].values())
+            for seed in range(30)
+        ]  # fmt: skip
+
+    tree, dice = binary(5), random.Random(1)
+    expected = fmean(confirmed_after(tree, tree.brokers[-1], "", dice) for _ in range(1000))
+    alone, many = estimate(latency(1)), estimate(latency(20))
+    assert alone is not None
+    assert many is not None
+    assert alone.mean == pytest.approx(expected, abs=alone.half_width)
+    assert many.mean - (many.half_width or 0) > expected
 
 
 def test_delta_waits_for_the_farthest_broker() -> None:

@@ -34,7 +34,8 @@ def run_experiment(file: Path, out: Path, *, master: str | None, remote: str | N
     cases = cases_of(experiment, quick=quick)
     store = Store(out)
     with LazySession(master, remote) as spark, store.open(experiment.name), _progress_bar(hidden=as_json) as bar:
-        report = run_sweep(experiment, cases, store, spark, quick=quick, on_progress=bar(experiment.name, len(cases)))
+        tell = bar(experiment.name, len(cases))
+        report = run_sweep(experiment, cases, store, spark, quick=quick, here_s=spark.here_s, on_progress=tell)
     if as_json:
         print_json({"out": str(out), "experiment": experiment.file, "quick": quick, "report": report})
     else:
@@ -78,7 +79,7 @@ def make_figures(
     with LazySession(master, remote) as spark, _progress_bar(hidden=as_json) as bar:
         gallery.open()
         for number, experiment in enumerate(experiments, start=1):
-            chapter, report = gallery.make(experiment, spark, bar(experiment.name, None))
+            chapter, report = gallery.make(experiment, spark, bar(experiment.name, None), here_s=spark.here_s)
             chapters.append(chapter)
             reports.append(report)
             missing = [later.name for later in experiments[number:]]
@@ -123,8 +124,7 @@ def _progress_bar(*, hidden: bool) -> Iterator[Callable[[str, int | None], Tell]
     with progress_bars(*columns, hidden=hidden) as progress:
 
         def bar(name: str, total: int | None) -> Tell:
-            note = "" if progress.tasks else "[dim]starting Spark"
-            task = progress.add_task(name, total=total, note=note)
+            task = progress.add_task(name, total=total, note="")
 
             def tell(now: Any) -> None:
                 note = f"{now.failed} failed" if now.failed else ""

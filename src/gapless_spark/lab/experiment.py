@@ -52,7 +52,8 @@ series = ["protocol"]
 
 `[interpretations.NAME]`
 : one way to read what a paper leaves open: `says` in words what is assumed, and `where` (values of axes) which runs
-  assume it. A claim names the one by which it is judged.
+  assume it. A claim names the one by which it is judged. `free` is the number of choices that were made so that the
+  numbers fit; the report says so.
 
 `[[grid]]`
 : lists of values: `protocol`, parameters, and options of protocols as `"options.KEY"`. Each grid gives every
@@ -75,6 +76,9 @@ series = ["protocol"]
 : what the paper says, to be compared: `says` in words, `paper` the number, `y` the reading and `where` the runs;
   with `against` (other runs) the figure is a `ratio`, an `increase` or a `reduction` (in percent), as `as` says.
   `noise` is how far ours may be off before that needs a reason, as a share of the paper's number; `why` is the reason.
+  If nearly everything is delivered, the effect is what is missing: with `out_of` (the whole) the reading is subtracted
+  from it, and `paper` is what the paper's runs lack. `paper_deviation` (of single runs) and `paper_runs` give the
+  paper's interval.
   A number is the `mean` over the runs, or with `of = "deviation"` their standard deviation; with `along` it is the
   mean over all values of that axis. A claim without a number has a `shape`: `flat`, `grows` or `falls`, `along` one.
   `interpretation` names one of the experiment's; `place` is where the paper says it, if not at that of the experiment.
@@ -164,6 +168,11 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_: Literal["value", "ratio", "increase", "reduction"] = msgspec.field(name="as", default="value")
     unit: str = ""
     noise: float = 0.05
+    out_of: float | None = None
+    """If the number is what is missing of a whole: the whole, from which the reading is subtracted."""
+    paper_deviation: float | None = None
+    """The standard deviation of single runs that the paper gives, and its number of runs."""
+    paper_runs: int = 0
     shape: Literal["flat", "grows", "falls"] | None = None
     along: str = ""
     by: tuple[str, ...] = ()
@@ -180,6 +189,8 @@ class Interpretation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     says: str
     where: Where = {}
+    free: int = 0
+    """How many choices were made so that the numbers fit; the paper's numbers cannot confirm these."""
 
 
 class Quick(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

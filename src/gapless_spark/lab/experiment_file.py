@@ -260,6 +260,8 @@ def _check_claim(place: str, claim: Claim, experiment: Experiment) -> None:
         raise _MistakeError(f'{place}: \'against\' goes with as = "ratio", "increase" or "reduction"')
     if claim.of == "deviation" and (claim.paper is None or claim.against is not None or claim.along):
         raise _MistakeError(f"{place}: a deviation is compared with the paper's number, and with no other runs")
+    if claim.out_of is not None and (claim.paper is None or claim.against is not None or claim.of == "deviation"):
+        raise _MistakeError(f"{place}: 'out_of' goes with the mean of a number of the paper, and with no other runs")
     axes = [*_axes(experiment), "seed"]
     for name in (*claim.where, *(claim.against or {}), *([claim.along] if claim.along else []), *claim.by):
         _check_axis_name(place, name, axes)

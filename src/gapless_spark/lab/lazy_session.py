@@ -10,6 +10,9 @@ from gapless_spark.session import spark_session
 
 __all__ = ["LazySession"]
 
+HERE_S = 60.0
+"""Several times what Spark takes to start."""
+
 
 class LazySession:
     """One session for a command, started at the first call, closed at the end; a wrong address is noticed at once."""
@@ -20,6 +23,11 @@ class LazySession:
         self._remote = remote
         self._spark: SparkSession | None = None
         self._stack = ExitStack()
+
+    @property
+    def here_s(self) -> float:
+        """How long a sweep goes on in processes of this machine before Spark starts; not at all on a cluster."""
+        return 0.0 if self._master or self._remote else HERE_S
 
     def __enter__(self) -> "LazySession":
         return self

@@ -5,6 +5,8 @@ to whoever is free. What comes back of a batch is kept at once, so whoever inter
 batches are under way at any time, so that nobody waits for the slowest run of one; the longest runs go first. Small
 runs go in larger batches: what takes no time is not worth a job of its own.
 
+With `here_s` the sweep begins on this machine (`here`), and Spark is only started for what is left after that time.
+
 A run that fails is reported and leaves the others alone. One that takes its worker along (out of memory, say) makes
 Spark give up its batch; the cases of that batch are then tried one by one.
 """
@@ -28,6 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from gapless_spark.lab.experiment import Experiment
 from gapless_spark.lab.experiment_file import workload_of
 from gapless_spark.lab.grid import Case
+from gapless_spark.lab.here import run_here
 from gapless_spark.lab.store import Failure, Store
 from gapless_spark.lab.tasks import DONE, TODO, carrier
 
@@ -75,9 +78,9 @@ def repeat_line(experiment: Experiment, case: Case, *, quick: bool) -> str:
 
 def run_sweep(
     experiment: Experiment, cases: Sequence[Case], store: Store, spark: Callable[[], SparkSession], *,
-    quick: bool = False, on_progress: Callable[[Progress], None] = lambda progress: None,
+    quick: bool = False, here_s: float = 0.0, on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> SweepReport:  # fmt: skip
-    """Do what is not done, keep it, and make the tables. Spark is only asked for if there is something to do."""
+    """Do what is not done, keep it, and make the tables. Spark is asked for if something is left after `here_s`."""
     start = time.perf_counter()
     todo = {case.key(): case for case in cases}
     found = [key for key in todo if store.has(key)]
@@ -85,6 +88,8 @@ def run_sweep(
         del todo[key]
     store.clear_tables()
     sweep = _Sweep(experiment, store, quick, len(cases), len(found), on_progress)
+    if todo and here_s:
+        sweep.run_here(todo, here_s)
     if todo:
         sweep.run(spark(), todo)
     store.finish(cases, sweep.failures)
@@ -112,6 +117,15 @@ class _Sweep:
         self._waiting: deque[str] = deque()
         self._alone: deque[str] = deque()
         """To be tried one by one."""
+
+    def run_here(self, todo: dict[str, Case], seconds: float) -> None:
+        """As many as this machine can do in the time; they are taken out of `todo`."""
+        self._todo = dict(todo)
+        for row in run_here(todo, self._store.runs, seconds):
+            del todo[row["key"]]
+            self._keep(row)
+            self._told = self._done
+            self._on_progress(Progress(self._told, len(self.failures), self._total))
 
     def run(self, spark: SparkSession, todo: dict[str, Case]) -> None:
         """All of them."""
@@ -158,12 +172,15 @@ class _Sweep:
                 self._fail(batch[0], "the worker that ran it died, perhaps for want of memory", str(error))
             return
         for row in rows:
-            self.run_seconds += row["seconds"]
-            if row["failure"] is None:
-                self._store.keep(row["key"], row["metrics"], with_trace=self._todo[row["key"]].trace)
-                self._done += 1
-            else:
-                self._fail(row["key"], row["failure"], row["details"])
+            self._keep(row)
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        self.run_seconds += row["seconds"]
+        if row["failure"] is None:
+            self._store.keep(row["key"], row["metrics"], with_trace=self._todo[row["key"]].trace)
+            self._done += 1
+        else:
+            self._fail(row["key"], row["failure"], row["details"])
 
     def _fail(self, key: str, reason: str, details: str) -> None:
         case = self._todo[key]

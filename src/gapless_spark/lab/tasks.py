@@ -24,7 +24,7 @@ from gapless.trace.tables import TABLES, rows_to_table
 from gapless_spark.lab.conduct import conduct
 from gapless_spark.lab.grid import Case
 
-__all__ = ["DONE", "METRICS", "TODO", "carrier", "trace_file"]
+__all__ = ["DONE", "METRICS", "TODO", "carrier", "carry_out", "trace_file"]
 
 TODO = pa.schema([("place", pa.int32()), ("key", pa.string()), ("case", pa.string())])
 """A case to be run: where it stands in its batch, its key, and itself as JSON."""
@@ -52,10 +52,11 @@ def trace_file(folder: Path, key: str, table: str) -> Path:
 def _carry_out(folder: str, batches: _Batches) -> _Batches:
     for batch in batches:
         for row in batch.to_pylist():
-            yield pa.RecordBatch.from_pylist([_done(Path(folder), row["key"], row["case"])], schema=DONE)
+            yield pa.RecordBatch.from_pylist([carry_out(Path(folder), row["key"], row["case"])], schema=DONE)
 
 
-def _done(folder: Path, key: str, text: str) -> dict[str, Any]:
+def carry_out(folder: Path, key: str, text: str) -> dict[str, Any]:
+    """What became of one case, as a row of `DONE`."""
     start = time.perf_counter()
     failure = details = None
     metrics: list[dict[str, Any]] = []

@@ -1,13 +1,15 @@
 """What a paper says beside what we measure: does it hold, and if not, how far is it off?
 
-A number agrees if ours lies within the noise that the claim allows. If it does not, but the paper's lies within our
-confidence interval, our runs are too few to tell. A shape holds if it does on every line: a flat one varies by no more
-than the noise; one that grows never falls by more than that, and ends higher by more; and the other way round.
+A number agrees if ours lies within the noise that the claim allows, which is a share of the effect that the paper
+reports. Three cases cannot be told: fewer than `RUNS_LEAST` runs, an interval wider than the noise, and a difference
+that is larger than the noise and smaller than the intervals of both numbers together. A shape holds if it does on
+every line: a flat one varies by no more than the noise; one that grows never falls by more than that, and ends higher
+by more; and the other way round.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import hypot
+from math import hypot, sqrt
 from statistics import fmean
 from typing import Literal
 
@@ -15,9 +17,12 @@ import msgspec
 
 from gapless_spark.lab.experiment import Claim
 from gapless_spark.lab.figures.data import Runs
-from gapless_spark.lab.figures.estimate import Estimate, deviation_of
+from gapless_spark.lab.figures.estimate import Estimate, deviation_of, student_quantile
 
-__all__ = ["Judgement", "judge_claim"]
+__all__ = ["RUNS_LEAST", "Judgement", "judge_claim", "paper_half_width"]
+
+RUNS_LEAST = 20
+"""With fewer runs no number is judged."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -48,14 +53,31 @@ def _judge_number(claim: Claim, runs: Runs) -> Judgement:
         return Judgement(claim, "unmeasured")
     difference = ours.mean - claim.paper
     deviation = difference / abs(claim.paper) if claim.paper else None
-    if abs(difference) <= claim.noise * abs(claim.paper):
-        return Judgement(claim, "agrees", ours, deviation, runs=ours.runs)
-    verdict: Literal["uncertain", "differs"] = "uncertain" if abs(difference) <= (ours.half_width or 0.0) else "differs"
-    return Judgement(claim, verdict, ours, deviation, runs=ours.runs)
+    return Judgement(claim, _verdict(claim, abs(difference), ours), ours, deviation, runs=ours.runs)
+
+
+def _verdict(claim: Claim, difference: float, ours: Estimate) -> Literal["agrees", "differs", "uncertain"]:
+    assert claim.paper is not None
+    allowed = claim.noise * abs(claim.paper)
+    half = ours.half_width or 0.0
+    if ours.runs < RUNS_LEAST:
+        return "uncertain"
+    if difference <= allowed:
+        return "agrees" if half <= allowed else "uncertain"
+    return "uncertain" if difference <= hypot(half, paper_half_width(claim)) else "differs"
+
+
+def paper_half_width(claim: Claim) -> float:
+    """Of the confidence interval of the paper's number, if it gives one."""
+    if claim.paper_deviation is None or claim.paper_runs < 2:
+        return 0.0
+    return student_quantile(claim.paper_runs - 1) * claim.paper_deviation / sqrt(claim.paper_runs)
 
 
 def _measured(claim: Claim, runs: Runs) -> Estimate | None:
     ours = runs.where(claim.where).estimate(claim.y)
+    if ours is not None and claim.out_of is not None:
+        ours = msgspec.structs.replace(ours, mean=claim.out_of - ours.mean)
     if ours is None or claim.against is None:
         return ours if ours is None or claim.of == "mean" else deviation_of(ours)
     other = runs.where(claim.against).estimate(claim.y)

@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 import gapless
 from gapless.errors import ExperimentError
 from gapless_spark.lab.experiment import Experiment
-from gapless_spark.lab.figures.claims import Judgement, judge_claim
+from gapless_spark.lab.figures.claims import Judgement, judge_claim, paper_half_width
 from gapless_spark.lab.figures.data import Runs
 from gapless_spark.lab.figures.pictures import picture_of, save_picture
-from gapless_spark.lab.figures.report import Chapter, Origin, Shown, report_html
+from gapless_spark.lab.figures.report import Chapter, Origin, Shown, report_html, too_few
 from gapless_spark.lab.figures.tables import csv_text, table_of
 from gapless_spark.lab.grid import cases_of, code_version
 from gapless_spark.lab.store import Store
@@ -36,8 +36,8 @@ __all__ = ["Gallery"]
 
 _MARKER = ".gapless-figures"
 _CLAIM_HEADINGS = (
-    "experiment", "paper", "place", "says", "read_as", "paper_value", "ours", "half_width",
-    "standard_deviation", "runs", "off_by", "verdict", "why",
+    "experiment", "paper", "place", "says", "read_as", "free_choices", "unit", "paper_value",
+    "paper_half_width", "ours", "half_width", "standard_deviation", "runs", "off_by", "tolerance", "verdict", "why",
 )  # fmt: skip
 _GLANCE = "A glance: small networks and few runs, so that only shapes are compared, and not the papers' numbers."
 
@@ -64,13 +64,15 @@ class Gallery:
 
     def make(
         self, experiment: Experiment, spark: Callable[[], SparkSession],
-        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_progress: Callable[[Progress], None] = lambda progress: None, *, here_s: float = 0.0,
     ) -> tuple[Chapter, SweepReport]:  # fmt: skip
-        """Run what is missing of an experiment, and draw it."""
+        """Run what is missing of an experiment, the first `here_s` without Spark, and draw it."""
         cases = cases_of(experiment, quick=self._quick)
         store = Store(self._directory / "sweeps" / experiment.name)
         with store.open(experiment.name):
-            report = run_sweep(experiment, cases, store, spark, quick=self._quick, on_progress=on_progress)
+            report = run_sweep(
+                experiment, cases, store, spark, quick=self._quick, here_s=here_s, on_progress=on_progress
+            )
             store.forget_others(case.key() for quick in (False, True) for case in cases_of(experiment, quick=quick))
             runs = Runs.of(*store.read())
         chapter = Chapter(
@@ -132,7 +134,17 @@ def _claims_csv(chapters: Sequence[Chapter]) -> str:
         for judgement in chapter.judgements:
             claim = judgement.claim
             place = claim.place or experiment.place
-            start = [experiment.name, experiment.paper, place, claim.says, claim.interpretation]
+            sense = experiment.interpretations.get(claim.interpretation)
+            free = 0 if sense is None else sense.free
+            start = [
+                experiment.name,
+                experiment.paper,
+                place,
+                claim.says,
+                claim.interpretation,
+                free,
+                claim.unit.strip(),
+            ]
             writer.writerow([*start, *_claim_cells(judgement)])
     return text.getvalue()
 
@@ -149,8 +161,10 @@ def _claim_cells(judgement: Judgement) -> list[object]:
         numbers = ["; ".join(spans), "", "", runs]
     said = claim.shape if claim.paper is None else claim.paper
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:.4f}"
-    why = claim.why if judgement.verdict in ("differs", "uncertain") else ""
-    return [said, *numbers, deviation, judgement.verdict, why]
+    why = too_few(judgement) + claim.why if judgement.verdict in ("differs", "uncertain") else ""
+    paper_half = f"{paper_half_width(claim):.3g}" if claim.paper_runs else ""
+    tolerance = "" if claim.paper is None else claim.noise
+    return [said, paper_half, *numbers, deviation, tolerance, judgement.verdict, why.strip()]
 
 
 def _write_whole(file: Path, text: str) -> None:

@@ -12,12 +12,12 @@ from importlib.resources import files
 
 import msgspec
 
-from gapless_spark.lab.experiment import Experiment
-from gapless_spark.lab.figures.claims import Judgement
+from gapless_spark.lab.experiment import Claim, Experiment
+from gapless_spark.lab.figures.claims import RUNS_LEAST, Judgement, paper_half_width
 from gapless_spark.lab.figures.estimate import CONFIDENCE, Estimate
 from gapless_spark.lab.figures.papers import PAPERS
 
-__all__ = ["Chapter", "Origin", "Shown", "report_html"]
+__all__ = ["Chapter", "Origin", "Shown", "report_html", "too_few"]
 
 _WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
 """For each verdict."""
@@ -174,9 +174,10 @@ def _chapter(chapter: Chapter) -> str:
 def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
     claim = judgement.claim
     why = ""
-    if claim.why and judgement.verdict in ("differs", "uncertain"):
-        why = f'<span class="why">{escape(claim.why)}</span>'
-    paper = claim.shape or "" if claim.paper is None else f"{_number(claim.paper)}{escape(claim.unit)}"
+    reason = too_few(judgement) + claim.why
+    if reason and judgement.verdict in ("differs", "uncertain"):
+        why = f'<span class="why">{escape(reason)}</span>'
+    paper = claim.shape or "" if claim.paper is None else _paper_number(claim)
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:+.1%}"
     word = _WORDS[judgement.verdict]
     if claim.shape is not None and judgement.verdict == "agrees":
@@ -193,8 +194,30 @@ def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
 def _sense(experiment: Experiment, judgement: Judgement) -> str:
     """How the paper is read for this claim."""
     found = experiment.interpretations.get(judgement.claim.interpretation)
-    said = "the setup below" if found is None else found.says
-    return f'<span class="sense">Read as: {escape(said)}</span>'
+    if found is None:
+        return '<span class="sense">Read as: the setup below</span>'
+    return f'<span class="sense">Read as: {escape(found.says)}{_free_choices(found.free)}</span>'
+
+
+def _free_choices(free: int) -> str:
+    if not free:
+        return ""
+    choices = "one choice was" if free == 1 else f"{free} choices were"
+    return f" ({choices} made so that the numbers fit)"
+
+
+def _paper_number(claim: Claim) -> str:
+    assert claim.paper is not None
+    half = paper_half_width(claim)
+    spread = f" ± {_number(half, 2)}" if half else ""
+    return f"{_number(claim.paper)}{spread}{escape(claim.unit)}"
+
+
+def too_few(judgement: Judgement) -> str:
+    """Why nothing is said of a number, if its runs are too few."""
+    if judgement.claim.paper is None or not 0 < judgement.runs < RUNS_LEAST:
+        return ""
+    return f"Too few runs: a number is judged by at least {RUNS_LEAST}. "
 
 
 def _ours(judgement: Judgement) -> str:

@@ -55,25 +55,32 @@ class TreeFailures(DirectWorkload, frozen=True):
         return float(self.brokers * self.draws)
 
     def results(self, seed: int) -> Mapping[str, Iterable[Pair]]:
-        """All of them, over all draws."""
-        tree = filled_tree(self.brokers, self.fanout)
+        """All of them, over all draws; `neighbourhood` and `sessions` are only worked out if they are asked for."""
         parents = [(number - 1) // self.fanout for number in range(self.brokers)]
         dice = random.Random(f"{seed}/tree-failures")
-        found: dict[str, list[Pair]] = {name: [] for name in self.own_measures}
-        found["neighbourhood"] = [(name, len(tree.within(name, self.delta + 1))) for name in tree.brokers]
-        for draw in range(self.draws):
-            failed = frozenset(dice.sample(range(self.brokers), self.failed))
-            alive = self.brokers - self.failed
-            if self.legitimacy == "strict":
-                connected = legitimate_pairs(parents, failed, self.delta)
-            else:
-                connected = connected_pairs(parents, failed, self.delta)
-            pairs = alive * (alive - 1)
-            found["pairs-cut"].append((str(draw), 100 * (1 - connected / pairs) if pairs else 0.0))
-            found["reached"].append((str(draw), 100 * (connected + alive) / alive**2))
-            sessions = live_sessions(tree, frozenset(tree.brokers[number] for number in failed), self.delta)
-            found["sessions"] += [(f"{draw}/{name}", len(peers)) for name, peers in sessions.items()]
-        return found
+        draws = [frozenset(dice.sample(range(self.brokers), self.failed)) for _ in range(self.draws)]
+        count = legitimate_pairs if self.legitimacy == "strict" else connected_pairs
+        alive = self.brokers - self.failed
+        pairs = alive * (alive - 1)
+        connected = [count(parents, failed, self.delta) for failed in draws]
+        return {
+            "pairs-cut": [(str(draw), 100 * (1 - n / pairs) if pairs else 0.0) for draw, n in enumerate(connected)],
+            "reached": [(str(draw), 100 * (n + alive) / alive**2) for draw, n in enumerate(connected)],
+            "neighbourhood": self._neighbourhoods(),
+            "sessions": self._sessions(draws),
+        }
+
+    def _neighbourhoods(self) -> Iterator[Pair]:
+        tree = filled_tree(self.brokers, self.fanout)
+        for name in tree.brokers:
+            yield name, len(tree.within(name, self.delta + 1))
+
+    def _sessions(self, draws: Sequence[frozenset[int]]) -> Iterator[Pair]:
+        tree = filled_tree(self.brokers, self.fanout)
+        for draw, failed in enumerate(draws):
+            names = frozenset(tree.brokers[number] for number in failed)
+            for name, peers in live_sessions(tree, names, self.delta).items():
+                yield f"{draw}/{name}", len(peers)
 
 
 def connected_pairs(parents: Sequence[int], failed: frozenset[int], delta: int) -> int:

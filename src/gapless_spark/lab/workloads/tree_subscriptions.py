@@ -2,8 +2,9 @@
 
 A full binary tree, every hop takes the same time, clients sit beside their brokers. At the beginning publishers
 advertise; after a while some subscriptions are made and become stable; after another while the newcomers subscribe,
-each at a leaf drawn by the seed and to a topic of its own, so that none disturbs another. Only the newcomers are
-measured.
+each at a leaf drawn by the seed and to a topic of its own. Only the newcomers are measured. Messages of one link do not
+overtake each other, so with `jitter` newcomers that subscribe at once delay each other, most of all where everyone is
+told of every subscription (`delta`); `newcomers = 1` measures one alone.
 
 - With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
 - Without it there is one publisher for all, at the root.
