@@ -57,9 +57,11 @@ def test_figures_come_as_pictures_tables_and_one_report(
         ".gapless-figures", "claims.csv", "index.html", "sweeps", "tiny.csv", "tiny.png", "tiny.svg",
     }  # fmt: skip
     claims = (out / "claims.csv").read_text(encoding="utf-8").splitlines()
-    assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,,grows,")
+    assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,,0,,grows,")
     assert claims[1].endswith(",agrees,")
-    assert claims[2].startswith("tiny,001,Figure 1,There and back,,300.0,300,0,,4,0.0000,agrees,")
+    assert claims[2].startswith(
+        "tiny,001,Figure 1,There and back,,0,,300.0,,300,0,,4,0.0000,0.05,uncertain,Too few runs"
+    )
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "Does it work?" in page
     assert f"gapless lab run {folder / 'tiny.toml'} --out" in page
@@ -82,10 +84,10 @@ def test_whoever_is_interrupted_has_a_report_on_what_is_done_and_goes_on_from_th
     monkeypatch.setattr(collection, "_PLACES", (folder,))
     make = Gallery.make
 
-    def make_one(gallery: Gallery, experiment: Experiment, *rest: Any) -> Any:
+    def make_one(gallery: Gallery, experiment: Experiment, *rest: Any, **further: Any) -> Any:
         if experiment.name == "two":
             raise GaplessError("somebody pulled the plug")
-        return make(gallery, experiment, *rest)
+        return make(gallery, experiment, *rest, **further)
 
     with monkeypatch.context() as patched:
         patched.setattr(Gallery, "make", make_one)
