@@ -69,8 +69,8 @@ CONTACTS = ("b", "b1", "b2")
 class Bench:
     """A client and what it does."""
 
-    def __init__(self, client_window: int = 1_000) -> None:
-        self.node = GaplessClient(ClientPlace("c", "b", CONTACTS), GaplessOptions(client_window=client_window))
+    def __init__(self, client_window: int = 1_000, name: str = "c") -> None:
+        self.node = GaplessClient(ClientPlace(name, "b", CONTACTS), GaplessOptions(client_window=client_window))
 
     def step(self, item: Input) -> list[Effect]:
         return list(self.node.step(item, 0))
@@ -420,6 +420,25 @@ def test_it_waits_longer_each_time_that_no_answer_came_in_time() -> None:
         delays.append(timer.delay_us)
     assert delays == [100_000 * 2**n for n in range(7)] + [6_400_000] * 2
     assert retries(bench.hear(NotYet(9), broker="b2"))[0].delay_us == 100_000, "somebody is there"
+
+
+def test_a_client_that_is_asked_to_retry_comes_more_and_more_seldom_until_it_is_granted_its_session() -> None:
+    def delays(name: str, count: int) -> list[int]:
+        bench = Bench(name=name)
+        bench.step(Start())
+        found = []
+        for attempt in range(1, count + 1):
+            [timer] = retries(bench.hear(NotYet(attempt), broker=CONTACTS[(attempt - 1) % len(CONTACTS)]))
+            found.append(timer.delay_us)
+            bench.step(TimerFired(timer.key))
+        return found
+
+    found = delays("c", 12)
+    assert found[:5] == [100_000] * 5, "most handovers are over by then"
+    for times, delay in zip((2, 4, 8, 16, 16, 16, 16), found[5:], strict=True):
+        assert times * 50_000 <= delay <= times * 100_000
+    assert found == delays("c", 12), "a run can be repeated"
+    assert found[5:] != delays("d", 12)[5:], "clients that lost the same broker spread out"
 
 
 def test_who_is_dead_does_not_make_it_wait_longer_for_others() -> None:

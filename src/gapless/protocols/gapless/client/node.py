@@ -69,7 +69,7 @@ class GaplessClient(ClientNode):
         self._name = place.name
         self._options = options
         self._line = Line(place.broker)
-        self._search = SessionSearch(self._line, place.contacts, options.retry_ms * 1000, self._pack)
+        self._search = SessionSearch(self._line, place.name, place.contacts, options.retry_ms * 1000, self._pack)
         self._publishing = Publishing(self._line, place.name, options.client_window)
         self._subscriptions = Subscriptions(self._line, place.name)
         self._deliveries = self._subscriptions.deliveries

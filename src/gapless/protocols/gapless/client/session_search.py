@@ -6,6 +6,7 @@ session is granted, or who else is to be asked, or that it is too early.
 """
 
 from collections.abc import Callable
+from zlib import crc32
 
 import msgspec
 
@@ -21,6 +22,11 @@ RETRY = "retry"
 """The key of the timer."""
 REDIRECTS_MAX = 3
 PATIENCE_MAX = 64
+PROMPT = 5
+"""So often a client that is asked to retry does so after `retry_ms`: most handovers are over by then."""
+PAUSE_MAX = 16
+"""Later it waits twice as long each time, up to so many times `retry_ms`, minus up to half of that, so that clients
+which lost the same broker spread out. Each attempt brings all that a client holds, and costs its broker work."""
 
 
 class Luggage(msgspec.Struct, frozen=True):
@@ -41,12 +47,15 @@ class Luggage(msgspec.Struct, frozen=True):
 class SessionSearch:
     """One client's way to its session."""
 
-    def __init__(self, line: Line, contacts: tuple[str, ...], retry_us: float, pack: Callable[[], Luggage]) -> None:
+    def __init__(
+        self, line: Line, client: str, contacts: tuple[str, ...], retry_us: float, pack: Callable[[], Luggage]
+    ) -> None:
         self.is_attached = False
         """Whether a broker holds the session, and knows what the client wants."""
         self.home = ""
         """The life that held the session last."""
         self._line = line
+        self._client = client
         self._contacts = contacts
         self._retry_us = retry_us
         self._pack = pack
@@ -71,6 +80,8 @@ class SessionSearch:
         self._asked_at = 0
         self._is_put_off = False
         """Whether the last answer was to wait."""
+        self._deferrals = 0
+        """How often in a row it was asked to retry."""
         self._lost: dict[str, None] = {}
         """The brokers that were not heard again since they seemed to be lost."""
 
@@ -163,6 +174,7 @@ class SessionSearch:
         self._served_at = self._line.now
         self.home = message.home
         self._heard = message.attempt
+        self._deferrals = 0
         self._contacts = tuple(message.contacts)
         self._asked = 0
 
@@ -187,7 +199,14 @@ class SessionSearch:
         self._be_as_patient_as_needed()
         self.is_attached = self._line.is_attached = False
         self._is_put_off = True
-        self._line.emit(SetTimer(RETRY, int(self._retry_us)))
+        self._deferrals += 1
+        self._line.emit(SetTimer(RETRY, self._pause_us()))
+
+    def _pause_us(self) -> int:
+        """How long to wait before the next attempt; names and attempts decide the share, so runs are repeatable."""
+        times = min(2 ** max(0, self._deferrals - PROMPT), PAUSE_MAX)
+        share = crc32(f"{self._client} {self._line.attempt}".encode()) / (1 << 32)
+        return int(self._retry_us * (times if times == 1 else times * (1 - share / 2)))
 
     def redirected(self, message: Redirect) -> None:
         """Go there; but if brokers send us in a circle, let some time pass before the next step.
