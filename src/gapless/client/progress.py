@@ -15,15 +15,16 @@ class Progress:
     """Of one subscription."""
 
     def __init__(self) -> None:
-        self.position: Position | None = None
-        """The application has taken everything up to here; None if the subscription has read no history."""
+        self._position: Position | None = None
+        self._last: Event | None = None
+        """What was taken last, while history is read."""
         self._reached: Position | None = None
         """Everything up to here was delivered, as the network says."""
         self._is_replay = False
 
     def begin(self, since: Position | None) -> None:
         """It reads history, from this position on."""
-        self.position, self._is_replay = since, True
+        self._position, self._last, self._is_replay = since, None, True
 
     def reach(self, position: Position, *, is_live: bool) -> None:
         """Everything up to this position was delivered; with `is_live`, what is published follows."""
@@ -33,13 +34,21 @@ class Progress:
     def take(self, last: Event) -> None:
         """The application has taken events, up to this one."""
         if self._is_replay:
-            self._advance(last.position)
+            self._last = last
 
     def settle(self) -> None:
         """The application has taken all that was delivered, and knows of all that is missing."""
         if self._reached is not None:
             self._advance(self._reached)
 
+    @property
+    def position(self) -> Position | None:
+        """The application has taken everything up to here; None if the subscription has read no history."""
+        if self._last is not None:
+            self._advance(self._last.position)
+            self._last = None
+        return self._position
+
     def _advance(self, position: Position) -> None:
-        if self.position is None or position > self.position:
-            self.position = position
+        if self._position is None or position > self._position:
+            self._position = position

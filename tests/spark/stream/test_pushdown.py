@@ -68,7 +68,8 @@ def keeps(condition: Any, row: dict[str, Any]) -> bool | None:
 
 
 def test_brokers_let_through_what_spark_keeps() -> None:
-    events = [Event("ann", 1, {} if value is None else {name: value}) for name in BOUNDS for value in VALUES]
+    kinds: list[Attributes] = [{} if value is None else {name: value} for name in BOUNDS for value in VALUES]
+    events = [Event("ann", seq, attributes, stamp=1) for seq, attributes in enumerate(kinds, 1)]
     rows = Columns(SCHEMA).batch(events).to_pylist()
     handled = set()
     for condition in conditions():

@@ -31,14 +31,14 @@ class HeldSubscription(Held):
         self.until = _end(until)
         self.has_history = since is not None
         self._start = self.since
-        self._begins = None if since in (None, NEWEST) or self.since == 0 else since
-        self._ends = None if until in (None, NEWEST) else until
-        self.begins_after = -1 if self._begins is None else self._begins.timestamp
-        """Nothing up to this timestamp is due, whatever cuts say; of what has just this one, `is_outside` tells more.
+        self._begins = None if since in (None, NEWEST, Position.at(0)) else since
+        """Nothing up to this position is due, whatever cuts say.
 
         The smallest story: p:1 is on its way when s is begun from a position after it. s is covered by t, which gets
         p:1, so both have that cut. s is not given p:1. Then its broker dies, and the heir knows nothing but the cut.
         """
+        self._ends = None if until in (None, NEWEST) else until
+        """Nothing after this position is due."""
         self.is_whole = False
         self.is_behind = False
         """Whether it reads history because the client lay behind."""
