@@ -37,7 +37,7 @@ def signed(key: Any = KEY, algorithm: str = "EdDSA", **claims: Any) -> str:
 def checker(tmp_path: Path) -> SignedTokens:
     """Trusts one key."""
     (tmp_path / "keys.pem").write_text(pem(KEY), encoding="utf-8")
-    return SignedTokens(tmp_path / "keys.pem", "shop", "issuer")
+    return SignedTokens.of_file(tmp_path / "keys.pem", "shop", "issuer")
 
 
 def test_a_token_names_its_user_and_its_end(checker: SignedTokens) -> None:
@@ -83,12 +83,12 @@ def test_nobody_else_can_sign(checker: SignedTokens) -> None:
 def test_keys_come_in_pem_and_as_a_key_set(tmp_path: Path) -> None:
     curve, modulus = ec.generate_private_key(ec.SECP256R1()), rsa.generate_private_key(65537, 2048)
     (tmp_path / "keys.pem").write_text(pem(KEY) + pem(curve) + pem(modulus), encoding="utf-8")
-    checker = SignedTokens(tmp_path / "keys.pem", "shop")
+    checker = SignedTokens.of_file(tmp_path / "keys.pem", "shop")
     for key, algorithm in ((KEY, "EdDSA"), (curve, "ES256"), (modulus, "RS256"), (modulus, "PS256")):
         assert checker.user_of(signed(key, algorithm))[0] == "ann"
     document = {"keys": [ECAlgorithm.to_jwk(curve.public_key(), as_dict=True)]}
     (tmp_path / "keys.json").write_text(json.dumps(document), encoding="utf-8")
-    assert SignedTokens(tmp_path / "keys.json", "shop").user_of(signed(curve, "ES256"))[0] == "ann"
+    assert SignedTokens.of_file(tmp_path / "keys.json", "shop").user_of(signed(curve, "ES256"))[0] == "ann"
 
 
 BROKEN = "-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"
@@ -98,4 +98,4 @@ BROKEN = "-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"
 def test_a_file_without_keys_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "keys.pem").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"keys\.pem: there are"):
-        SignedTokens(tmp_path / "keys.pem", "shop")
+        SignedTokens.of_file(tmp_path / "keys.pem", "shop")

@@ -157,6 +157,7 @@ class Broker:
         )
         self.doors.changed = self._sent_away.users_changed
         self.doors.looked = self._sent_away.end_strangers
+        self.doors.keys_removed = self._sent_away.end_signed
         self.doors.reloaded = lambda event, why: self.audit.note(event, because=why)
         await listener.start(host, port)
         self.doors.watch()

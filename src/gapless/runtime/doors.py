@@ -22,15 +22,19 @@ from gapless.private_files import exposure
 from gapless.runtime.connection import Connection
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.remote_keys import RemoteKeys
 from gapless.runtime.tls import server_context, uris_of
 from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
 from gapless.security.identity import ANYBODY, Identity, client_prefix, is_user_name, named_in
+from gapless.security.key_url import KeysPendingError
 from gapless.security.tokens import matches, split_token
 from gapless.security.users_file import User, Users, load_users
 
 __all__ = ["Doors"]
 
 LOOK_S = 2.0
+KEYS_S = 0.5
+"""How often the broker looks whether keys have to be fetched (`remote_keys` says when they are)."""
 SOON_S = 30 * 86_400.0
 """From then on the log says every day that a certificate is about to expire."""
 TELL_S = 86_400.0
@@ -70,8 +74,12 @@ class Doors:
         """Files that the users' file names."""
         self._seen = self._stamps()
         self._read = self._load()
+        self.keys_removed: Callable[[], None] = lambda: None
+        """Called when a key that signs tokens is not trusted any more."""
+        self._remote_keys = RemoteKeys(logger, lambda: self.keys_removed())
+        self._remote_keys.adopt(self._read.users)
         self._told: dict[str, float] = {}
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
 
     # ---- files --------------------------------------------------------------------------------------------
 
@@ -98,12 +106,13 @@ class Doors:
     def watch(self) -> None:
         """Look at the files from now on."""
         self._tell_expiries()
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        loop = asyncio.get_running_loop()
+        self._watching = [loop.create_task(self._watch()), loop.create_task(self._watch_keys())]
 
     def close(self) -> None:
         """Look at the files no more."""
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in self._watching:
+            task.cancel()
 
     async def _watch(self) -> None:
         while True:
@@ -112,6 +121,12 @@ class Doors:
                 await self.reload("files changed")
             self._tell_expiries()
             self.looked()
+
+    async def _watch_keys(self) -> None:
+        """Beside the other, because an issuer may take its time to answer."""
+        while True:
+            await self._remote_keys.look(self.users)
+            await asyncio.sleep(KEYS_S)
 
     async def reload(self, why: str) -> bool:
         """Read the files again; whether they are right."""
@@ -125,6 +140,7 @@ class Doors:
             self._logger.error(f"goes on with what it read before: {error}", extra={"because": why})
             self.reloaded("security.reload_failed", why)
             return False
+        self._remote_keys.adopt(self._read.users)
         self.reloads += 1
         self._logger.info("has read its certificates and users again", extra={"because": why})
         self.reloaded("security.reloaded", why)
@@ -162,6 +178,7 @@ class Doors:
             "expiries": dict(self.expiries),
             "reloads": self.reloads,
             "failed_reloads": self.failed_reloads,
+            "failed_key_fetches": self._remote_keys.failures,
         }
 
     # ---- who ----------------------------------------------------------------------------------------------
@@ -186,7 +203,8 @@ class Doors:
         try:
             return self._prove(certificate, token)
         except DeniedError as error:
-            return Refusal("denied", str(error))
+            # A client goes on trying after a limit, and the key may be there then.
+            return Refusal("limit" if isinstance(error, KeysPendingError) else "denied", str(error))
 
     def _prove(self, certificate: Mapping[str, Any], token: str) -> Identity:
         users = self.users

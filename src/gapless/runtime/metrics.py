@@ -104,7 +104,7 @@ def _security(report: dict[str, Any]) -> Iterator[Metric]:
     for code, count in report["refused"].items():
         refused.add_metric([code], count)
     yield refused
-    security = report["security"] or {"expiries": {}, "reloads": 0, "failed_reloads": 0}
+    security = report["security"] or {"expiries": {}, "reloads": 0, "failed_reloads": 0, "failed_key_fetches": 0}
     expiry = GaugeMetricFamily(
         "gapless_certificate_expiry_timestamp_seconds", "When it expires, since 1970.", labels=["kind"]
     )
@@ -114,6 +114,8 @@ def _security(report: dict[str, Any]) -> Iterator[Metric]:
     failed = security["failed_reloads"]
     yield CounterMetricFamily("gapless_reloads", "Times that security was read again.", value=security["reloads"])
     yield CounterMetricFamily("gapless_failed_reloads", "Times that it could not be used.", value=failed)
+    failed = security["failed_key_fetches"]
+    yield CounterMetricFamily("gapless_failed_key_fetches", "Times that keys could not be fetched.", value=failed)
 
 
 def _links(links: dict[str, Any]) -> Iterator[Metric]:

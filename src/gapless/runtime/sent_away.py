@@ -102,6 +102,14 @@ class SentAway:
             if now.trust != before.trust or now.by_name[user] != before.by_name.get(user):
                 links.expel(link, "changed", f"what user {user!r} may has changed; come again")
 
+    def end_signed(self) -> None:
+        """Let clients that were known by signed tokens come again: one of the keys counts no more."""
+        links = self._house.links
+        for link in [link for link in links.links.values() if link.is_client]:
+            identity = None if link.connection is None else link.connection.identity
+            if identity is not None and identity.proof == "signed token":
+                links.expel(link, "changed", "the keys that sign tokens have changed; come again")
+
     def end_strangers(self) -> None:
         """End the sessions of users who are gone; also of those that were inherited since they are."""
         links, node = self._house.links, self._house.node

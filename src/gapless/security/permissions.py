@@ -27,6 +27,7 @@ class Within:
         self.denied = _any_of(denied) if denied else ""
         self._filter = parse(self.text)
         self._denied = parse(self.denied) if denied else None
+        self._not_denied = parse(f"NOT ({self.denied})") if denied else None
         self.test = self._filter.test if self._denied is None else _both(self._filter.test, self._denied.test)
         """Whether an event with these attributes lies within."""
 
@@ -43,10 +44,10 @@ class Within:
     def covers(self, text: str) -> bool:
         """Whether all that the filter matches surely lies within. A `FilterError` if it cannot be read."""
         asked = parse(text)
-        is_allowed = self._filter.covers(asked) or _demands(asked, self.text)
-        if not is_allowed or self._denied is None:
+        is_allowed = self._filter.covers(asked) or _demands(asked, self._filter)
+        if not is_allowed or self._denied is None or self._not_denied is None:
             return is_allowed
-        return not self._denied.overlaps(asked) or _demands(asked, f"NOT ({self.denied})")
+        return not self._denied.overlaps(asked) or _demands(asked, self._not_denied)
 
     def narrow(self, text: str) -> str | None:
         """Of what the filter matches, what lies within; None if that is nothing, or too much for one filter.
@@ -69,10 +70,10 @@ def _both(allowed: Test, denied: Test) -> Test:
     return lambda attributes: allowed(attributes) and not denied(attributes)
 
 
-def _demands(asked: Filter, text: str) -> bool:
-    """Whether the filter demands this, word for word; `narrow` makes such filters, and some are too large to be
+def _demands(asked: Filter, other: Filter) -> bool:
+    """Whether the filter demands the other, word for word; `narrow` makes such filters, and some are too large to be
     compared in another way."""
-    condition, own = asked.condition, parse(text).condition
+    condition, own = asked.condition, other.condition
     if not isinstance(condition, And):
         return False
     # Trees that are equal may differ all the same: to Python, TRUE equals 1. Their texts tell them apart.

@@ -14,12 +14,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from gapless.errors import ConfigError, DeniedError
+from gapless.security.key_url import KeysPendingError
 
 __all__ = ["SignedTokens", "is_signed"]
 
 LEEWAY_S = 5.0
 """How far the clocks of who signs and who checks may differ."""
 KEYS_MAX = 16
+ABSENT_MAX = 1_000
+"""Names of keys that are remembered because there is no such key."""
+NO_KEYS = "there are no public keys in it, in PEM or as a JSON Web Key Set"
 _END = "-----END PUBLIC KEY-----"
 _KINDS: tuple[tuple[type[Any], list[str]], ...] = (
     (ed25519.Ed25519PublicKey, ["EdDSA"]),
@@ -34,23 +38,84 @@ def is_signed(token: str) -> bool:
 
 
 class SignedTokens:
-    """Checks signed tokens by the public keys in a file: PEM, or a JSON Web Key Set."""
+    """Checks signed tokens by public keys: of a file, in PEM or as a JSON Web Key Set, or of a set behind a URL.
 
-    def __init__(self, keys: Path, audience: str, issuer: str = "") -> None:
+    The keys behind a URL are fetched elsewhere (`gapless.runtime.remote_keys`), and given by `set_keys`.
+    """
+
+    def __init__(self, audience: str, issuer: str = "", *, url: str = "") -> None:
+        self.url = url
+        """From where keys are fetched; empty if they are in a file."""
+        self.text = ""
+        """The keys, as they were given."""
+        self.is_refresh_wanted = False
+        """Whether a token named a key that is not known."""
         self._audience = audience
         self._issuer = issuer or None
+        self._keys: list[tuple[Any, list[str]]] = []
+        self._names: frozenset[str] = frozenset()
+        self._asked: set[str] = set()
+        """Names of keys that tokens named since the keys were fetched, and that are not known."""
+        self._absent: set[str] = set()
+        """Those that were not there when the keys were fetched after that."""
+
+    @classmethod
+    def of_file(cls, keys: Path, audience: str, issuer: str = "") -> "SignedTokens":
+        """With the keys of a file."""
+        found = cls(audience, issuer)
         try:
-            self.text = text = keys.read_text(encoding="utf-8")
-            self._keys = _read_set(text) if text.lstrip().startswith("{") else _read_pem(text)
+            found.set_keys(keys.read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"{keys}: cannot be read: {error.strerror}") from None
-        except (ValueError, jwt.PyJWTError):
-            raise ConfigError(f"{keys}: there are no public keys in it, in PEM or as a JSON Web Key Set") from None
-        if not 1 <= len(self._keys) <= KEYS_MAX:
-            raise ConfigError(f"{keys}: there are {len(self._keys)} keys in it; give 1 to {KEYS_MAX}")
+        except (ConfigError, UnicodeDecodeError) as error:
+            sentence = str(error) if isinstance(error, ConfigError) else NO_KEYS
+            raise ConfigError(f"{keys}: {sentence}") from None
+        return found
+
+    def set_keys(self, text: str) -> None:
+        """Use these keys from now on; a `ConfigError` changes nothing."""
+        names: frozenset[str] = frozenset()
+        try:
+            if text.lstrip().startswith("{"):
+                keys, names = _read_set(text)
+            else:
+                keys = _read_pem(text)
+        except (ValueError, TypeError, AttributeError, RecursionError, jwt.PyJWTError):
+            raise ConfigError(NO_KEYS) from None
+        if not 1 <= len(keys) <= KEYS_MAX:
+            raise ConfigError(f"there are {len(keys)} keys in it; give 1 to {KEYS_MAX}")
+        self._keys, self._names, self.text = keys, names, text
+        absent = (self._absent | self._asked) - names
+        self._absent = absent if len(absent) <= ABSENT_MAX else set()
+        self._asked = set()
+        self.is_refresh_wanted = False
+
+    def forget_keys(self) -> None:
+        """Trust no key any more, until others are set."""
+        self._keys, self._names, self.text = [], frozenset(), ""
+
+    def _must_wait(self, token: str) -> bool:
+        """Whether the token names a key that may be behind the URL by now."""
+        if not self.url:
+            return False
+        try:
+            name = jwt.get_unverified_header(token).get("kid")
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
+            return not self._keys
+        if not isinstance(name, str) or name in self._names:
+            return not self._keys
+        self.is_refresh_wanted = True
+        if len(self._asked) < ABSENT_MAX:
+            self._asked.add(name)
+        return not self._keys or name not in self._absent
 
     def user_of(self, token: str) -> tuple[str, float]:
         """Whom the token names, and when it ends; a `DeniedError` if it does not count."""
+        if self._must_wait(token):
+            self.is_refresh_wanted = True
+            raise KeysPendingError(
+                "the signed token names a key that is not known here yet; the keys are being read again, try again"
+            )
         reason = "it is not signed by a key that is trusted here"
         for key, algorithms in self._keys:
             try:
@@ -83,6 +148,8 @@ def _read_pem(text: str) -> list[tuple[Any, list[str]]]:
     return [(key, algorithms) for key in keys for kind, algorithms in _KINDS if isinstance(key, kind)]
 
 
-def _read_set(text: str) -> list[tuple[Any, list[str]]]:
-    keys = [key.key for key in jwt.PyJWKSet.from_dict(json.loads(text)).keys]
-    return [(key, algorithms) for key in keys for kind, algorithms in _KINDS if isinstance(key, kind)]
+def _read_set(text: str) -> tuple[list[tuple[Any, list[str]]], frozenset[str]]:
+    found = [key for key in jwt.PyJWKSet.from_dict(json.loads(text)).keys if key.public_key_use in (None, "sig")]
+    known = [(key, algorithms) for key in found for kind, algorithms in _KINDS if isinstance(key.key, kind)]
+    names = frozenset(key.key_id for key, _ in known if isinstance(key.key_id, str))
+    return [(key.key, algorithms) for key, algorithms in known], names

@@ -9,7 +9,8 @@ publications_per_s = 5000
 connections_per_s = 200
 
 [signed_tokens]                           # if there are any: who signs them
-keys = "issuer.pem"                       # public keys, in PEM or as a JSON Web Key Set
+keys = "issuer.pem"                       # public keys, in PEM or as a JSON Web Key Set, or the https URL of such a set
+keys_authority = ""                       # who signed the certificate at that URL, if no authority of the system did
 audience = "shop"
 issuer = "https://id.example"
 
@@ -59,6 +60,7 @@ import msgspec
 from gapless.errors import ConfigError, FilterError
 from gapless.filters import parse
 from gapless.security.identity import is_user_name
+from gapless.security.key_url import check_url, is_url
 from gapless.security.limits import BrokerLimits, Limits
 from gapless.security.permissions import Names, Outside, Within
 from gapless.security.placeholders import filled
@@ -170,6 +172,7 @@ class _SignedTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: str
     audience: str
     issuer: str = ""
+    keys_authority: str = ""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,12 +187,14 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Users:
     """All users, checked."""
 
-    def __init__(self, file: _File, signed: "SignedTokens | None") -> None:
+    def __init__(self, file: _File, signed: "SignedTokens | None", keys_authority: Path | None = None) -> None:
         roles = {role.name: role for role in file.roles}
         self.by_name = {user.name: user.with_roles(roles) for user in file.users}
         """Each with the rights of its roles."""
         self.broker_limits = file.broker_limits
         self.signed = signed
+        self.keys_authority = keys_authority
+        """Of the host from which keys are fetched; None for the authorities of the system."""
         self.revoked = frozenset(map(_serial, file.revoked))
         self.trust = (self.revoked, file.signed_tokens, None if signed is None else signed.text)
         """What else decides whose proofs count."""
@@ -231,15 +236,27 @@ def load_users(path: Path, reads: Callable[[Path], None] = lambda path: None) ->
     told = file.signed_tokens
     if told is None:
         return Users(file, None)
+    if is_url(told.keys):
+        try:
+            check_url(told.keys)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: signed_tokens.keys: {error}") from None
+        return Users(file, _fetched(told), path.parent / told.keys_authority if told.keys_authority else None)
     keys = path.parent / told.keys
     reads(keys)
     return Users(file, _signed(keys, told))
 
 
+def _fetched(told: _SignedTokens) -> "SignedTokens":
+    from gapless.security.signed_tokens import SignedTokens
+
+    return SignedTokens(told.audience, told.issuer, url=told.keys)
+
+
 def _signed(keys: Path, told: _SignedTokens) -> "SignedTokens":
     from gapless.security.signed_tokens import SignedTokens
 
-    return SignedTokens(keys, told.audience, told.issuer)
+    return SignedTokens.of_file(keys, told.audience, told.issuer)
 
 
 def _check_keys(document: Mapping[str, Any]) -> None:
