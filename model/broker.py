@@ -132,7 +132,7 @@ class Broker(Handovers):
         self.work()
 
     def work(self) -> None:
-        while self.alive and self.inbox and (self.handover is None or Rule.FREEZE in self.off):
+        while self.state is State.MEMBER and self.inbox and (self.handover is None or Rule.FREEZE in self.off):
             source, kind, arguments = self.inbox.popleft()
             getattr(self, "on_" + kind)(source, *arguments)
 

@@ -6,7 +6,7 @@ from typing import Any
 from model.membership import Entries, State
 from model.routing import Advertisement, Attempt, Filter, LinkName, Routing, Subscription
 from model.rules import Rule
-from model.tree import Event, Incarnation, Status, View, is_excluded, is_joined
+from model.tree import Event, Incarnation, Status, View, is_excluded, is_joined, membership
 
 Key = tuple[frozenset[tuple[str, Status]], frozenset[tuple[str, int]]]
 """The statuses of the region, and the incarnations of its group."""
@@ -70,7 +70,7 @@ class Handovers(Routing):
 
     def look(self) -> None:
         """Begin the handover that the view demands; one region after the other."""
-        mine = [(r, g) for r, g in self.tree.regions(self.view) if self.me.name in g]
+        mine = [(r, g) for r, g in self.tree.regions(membership(self.view)) if self.me.name in g]
         h = self.handover
         for region, group in mine:
             if h and not region & h.region:
@@ -83,7 +83,8 @@ class Handovers(Routing):
                 return
 
     def key(self, region: frozenset[str], group: frozenset[str]) -> Key:
-        return frozenset((n, self.view[n]) for n in region), frozenset((n, self.view[n][0]) for n in group)
+        view = membership(self.view)
+        return frozenset((n, view[n]) for n in region), frozenset((n, view[n][0]) for n in group)
 
     def is_completed(self, region: frozenset[str], group: frozenset[str]) -> bool:
         now = self.key(region, group)
@@ -155,7 +156,8 @@ class Handovers(Routing):
         if h is None or not h.sent or h.got.keys() != h.group:
             return
         contributions = list(h.got.values())
-        dead = [Incarnation(n, i) for n in sorted(h.region) for i in range(self.view[n][0] + is_excluded(self.view[n]))]
+        view = membership(self.view)
+        dead = [Incarnation(n, i) for n in sorted(h.region) for i in range(view[n][0] + is_excluded(view[n]))]
         seals = {x: entries for c in contributions for x, entries in c.seals.items()}
         if not all(x in seals for x in dead) and Rule.SEALS_FIRST not in self.off:
             return
@@ -202,7 +204,7 @@ class Handovers(Routing):
 
     def install(self, h: Handover) -> tuple[set[str], set[str]]:
         """The new links, with ALL subscriptions and advertisements of both sides: the same set at both ends."""
-        links = self.tree.links(self.view, h.region, h.group)
+        links = self.tree.links(membership(self.view), h.region, h.group)
         hop = self.tree.next_hops(self.me.name, links)
         names: dict[str, LinkName] = {}
         for a, b, bypassed in links:
@@ -280,7 +282,8 @@ class Handovers(Routing):
         done.add(source.name)
         if done < {n for n, _ in key[1]} or is_joined(self.view[self.me.name]) or self.handover:
             return
-        if all(self.view[n] == status for n, status in key[0]):
+        view = membership(self.view)
+        if all(view[n] == status for n, status in key[0]):
             joined = {n: (s[0], s[1] + 1) for n, s in key[0] if not is_excluded(s)}
             self.learn({**self.view, **joined})
             if self.alive:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from model.rules import Rule
 from model.simulator import Address, Simulator
-from model.tree import EXCLUDED, Event, Incarnation, Tree, View, is_excluded
+from model.tree import EXCLUDED, Event, Incarnation, Status, Tree, View, is_excluded
 
 Ballot = tuple[int, str]
 Entries = tuple[Event, ...]
@@ -95,14 +95,14 @@ class Membership:
         self.told_all: tuple[View | None, int] = (None, 0)
         self.patience: dict[Incarnation, int] = {}
         self.attempts: dict[Incarnation, int] = {}
-        self.answers: dict[str, tuple[Incarnation, frozenset[Incarnation]]] = {}
+        self.answers: dict[str, tuple[Incarnation, frozenset[Incarnation], Status]] = {}
         self.told: dict[Incarnation, tuple[View, int]] = {}
         self.deferred: list[tuple[Incarnation, str, tuple[Any, ...]]] = []
         self.state = State.MEMBER if me.number == 0 else State.JOINING if register else State.RECOVERING
         if me.number and Rule.RECOVER_FIRST in off:
             self.state = State.JOINING
         if me.number:
-            self.view = self.view | {me.name: (me.number, 0)}
+            self.view = self.view | {me.name: (me.number, 0 if self.state is State.RECOVERING else 2)}
         simulator.nodes[me] = simulator.nodes[me.name] = self
 
     # ---- messages
@@ -359,7 +359,8 @@ class Membership:
         """Ask all brokers, until enough current incarnations have answered."""
         for name in self.tree.names:
             answer = self.answers.get(name)
-            if name != self.me.name and (answer is None or answer[0].number < self.view[name][0]):
+            new = answer is None or answer[0].number < self.view[name][0] or answer[2] < self.view[self.me.name]
+            if name != self.me.name and new:
                 self.send(name, "join", self.view)
 
     def on_join(self, source: Incarnation, view: View) -> None:
@@ -385,7 +386,7 @@ class Membership:
         ledgers: dict[Incarnation, tuple[Entries, Ballot, Accepted | None]],
     ) -> None:
         """Adopt the longest copies, the highest promises and the highest accepted values."""
-        self.answers[source.name] = (source, promised)
+        self.answers[source.name] = (source, promised, view[self.me.name])
         if self.state is State.RECOVERING:
             for x, (copy, ballot, accepted) in ledgers.items():
                 if x not in self.register.seals and x not in seals:
@@ -405,8 +406,9 @@ class Membership:
     def known_around(self, y: Incarnation) -> bool:
         """Do f + 1 of the electorate of y know this incarnation, without a promise to exclude y before? A member counts
         itself."""
-        self.answers[self.me.name] = (self.me, self.promised())
-        names = [n for n in self.tree.electorate[y.name] if n in self.answers]
+        joining = (self.me.number, 2)
+        self.answers[self.me.name] = (self.me, self.promised(), joining)
+        names = [n for n in self.tree.electorate[y.name] if n in self.answers and self.answers[n][2] >= joining]
         counted = [n for n in names if not self.is_superseded(self.answers[n][0]) and y not in self.answers[n][1]]
         return len(counted) > self.f
 
@@ -420,6 +422,8 @@ class Membership:
         recovering = self.state is State.RECOVERING and sealed
         if recovering and all(self.answered(b) for b in self.tree.memberships[self.me.name]):
             self.state = State.JOINING
+            self.learn({**self.view, self.me.name: (self.me.number, 2)})
+            self.join()
             deferred, self.deferred = self.deferred, []
             for source, kind, arguments in deferred:
                 if self.alive and not self.is_dead(source):

@@ -31,7 +31,8 @@ class Event(NamedTuple):
 
 
 Status = tuple[int, int]
-"""(incarnation, phase): an even phase is joining, an odd one joined, EXCLUDED is final. Statuses merge by maximum."""
+"""(incarnation, phase): phase 0 is recovering, another even phase joining, an odd one joined, EXCLUDED is final.
+Statuses merge by maximum."""
 
 EXCLUDED = 10**6
 View = dict[str, Status]  # never changed in place
@@ -39,6 +40,11 @@ View = dict[str, Status]  # never changed in place
 
 def is_excluded(status: Status) -> bool:
     return status[1] == EXCLUDED
+
+
+def membership(view: View) -> View:
+    """The view that handovers use: a recovering incarnation is not there yet, its predecessor is excluded."""
+    return {n: (s[0] - 1, EXCLUDED) if s[0] and not s[1] else s for n, s in view.items()}
 
 
 def is_joined(status: Status) -> bool:
