@@ -1,6 +1,6 @@
 """A protocol as runtimes see it: what it promises, what it can, how its nodes are made, and which options it has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
@@ -89,6 +89,10 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     refuses: Callable[[Overlay, int, Any], str | None] = trees_only
     """Why it cannot run over an overlay with this f and these options, in a sentence; None if it can. By default it
     takes trees only."""
+
+    electorates: Callable[[Overlay, int], Mapping[str, Collection[str]]] | None = None
+    """For protocols that exclude brokers by majorities: by broker, those that decide on it. The guarantee holds while
+    at most f of each electorate are faulty. Without: while at most f of those within f + 1 links of each broker are."""
 
     def ready(self, call: Subscribe) -> Ready:
         """What it means for this subscription to be active."""

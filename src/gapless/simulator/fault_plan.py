@@ -21,7 +21,7 @@ duplication are no events but settings of the network; they too are drawn only w
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 
 import msgspec
@@ -71,12 +71,17 @@ class Hazards(msgspec.Struct, frozen=True):
     """Each client with its broker."""
     operations: tuple[Operation, ...] = ()
     """The calls that a crash can meet while they are in flight."""
+    electorates: Mapping[str, Collection[str]] | None = None
+    """By broker, those of whom at most f may be faulty; None for everyone within f + 1 links."""
     is_wide: bool = False
     """Whether one crash follows another at any distance, not only next to it."""
 
     @property
     def margin_ms(self) -> float:
-        """How long after the end of a fault its broker still counts as faulty: a few ways through what it sees."""
+        """How long after the end of a fault its broker still counts as faulty: a few ways through what it sees; or,
+        where an electorate has to agree before the broker counts again, the round trips that this takes."""
+        if self.electorates is not None:
+            return self.detection.max_ms + self.reconnect_ms + 10 * (self.f + 1) * self.slowest_link_ms + 500.0
         return self.detection.max_ms + self.reconnect_ms + 2 * (self.f + 1) * self.slowest_link_ms + 100.0
 
 
@@ -90,7 +95,7 @@ class FaultPlan:
         self._rng = rng
         self._overlay = overlay
         self._hazards = hazards
-        self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms)
+        self._budget = FaultBudget(overlay, hazards.f, hazards.margin_ms, hazards.electorates)
         self._faults: list[Fault] = []
         if earlier is not None:
             self._budget = earlier._budget

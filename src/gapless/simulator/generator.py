@@ -12,7 +12,7 @@ acknowledgements before it sends on takes its time, so links are faster, and the
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -123,6 +123,9 @@ class _Draft:
             else random_tree(brokers, seed, rng.choice([None, 3, 4]))
         )
         self._f = self._fitting_f(self._draw_f(brokers))
+        self._electorates: Mapping[str, Collection[str]] | None = None
+        if spec is not None and spec.electorates is not None:
+            self._electorates = spec.electorates(self._tree, self._f)
         self._end_ms = float(rng.randint(*limits.active_ms))
         self._network = self._draw_network(brokers)
         self._clients: list[Client] = []
@@ -220,6 +223,7 @@ class _Draft:
         client that reads history also waits for waves and for the answers of others; and one that is far away for each
         handful that it is given."""
         is_reading = any(getattr(action, "since_ms", -1) >= 0 or _is_named(action) for action in self._actions)
+        is_reading |= self._electorates is not None and bool(self._kinds or self._is_parted)  # who moves reads history
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
         if "delivery_window" in options:
@@ -285,6 +289,7 @@ class _Draft:
             subscribe_ms=tuple(starts),
             clients=tuple((client.name, client.broker) for client in self._clients),
             operations=operations_of(self._actions, self._clients),
+            electorates=self._electorates,
             is_wide=self._scale.is_wide,
         )
 

@@ -140,7 +140,7 @@ def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
     """
     network = scenario.network
     overlay = from_edges(network.edges or ())
-    if len(overlay.brokers) <= network.f + 2:
+    if len(overlay.brokers) <= max(network.f + 2, 2 * network.f + 1):
         return []
     used = {client.broker for client in scenario.clients}
     used |= {name for fault in scenario.faults for name in _names_of(fault)}

@@ -1,0 +1,51 @@
+"""`fenced`: gapless causal delivery with recovery by final positions.
+
+| file | contents |
+| --- | --- |
+| `messages`, `client_messages`, `options` | what nodes send, and what can be set |
+| `state` | all state of a broker, as plain data |
+| `topology` | the tree, electorates, regions, the contracted tree |
+| `channel` | reliable FIFO channels between incarnations |
+| `membership`, `sealing` | statuses and suspicions; excluding an incarnation, and agreeing on its journal |
+| `journal` | admission, replication to f others, release |
+| `routing`, `events` | advertisements, subscriptions, cuts; the path of events |
+| `positions` | waves and final positions |
+| `handover` | the barrier that replaces a part of the tree |
+| `sessions`, `local`, `outbox` | clients: fences, subscriptions, deliveries |
+| `broker`, `client` | the two kinds of nodes |
+"""
+
+from gapless.overlay import Overlay
+from gapless.protocol import Judging, ProtocolSpec, trees_only
+from gapless.protocols.fenced.broker import FencedBroker
+from gapless.protocols.fenced.client import FencedClient
+from gapless.protocols.fenced.client_messages import ANSWERS, CLIENT_MESSAGES
+from gapless.protocols.fenced.demands import demand, rewrite
+from gapless.protocols.fenced.messages import BROKER_MESSAGES
+from gapless.protocols.fenced.options import FencedOptions
+from gapless.protocols.fenced.topology import electorates, why_too_small
+
+
+def _refuses(overlay: Overlay, f: int, options: FencedOptions) -> str | None:
+    return trees_only(overlay, f, options) or why_too_small(overlay, f)
+
+
+PROTOCOL = ProtocolSpec(
+    name="fenced",
+    guarantee="gcd",
+    summary="gapless causal delivery; clients move behind final positions",
+    options=FencedOptions,
+    broker=FencedBroker,
+    client=FencedClient,
+    takes_many=True,
+    paces=True,
+    confirms=True,
+    whole_cuts=True,
+    ends_sessions=True,
+    messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
+    client_messages=CLIENT_MESSAGES,
+    judging=Judging(demand, rewrite),
+    electorates=electorates,
+    refuses=_refuses,
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition"}),
+)

@@ -1,0 +1,368 @@
+"""A broker of the `fenced` protocol: gives each input to its handler, then re-establishes what has to hold.
+
+Handlers change one state (`state`) and collect effects. `_settle` runs after each input, until nothing more happens:
+it is the only place that looks for consequences, so no handler has to remember to ask for them.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from gapless.protocol import (
+    BrokerNode,
+    BrokerPlace,
+    Connected,
+    Effect,
+    EndSession,
+    Input,
+    Received,
+    SetTimer,
+    Start,
+    Suspected,
+    TimerFired,
+    Trusted,
+    Woke,
+)
+from gapless.protocols.fenced import handover, journal, local, membership, positions, routing, sealing, sessions
+from gapless.protocols.fenced.client_messages import Attach, Retry
+from gapless.protocols.fenced.events import process
+from gapless.protocols.fenced.messages import (
+    Accept,
+    Accepted,
+    Accusation,
+    Ack,
+    ActivateSubscription,
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementAck,
+    CloseSession,
+    Completed,
+    Contribution,
+    CutAnswer,
+    Echo,
+    Excluded,
+    Final,
+    Frame,
+    Held,
+    Hold,
+    Join,
+    JoinReply,
+    JournalReply,
+    LastNumber,
+    LastNumberReply,
+    LinkMessage,
+    Members,
+    Prepare,
+    Promise,
+    Publication,
+    ReadHistory,
+    ReadReply,
+    Refused,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    RequestJournal,
+    RequestWave,
+    Resume,
+    SessionClosed,
+    Status,
+    Void,
+    Wave,
+)
+from gapless.protocols.fenced.options import FencedOptions
+from gapless.protocols.fenced.state import BrokerState, Link, Stage
+from gapless.protocols.fenced.topology import Topology
+
+__all__ = ["FencedBroker"]
+
+NUMBER_STEP = 1_000
+"""A restart outranks any number of exclusions of the incarnation before."""
+RETRY_TIMER = "retry"
+RETRY_US = 100_000
+"""How often questions are asked again whose answers may have been lost with a broker."""
+
+ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
+    Publication: lambda s, link, message: process(s, message.events, link),
+    AddSubscription: routing.receive_subscription,
+    RemoveSubscription: routing.receive_subscription_end,
+    ActivateSubscription: routing.receive_activation,
+    CutAnswer: routing.receive_answer,
+    AddAdvertisement: routing.receive_advertisement,
+    RemoveAdvertisement: routing.receive_advertisement_end,
+    AdvertisementAck: routing.receive_advertisement_ack,
+    Void: routing.receive_void,
+    Wave: positions.receive_wave,
+    Echo: positions.receive_echo,
+    Final: positions.receive_final,
+}
+
+
+def _wave_asked(s: BrokerState, _peer: str, _message: RequestWave) -> None:
+    s.wave_asked = True
+
+
+AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
+    Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
+    Accusation: membership.note_accusation,
+    Join: sealing.receive_join,
+    JoinReply: sealing.receive_join_reply,
+    Prepare: sealing.receive_prepare,
+    Promise: sealing.receive_promise,
+    Refused: sealing.receive_refused,
+    Accept: sealing.receive_accept,
+    Accepted: sealing.receive_accepted,
+    Hold: journal.receive_hold,
+    Held: journal.receive_held,
+    RequestJournal: handover.answer_journal,
+    JournalReply: lambda s, _peer, message: handover.receive_journal(s, message),
+    Contribution: handover.receive_contribution,
+    Completed: handover.receive_completed,
+    SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
+    LastNumber: sessions.answer_last_number,
+    LastNumberReply: lambda s, _peer, message: sessions.receive_last_number(s, message),
+    RequestWave: _wave_asked,
+    ReadHistory: local.answer_read,
+    ReadReply: local.receive_read_reply,
+}
+"""What is taken during a handover, too: it changes nothing that a contribution has told."""
+
+
+class FencedBroker(BrokerNode):
+    """A broker node of the `fenced` protocol."""
+
+    def __init__(self, place: BrokerPlace, options: FencedOptions) -> None:
+        self._topology = Topology(place.overlay, place.f)
+        self.state = BrokerState(place.name, place.incarnation * NUMBER_STEP, self._topology, options)
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        s = self.state
+        effects: list[Effect] = []
+        s.effects = effects
+        s.clock.now = now
+        self._handle(s, item)
+        self._settle()
+        return effects
+
+    # ---- inputs -------------------------------------------------------------------------------------------
+
+    def _handle(self, s: BrokerState, item: Input) -> None:
+        match item:
+            case Received():
+                if item.peer in self._topology.overlay:
+                    self._receive(s, item.peer, item.message)
+                else:
+                    if s.is_frozen and isinstance(item.message, Attach):
+                        s.tell(item.peer, Retry(item.message.session, "it takes part in a handover"))
+                    s.inbox.append((item.peer, item.message))
+            case TimerFired():
+                self._timer_fired(s, item.key)
+            case Connected():
+                if item.peer in self._topology.overlay:
+                    membership.connected(s, item.peer)
+            case Suspected():
+                if item.peer in self._topology.overlay:
+                    membership.accuse(s, item.peer)
+                else:
+                    sessions.lost_client(s, item.peer)
+            case Trusted():
+                if item.peer in self._topology.overlay:
+                    membership.forgive(s, item.peer)
+                else:
+                    sessions.saw_client(s, item.peer)
+            case Start():
+                self._start(s)
+            case EndSession():
+                sessions.end_session(s, item.client)
+            case Woke():
+                pass
+            case _:
+                raise AssertionError(f"no input of a broker: {item!r}")
+
+    def _start(self, s: BrokerState) -> None:
+        if s.number == 0:
+            for peer in self._topology.overlay.neighbours(s.name):
+                s.links[peer, 0] = Link(peer, 0, frozenset())
+        for peer in self._topology.peers(s.name):
+            membership.connected(s, peer)
+        s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
+        s.emit(SetTimer(RETRY_TIMER, RETRY_US))
+
+    def _timer_fired(self, s: BrokerState, key: str) -> None:
+        s.timers.discard(key)
+        kind, _, rest = key.partition("/")
+        if kind == positions.WAVE_TIMER:
+            positions.tick(s)
+            s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
+        elif kind == RETRY_TIMER:
+            if s.stage is Stage.RECOVERING:
+                for peer in self._topology.peers(s.name):
+                    s.send(peer, Join(s.number))
+            handover.ask_journals(s)
+            sessions.ask_fences(s)
+            local.ask_again(s)
+            s.emit(SetTimer(RETRY_TIMER, RETRY_US))
+        elif kind == sealing.PROPOSAL_TIMER:
+            sealing.carry_on(s, rest)
+        elif kind == sessions.SESSION_TIMER:
+            sessions.expire(s, rest)
+
+    def _receive(self, s: BrokerState, peer: str, message: Any) -> None:
+        if isinstance(message, Excluded):
+            membership.learn(s, message.statuses)
+            return
+        status = s.status(peer)
+        if message.sender < max(status.number, status.sealed_below):
+            membership.tell_excluded(s, peer)
+            return
+        if message.sender > status.number:
+            membership.learn(s, {peer: Status(message.sender, 0, 0)})
+        channel = s.channel(peer)
+        if isinstance(message, Resume):
+            channel.receive_resume(message)
+        elif isinstance(message, Ack):
+            channel.receive_ack(message)
+        else:
+            assert isinstance(message, Frame)
+            body = channel.receive_frame(message)
+            if body is None:
+                return
+            handler = AT_ONCE.get(type(body))
+            if handler is None:
+                s.inbox.append((peer, body))
+            else:
+                handler(s, peer, body)
+
+    # ---- what follows -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Re-establish what has to hold between steps."""
+        while True:
+            s = self.state
+            if s.stage is Stage.EXCLUDED:
+                self._begin_anew(s)
+            elif not self._settle_once(s):
+                return
+
+    def _settle_once(self, s: BrokerState) -> bool:
+        self._settle_membership(s)
+        if s.stage is Stage.EXCLUDED:
+            return True
+        if s.handover is not None or s.membership_changed:
+            s.membership_changed = False
+            if handover.advance(s) or s.membership_changed:
+                return True
+        if s.is_frozen:
+            return False
+        if s.restarts and local.restart_attempts(s):
+            return True
+        if s.pending and local.activate_whole(s):
+            return True
+        if s.busy_clients and sessions.admit_queued(s):
+            return True
+        journal.release(s)
+        if s.busy_clients and any(s.sessions[each].phase.value == "closing" for each in s.busy_clients):
+            sessions.admit_queued(s)
+        if s.wave_asked:
+            positions.tick(s)
+        if s.wave is not None:
+            positions.echo_if_due(s)
+        if s.arrivals and sessions.check_fences(s):
+            return True
+        if s.awaiting_history and (local.start_readings(s) or local.finish_readings(s)):
+            return True
+        if s.inbox:
+            self._take(s, *s.inbox.popleft())
+            return True
+        return False
+
+    def _settle_membership(self, s: BrokerState) -> None:
+        if not s.membership_changed and s.stage is not Stage.RECOVERING:
+            sealing.propose_where_due(s)
+            return
+        for peer in self._topology.peers(s.name):
+            if peer not in s.greeted and s.is_live(peer):
+                membership.greet(s, peer)
+                sealing.repeat_proposals(s, peer)
+        sealing.propose_where_due(s)
+        status = s.status(s.name)
+        if s.stage is Stage.RECOVERING:
+            if status.sealed_below >= s.number and sealing.has_recovered(s):
+                s.stage = Stage.JOINING
+                s.membership_changed = True
+        elif s.stage is not Stage.EXCLUDED:
+            s.stage = Stage.JOINED if status.is_joined else Stage.JOINING
+        if s.stage is not Stage.EXCLUDED:
+            journal.replicate(s)
+
+    def _take(self, s: BrokerState, peer: str, message: Any) -> None:
+        """Take what had to wait for the end of a handover."""
+        if isinstance(message, LinkMessage):
+            link = s.links.get((peer, message.tag))
+            if link is not None:
+                ON_LINK[type(message.body)](s, link, message.body)
+            elif (peer, message.tag) not in s.removed_links:
+                s.early.setdefault((peer, message.tag), []).append(message.body)
+        elif isinstance(message, CloseSession):
+            sessions.close_session(s, peer, message.client, message.session)
+        elif isinstance(message, Attach):
+            sessions.attach(s, peer, message)
+        else:
+            sessions.receive(s, peer, message)
+
+    def _begin_anew(self, old: BrokerState) -> None:
+        """The others have excluded this incarnation: the next one remembers what it has promised and holds."""
+        sessions.dismiss_all(old, "its broker was excluded by the others, and joins again")
+        number = max(old.status(old.name).sealed_below, old.number + 1)
+        s = BrokerState(old.name, number, self._topology, old.options)
+        s.effects, s.clock = old.effects, old.clock
+        s.statuses = {**old.statuses, old.name: membership.merge(old.status(old.name), Status(number, 0, 0))}
+        s.suspects, s.acceptors, s.ballot_round = old.suspects, old.acceptors, old.ballot_round
+        s.journals = old.journals
+        s.journals[old.incarnation] = old.journal
+        old.journal.cut_to(dict(s.status(s.name).lengths).get(old.number, 0))
+        s.sealed_final = old.sealed_final
+        self.state = s
+        self._start(s)
+        for peer in sorted(s.suspects):
+            membership.accuse(s, peer)
+
+    # ---- what is asked of a node --------------------------------------------------------------------------
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the broker keeps."""
+        s = self.state
+        return {
+            "subscriptions": len(s.subscriptions),
+            "advertisements": len(s.advertisements),
+            "retained": len(s.log),
+            "held for others": sum(map(len, s.journals.values())),
+            "unacknowledged": sum(map(len, s.channels.values())),
+        }
+
+    def overview(self) -> dict[str, Any]:
+        """What an operator should see of it."""
+        s = self.state
+        return {
+            "incarnation": s.number,
+            "stage": s.stage.value,
+            "excluded": [name for name in self._topology.brokers if s.status(name).is_excluded],
+            "handover": None if s.handover is None else sorted(s.handover.region.core),
+            "final": s.final.timestamp,
+        }
+
+    def sessions(self) -> list[str]:
+        """The clients whose sessions are here."""
+        return list(self.state.sessions)
+
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return client in self.state.sessions
+
+    def held_by(self, client: str) -> dict[str, str]:
+        """The filters of a client's subscriptions, by name."""
+        locals_ = self.state.locals.values()
+        return {each.name.local: each.filter.text for each in locals_ if each.name.client == client}
+
+    def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
+        """What a client calls its subscriptions and its advertisements."""
+        own = [name.local for name in self.state.advertisements if name.client == client]
+        return self.held_by(client).keys(), own

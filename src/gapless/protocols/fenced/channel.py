@@ -1,0 +1,105 @@
+"""A reliable FIFO channel between one incarnation of a broker and one of another.
+
+A connection keeps order, but may break and lose an unknown suffix of what is in flight. Frames are numbered and kept
+until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the rest is sent again.
+When the peer starts a new incarnation, what was meant for the old one is dropped: everything of it is said again by
+rules.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from gapless.protocols.fenced.messages import Ack, Body, Frame, Resume
+from gapless.protocols.gapless.clock import Clock
+
+__all__ = ["Channel"]
+
+ACK_EVERY = 64
+"""Acknowledgements ride on frames; one is sent alone after so many frames without any the other way."""
+
+
+class Channel:
+    """One end of the channel."""
+
+    def __init__(
+        self, number: int, peer_number: int, clock: Clock, emit: Callable[[Frame | Ack | Resume], None]
+    ) -> None:
+        self.number = number
+        self.peer_number = peer_number
+        self._clock = clock
+        self._emit = emit
+        self._next_seq = 1
+        self._unacknowledged: deque[tuple[int, Body]] = deque()
+        self._received = 0
+        self._acknowledged = 0
+        self._introduced_to = -1
+        """The peer's incarnation that was told ours on this connection. Once is enough: a connection keeps order."""
+        self._repeated_to = -1
+        """The peer's incarnation to which everything it lacked was sent again on this connection."""
+
+    def __len__(self) -> int:
+        return len(self._unacknowledged)
+
+    def send(self, body: Body) -> None:
+        """Deliver the body once, after all earlier ones."""
+        self._unacknowledged.append((self._next_seq, body))
+        self._emit(self._frame(self._next_seq, body))
+        self._next_seq += 1
+
+    def meet(self, number: int) -> None:
+        """The peer has a new incarnation: begin anew with that."""
+        if number > self.peer_number:
+            self.peer_number = number
+            self._unacknowledged.clear()
+            self._next_seq = 1
+            self._received = self._acknowledged = 0
+
+    def connected(self) -> None:
+        """The connection is fresh: say how far we got, and ask how far the peer did."""
+        self._repeated_to = -1
+        self._introduce()
+
+    def receive_resume(self, message: Resume) -> None:
+        """The peer said how far it got: send the rest again. The caller has met its incarnation."""
+        if message.wants_answer:
+            self._emit(Resume(self.number, self.peer_number, self._received, False))
+        self._forget(message.ack if message.receiver == self.number else 0)
+        if self._repeated_to != self.peer_number:
+            self._repeated_to = self.peer_number
+            for seq, body in self._unacknowledged:
+                self._emit(self._frame(seq, body))
+
+    def receive_frame(self, frame: Frame) -> Body | None:
+        """The body, if this is the next frame from the peer's incarnation to ours. The caller has met it."""
+        is_for_another = frame.receiver != self.number
+        if is_for_another or frame.seq > self._received + 1:
+            if self._introduced_to != self.peer_number:
+                self._introduce()
+            if is_for_another:
+                return None
+        self._forget(frame.ack)
+        if frame.seq != self._received + 1:
+            return None
+        self._received = frame.seq
+        self._clock.see(frame.clock)
+        if self._received - self._acknowledged >= ACK_EVERY:
+            self._acknowledged = self._received
+            self._emit(Ack(self.number, self.peer_number, self._received))
+        return frame.body
+
+    def receive_ack(self, message: Ack) -> None:
+        """The peer got everything up to a number."""
+        if message.receiver == self.number:
+            self._forget(message.ack)
+
+    def _introduce(self) -> None:
+        self._introduced_to = self.peer_number
+        self._emit(Resume(self.number, self.peer_number, self._received, True))
+
+    def _frame(self, seq: int, body: Body) -> Frame:
+        self._acknowledged = self._received
+        return Frame(self.number, self.peer_number, seq, self._received, self._clock.last, body)
+
+    def _forget(self, ack: int) -> None:
+        while self._unacknowledged and self._unacknowledged[0][0] <= ack:
+            self._unacknowledged.popleft()

@@ -1,0 +1,483 @@
+"""A client of the `fenced` protocol: it owns its subscriptions, its advertisements and its unconfirmed publications.
+
+It knows all that is needed to go on at another broker: for each subscription the filter, the cuts, the position up to
+which everything has come, and the last number of each publisher. A broker forwards what matches; what is *due* is
+decided here: an event from the cut of its publisher on, or, without a cut, with a timestamp after the beginning of
+the attempt that succeeded; and none twice.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+from gapless.errors import CallError
+from gapless.events import Event, EventRun, Events
+from gapless.filters import Filter, FilterError, parse
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    ClientNode,
+    ClientPlace,
+    Confirmed,
+    Connected,
+    Consumed,
+    CutFixed,
+    Deliver,
+    DeliverMany,
+    Effect,
+    Ended,
+    Input,
+    Publish,
+    Published,
+    PublishedMany,
+    PublishMany,
+    Received,
+    Rejected,
+    Send,
+    SetTimer,
+    Start,
+    Subscribe,
+    Suspected,
+    TimerFired,
+    Trusted,
+    Unadvertise,
+    Unsubscribe,
+)
+from gapless.protocols.fenced import client_messages as messages
+from gapless.protocols.fenced.messages import Incarnation
+from gapless.protocols.fenced.options import FencedOptions
+from gapless.protocols.gapless.bounds import check_texts
+
+__all__ = ["FencedClient"]
+
+RETRY = "retry"
+PATIENCE_MAX = 64
+RETRIES_MAX = 50
+"""So many times a broker may say that it is not ready yet, before the client asks another."""
+
+
+class _State(Enum):
+    """REQUESTED -> ACTIVE -> ENDING; a resumed one is ACTIVE all the time."""
+
+    REQUESTED = "requested"
+    ACTIVE = "active"
+    ENDING = "ending"
+
+
+class _Subscription:
+    """A subscription as its client holds it."""
+
+    def __init__(self, name: str, pattern: Filter) -> None:
+        self.name = name
+        self.filter = pattern
+        self.state = _State.REQUESTED
+        self.cuts: dict[str, int] = {}
+        self.got: dict[str, int] = {}
+        self.begin = 0
+        self.born: Incarnation | None = None
+        """The incarnation whose clock `begin` is."""
+        self.position = 0
+        self.is_reading = False
+        """Whether it reads history at a new broker, so that positions of others are not its own."""
+
+    def first_due(self, event: Event) -> bool:
+        """Whether the event is due."""
+        if event.seq <= self.got.get(event.publisher, 0):
+            return False
+        cut = self.cuts.get(event.publisher)
+        return event.seq >= cut if cut is not None else event.stamp > self.begin
+
+    def last(self) -> dict[str, int]:
+        """The ending cut, if it ended now."""
+        return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
+
+
+class _Offer:
+    """An advertisement of what comes from number `first` on."""
+
+    def __init__(self, pattern: Filter) -> None:
+        self.filter = pattern
+        self.is_stable = False
+        self.ends_after: int | None = None
+
+
+class FencedClient(ClientNode):
+    """A client node of the `fenced` protocol."""
+
+    def __init__(self, place: ClientPlace, options: FencedOptions) -> None:
+        self._name = place.name
+        self._options = options
+        self._contacts = list(place.contacts)
+        self._broker = place.broker
+        self._effects: list[Effect] = []
+        # the session
+        self._session = 0
+        self._is_attached = False
+        self._incarnation: Incarnation | None = None
+        self._opened = 0
+        """The session that it had there."""
+        self._patience = 1
+        self._retries = 0
+        self._silent: dict[str, None] = {}
+        # deliveries
+        self._received = 0
+        self._count = 0
+        self._taken = 0
+        self._untaken: deque[tuple[int, int]] = deque()
+        self._largest = 0
+        self._subscriptions: dict[str, _Subscription] = {}
+        # publications
+        self._seq = 0
+        self._confirmed = 0
+        self._unconfirmed: deque[Events] = deque()
+        self._offers: dict[str, _Offer] = {}
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        effects = self._effects = []
+        self._handle(item)
+        return effects
+
+    def _emit(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def _say(self, message: object) -> None:
+        """To the broker, if it has the session."""
+        if self._is_attached:
+            self._effects.append(Send(self._broker, message))
+
+    def _handle(self, item: Input) -> None:
+        match item:
+            case Received():
+                self._receive(item.peer, item.message)
+            case Consumed():
+                self._taken = item.count
+                self._acknowledge()
+            case Publish():
+                self._publish([item])
+            case PublishMany():
+                self._publish_many(item)
+            case Advertise():
+                self._advertise(item)
+            case Unadvertise():
+                self._unadvertise(item)
+            case Subscribe():
+                self._subscribe(item)
+            case Unsubscribe():
+                self._unsubscribe(item)
+            case Start():
+                self._attach()
+            case Connected():
+                self._silent.pop(item.peer, None)
+                if item.peer == self._broker:
+                    self._attach()
+            case Trusted():
+                self._silent.pop(item.peer, None)
+            case Suspected():
+                self._silent[item.peer] = None
+                if item.peer == self._broker:
+                    self._try_next()
+            case TimerFired():
+                if not self._is_attached:
+                    self._patience = min(2 * self._patience, PATIENCE_MAX)
+                    self._try_next()
+            case _:
+                raise AssertionError(f"no input of a client: {item!r}")
+
+    # ---- the session --------------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        self._session += 1
+        self._is_attached, self._retries = False, 0
+        attach = messages.Attach(
+            self._session, self._incarnation, self._opened, self._received, self._largest, self._confirmed
+        )
+        self._emit(Send(self._broker, attach))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        self._emit(SetTimer(RETRY, int(self._options.retry_ms * 1000 * self._patience)))
+
+    def _try_next(self) -> None:
+        """Ask the next contact that does not seem to be lost; when all seem to be, ask them all the same."""
+        if all(name in self._silent for name in self._contacts):
+            self._silent.clear()
+        place = self._contacts.index(self._broker) if self._broker in self._contacts else -1
+        following = self._contacts[place + 1 :] + self._contacts[: place + 1]
+        self._broker = next(name for name in following if name not in self._silent)
+        self._attach()
+
+    def _receive(self, peer: str, message: messages.Answer) -> None:
+        if peer != self._broker or message.session != self._session:
+            if isinstance(message, messages.Ready):
+                self._emit(Send(peer, messages.Detach(message.session)))
+            return
+        match message:
+            case messages.Ready():
+                self._ready(message)
+            case messages.Retry():
+                self._retries += 1
+                if self._retries > RETRIES_MAX:
+                    self._try_next()
+                else:
+                    self._set_timer()
+            case messages.Closed():
+                self._try_next()
+            case messages.Stable():
+                self._stable(message.advertisement)
+            case messages.Unadvertised():
+                self._offers.pop(message.advertisement, None)
+            case messages.Confirmed():
+                self._confirm(message.last)
+            case _:
+                if message.number == self._received + 1:
+                    self._received = message.number
+                    self._note(message)
+                    self._untaken.append((self._count, message.number))
+                    self._acknowledge()
+
+    def _note(self, message: messages.Delivery | messages.Note) -> None:
+        match message:
+            case messages.Delivery():
+                self._deliver(message)
+            case messages.Active():
+                self._activate(message)
+            case messages.Position():
+                self._reach(message)
+            case messages.Unsubscribed():
+                held = self._subscriptions.get(message.subscription)
+                if held is not None and held.state is _State.ENDING:
+                    del self._subscriptions[message.subscription]
+                    self._emit(Ended(held.name, held.last()))
+
+    def _ready(self, message: messages.Ready) -> None:
+        self._is_attached = True
+        self._patience = 1
+        self._incarnation, self._opened = Incarnation(*message.incarnation), self._session
+        self._contacts = message.contacts
+        self._confirm(message.last)
+        if not message.is_resumed:
+            self._received = 0
+            self._untaken.clear()
+        for name, offer in self._offers.items():
+            is_needed = offer.ends_after is None or offer.ends_after > self._confirmed
+            if is_needed and not (message.is_resumed and offer.is_stable):
+                self._say(messages.ClientAdvertise(self._session, name, offer.filter.text))
+        for held in list(self._subscriptions.values()):
+            self._bring(held, message)
+        for events in self._unconfirmed:
+            self._say(messages.ClientPublish(self._session, events))
+        for name, offer in list(self._offers.items()):
+            if offer.ends_after is not None:
+                if not message.is_resumed and offer.ends_after <= self._confirmed:
+                    del self._offers[name]
+                else:
+                    self._say(messages.ClientUnadvertise(self._session, name))
+
+    def _bring(self, held: _Subscription, ready: messages.Ready) -> None:
+        """Tell a broker that has the session now of a subscription, as far as it does not know it."""
+        if held.state is _State.ENDING:
+            if ready.is_resumed:
+                self._say(messages.ClientUnsubscribe(self._session, held.name))
+            else:
+                del self._subscriptions[held.name]
+                self._emit(Ended(held.name, held.last()))
+            return
+        if held.state is _State.REQUESTED:
+            self._say(messages.ClientSubscribe(self._session, held.name, held.filter.text))
+        elif not ready.is_resumed:
+            if held.born is not None:
+                clocks = [
+                    clock for (broker, below), clock in ready.sealed
+                    if broker == held.born.broker and below > held.born.number
+                ]  # fmt: skip
+                held.begin = min([held.begin, *clocks])
+            held.is_reading = True
+            resumption = messages.Resumption(held.position)
+            self._say(messages.ClientSubscribe(self._session, held.name, held.filter.text, resumption))
+
+    # ---- deliveries ---------------------------------------------------------------------------------------
+
+    def _activate(self, message: messages.Active) -> None:
+        held = self._subscriptions.get(message.subscription)
+        if held is None or held.state is not _State.REQUESTED:
+            return
+        held.state = _State.ACTIVE
+        held.cuts, held.begin, held.position = dict(message.cuts), message.begin, message.position
+        held.born = self._incarnation
+        for publisher, cut in held.cuts.items():
+            self._emit(CutFixed(held.name, publisher, cut))
+        self._emit(Activated(held.name))
+
+    def _reach(self, message: messages.Position) -> None:
+        for held in self._subscriptions.values():
+            if message.subscription == held.name:
+                held.is_reading = False
+            elif message.subscription or held.is_reading:
+                continue
+            held.position = max(held.position, message.position)
+
+    def _deliver(self, message: messages.Delivery) -> None:
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is None or held.state is not _State.ACTIVE:
+                continue
+            due = self._due(held, message.events)
+            if due:
+                self._largest = max(self._largest, due[-1].stamp)
+                self._count += len(due)
+                self._emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
+
+    def _due(self, held: _Subscription, events: Events) -> Events:
+        """Of these events, those that are due."""
+        first, last = events[0], events[-1]
+        is_run_due = isinstance(events, EventRun) and held.cuts.get(first.publisher, last.seq + 1) <= first.seq
+        if is_run_due and held.got.get(first.publisher, 0) < first.seq:
+            held.got[first.publisher] = last.seq
+            return events
+        found = []
+        for event in events:
+            if held.first_due(event):
+                if event.publisher not in held.cuts:
+                    held.cuts[event.publisher] = event.seq
+                    self._emit(CutFixed(held.name, event.publisher, event.seq))
+                held.got[event.publisher] = event.seq
+                found.append(event)
+        return found
+
+    def _acknowledge(self) -> None:
+        """Tell the broker up to where the application has taken everything."""
+        number = 0
+        while self._untaken and self._untaken[0][0] <= self._taken:
+            number = self._untaken.popleft()[1]
+        if number:
+            self._say(messages.ClientGot(self._session, number))
+
+    # ---- publications -------------------------------------------------------------------------------------
+
+    def _confirm(self, last: int) -> None:
+        last = min(last, self._seq)
+        if last <= self._confirmed:
+            return
+        self._confirmed = last
+        while self._unconfirmed and self._unconfirmed[0][-1].seq <= last:
+            self._unconfirmed.popleft()
+        if self._unconfirmed and self._unconfirmed[0][0].seq <= last:
+            events = self._unconfirmed.popleft()
+            self._unconfirmed.appendleft(events[last + 1 - events[0].seq :])
+        self._emit(Confirmed(last))
+
+    def _stable(self, name: str) -> None:
+        offer = self._offers.get(name)
+        if offer is not None and not offer.is_stable:
+            offer.is_stable = True
+            self._emit(Advertised(name))
+
+    def _advertise(self, call: Advertise) -> None:
+        pattern = self._parse(call, call.advertisement, is_taken=call.advertisement in self._offers)
+        if pattern is not None:
+            self._offers[call.advertisement] = _Offer(pattern)
+            self._say(messages.ClientAdvertise(self._session, call.advertisement, call.filter))
+
+    def _unadvertise(self, call: Unadvertise) -> None:
+        offer = self._offers.get(call.advertisement)
+        if offer is None or offer.ends_after is not None:
+            self._emit(Rejected(call, f"there is no advertisement {call.advertisement!r} to take back"))
+            return
+        offer.ends_after = self._seq
+        self._say(messages.ClientUnadvertise(self._session, call.advertisement))
+
+    def _waiting(self) -> int:
+        return self._seq - self._confirmed
+
+    def _publish_many(self, call: PublishMany) -> None:
+        tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
+        fits = 1 < len(call.payloads) <= self._options.client_window - self._waiting()
+        if not fits or not all(any(test(attributes) for test in tests) for attributes, _ in call.alike):
+            self._publish(call.publications())
+            return
+        run = EventRun(self._name, self._seq + 1, call.payloads, call.alike)
+        self._seq = run.last
+        self._unconfirmed.append(run)
+        self._emit(PublishedMany(run))
+        self._say(messages.ClientPublish(self._session, run))
+
+    def _publish(self, calls: list[Publish]) -> None:
+        tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
+        for call in calls:
+            reason = ""
+            if self._waiting() >= self._options.client_window:
+                reason = f"{self._waiting()} publications wait to be confirmed; try later"
+            elif not any(test(call.attributes) for test in tests):
+                reason = "the event matches none of your advertisements; advertise it first"
+            if reason:
+                self._emit(Rejected(call, reason))
+                continue
+            self._seq += 1
+            event = Event(self._name, self._seq, call.attributes, call.payload)
+            self._unconfirmed.append([event])
+            self._emit(Published(event))
+            self._say(messages.ClientPublish(self._session, [event]))
+
+    # ---- subscriptions ------------------------------------------------------------------------------------
+
+    def _subscribe(self, call: Subscribe) -> None:
+        if call.since >= 0 or call.name:
+            self._emit(Rejected(call, "this protocol has no history and no durable subscriptions yet"))
+            return
+        pattern = self._parse(call, call.subscription, is_taken=call.subscription in self._subscriptions)
+        if pattern is not None:
+            self._subscriptions[call.subscription] = _Subscription(call.subscription, pattern)
+            self._say(messages.ClientSubscribe(self._session, call.subscription, call.filter))
+
+    def _unsubscribe(self, call: Unsubscribe) -> None:
+        held = self._subscriptions.get(call.subscription)
+        if held is None or held.state is _State.ENDING:
+            self._emit(Rejected(call, f"there is no subscription {call.subscription!r} to end"))
+            return
+        held.state = _State.ENDING
+        if self._is_attached:
+            self._say(messages.ClientUnsubscribe(self._session, call.subscription))
+
+    def _parse(self, call: Advertise | Subscribe, name: str, *, is_taken: bool) -> Filter | None:
+        """The filter of the call; None if the call was rejected."""
+        if is_taken:
+            self._emit(Rejected(call, f"{name!r} is taken; give it another name"))
+            return None
+        try:
+            check_texts(self._name, (*self._texts(), (name, call.filter)))
+            return parse(call.filter)
+        except (CallError, FilterError) as error:
+            self._emit(Rejected(call, str(error)))
+            return None
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        yield from ((name, held.filter.text) for name, held in self._subscriptions.items())
+        yield from ((name, offer.filter.text) for name, offer in self._offers.items())
+
+    # ---- what is asked of a node --------------------------------------------------------------------------
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the client keeps."""
+        return {"subscriptions": len(self._subscriptions), "unsafe": self._waiting()}
+
+    @property
+    def window(self) -> int:
+        """How many publications may wait to be confirmed."""
+        return self._options.client_window
+
+    @property
+    def delivery_window(self) -> int:
+        """How many deliveries a broker sends ahead of the application."""
+        return self._options.delivery_window
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether a broker has the session, and knows what the client wants."""
+        return self._is_attached
+
+    @property
+    def broker(self) -> str:
+        """The broker that has the session, or is asked for it."""
+        return self._broker

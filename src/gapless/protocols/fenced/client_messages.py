@@ -1,0 +1,180 @@
+"""What clients and brokers of the `fenced` protocol send to each other.
+
+Every message carries the session it belongs to: a number that the client increases with each attempt to attach.
+"""
+
+from typing import TypeAlias, get_args
+
+import msgspec
+
+from gapless.events import Events
+from gapless.protocols.fenced.messages import Incarnation
+from gapless.protocols.parts.messages import Cuts, Message
+
+__all__ = [
+    "ANSWERS", "CLIENT_MESSAGES", "Active", "Attach", "ClientAdvertise", "ClientGot", "ClientPublish",
+    "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Closed", "Confirmed", "Delivery", "Detach", "Note",
+    "Position",
+    "Ready", "Resumption", "Retry", "Stable", "Unadvertised", "Unsubscribed",
+]  # fmt: skip
+
+
+class _OfSession(Message, frozen=True):
+    session: int
+
+
+class Resumption(msgspec.Struct, frozen=True, array_like=True):
+    """Where an active subscription goes on at another broker."""
+
+    position: int
+    """Everything with a timestamp up to this has been delivered."""
+
+
+class Attach(_OfSession, frozen=True):
+    """A client asks for a session; nothing else is sent before `Ready`."""
+
+    incarnation: Incarnation | None
+    """The incarnation that last said `Ready`."""
+    resumes: int
+    """The session that the client had there: it goes on if that incarnation still has it."""
+    received: int
+    """The last delivery that arrived in it."""
+    largest: int
+    """The largest timestamp that was delivered to the client."""
+    confirmed: int
+    """The last of its publications that it knows to be confirmed."""
+
+
+class ClientAdvertise(_OfSession, frozen=True):
+    """The client may publish what matches the filter."""
+
+    advertisement: str
+    filter: str
+
+
+class ClientUnadvertise(_OfSession, frozen=True):
+    """What the client publishes after this does not rely on the advertisement."""
+
+    advertisement: str
+
+
+class Detach(_OfSession, frozen=True):
+    """The session was opened when the client had gone on to another broker: end it."""
+
+
+class ClientSubscribe(_OfSession, frozen=True):
+    """The client wants what matches the filter."""
+
+    subscription: str
+    filter: str
+    resumption: Resumption | None = None
+
+
+class ClientUnsubscribe(_OfSession, frozen=True):
+    """The client ends the subscription."""
+
+    subscription: str
+
+
+class ClientPublish(_OfSession, frozen=True):
+    """The client's next events."""
+
+    events: Events
+
+
+class ClientGot(_OfSession, frozen=True):
+    """The application has taken every delivery up to this number."""
+
+    number: int
+
+
+CLIENT_MESSAGES = (
+    Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
+)  # fmt: skip
+"""All that a broker accepts from a client."""
+
+
+class Ready(_OfSession, frozen=True):
+    """The session is open. `is_resumed`: it is the one that the client had; nothing has to be said again."""
+
+    incarnation: Incarnation
+    last: int
+    """The client's last number that was admitted anywhere: it is confirmed."""
+    contacts: list[str]
+    is_resumed: bool
+    sealed: list[tuple[Incarnation, int]]
+    """What all incarnations of a broker below a number said of time counts only up to a clock (see `Active.begin`)."""
+
+
+class Retry(_OfSession, frozen=True):
+    """The session cannot be opened yet; `reason` says what it waits for. The broker goes on trying."""
+
+    reason: str
+
+
+class Closed(_OfSession, frozen=True):
+    """The broker no longer has the session: attach elsewhere."""
+
+    reason: str
+
+
+class Active(_OfSession, frozen=True):
+    """The attempt to subscribe succeeded."""
+
+    number: int
+    subscription: str
+    cuts: Cuts
+    begin: int
+    """Events of publishers without a cut are due if their timestamp is larger."""
+    position: int
+    """The final position before `begin`."""
+
+
+class Stable(_OfSession, frozen=True):
+    """All brokers know the advertisement."""
+
+    advertisement: str
+
+
+class Unadvertised(_OfSession, frozen=True):
+    """The advertisement has ended."""
+
+    advertisement: str
+
+
+class Confirmed(_OfSession, frozen=True):
+    """Publications up to this number are held by f + 1 brokers."""
+
+    last: int
+
+
+class Position(_OfSession, frozen=True):
+    """Everything with a timestamp up to this has been sent, for all subscriptions of the client that are live."""
+
+    number: int
+    position: int
+    subscription: str = ""
+    """If only for one."""
+
+
+class Delivery(_OfSession, frozen=True):
+    """Events for some of the client's subscriptions; `number` counts deliveries and notes in the session."""
+
+    number: int
+    events: Events
+    subscriptions: list[str]
+
+
+class Unsubscribed(_OfSession, frozen=True):
+    """The subscription ended: nothing more follows for it."""
+
+    number: int
+    subscription: str
+
+
+Note: TypeAlias = Active | Position | Unsubscribed
+Answer: TypeAlias = (
+    Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Delivery | Unsubscribed
+)
+ANSWERS = get_args(Answer)
+"""All that a broker sends to a client."""

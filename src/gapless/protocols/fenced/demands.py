@@ -1,0 +1,44 @@
+"""What clients' messages ask for, for a runtime that judges it before a broker sees it."""
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import msgspec
+
+from gapless.protocol import Demand
+from gapless.protocols.fenced.client_messages import (
+    ClientAdvertise,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+)
+
+__all__ = ["demand", "rewrite"]
+
+
+def demand(message: Any) -> Demand | None:
+    """What a message of a client asks for."""
+    match message:
+        case ClientPublish():
+            return Demand(events=message.events)
+        case ClientSubscribe():
+            return Demand({message.subscription: message.filter})
+        case ClientAdvertise():
+            return Demand(advertisements={message.advertisement: message.filter})
+        case ClientUnsubscribe():
+            return Demand(ended=message.subscription)
+        case ClientUnadvertise():
+            return Demand(ended=message.advertisement)
+    return None
+
+
+def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
+    """The message with other filters; None if nothing is left of it."""
+    if isinstance(message, ClientSubscribe):
+        if message.subscription in without:
+            return None
+        return msgspec.structs.replace(message, filter=filters.get(message.subscription, message.filter))
+    if isinstance(message, ClientAdvertise) and message.advertisement in without:
+        return None
+    return message

@@ -1,0 +1,94 @@
+"""Admitting publications, replicating them to f other brokers, and releasing them.
+
+An admitted event gets a timestamp larger than those of all its causes, and an entry in the journal. The entry goes to
+the f nearest acceptors that seem to live. When any f acceptors hold it (their present incarnations), the event is
+**released**: processed here, forwarded, and confirmed to its publisher. Nothing is released during a handover.
+"""
+
+from gapless.events import Event, EventRun, Events
+from gapless.protocols.fenced.client_messages import Confirmed
+from gapless.protocols.fenced.events import process
+from gapless.protocols.fenced.messages import Entry, Held, Hold, Incarnation
+from gapless.protocols.fenced.state import BrokerState, Journal, Session, Stage
+
+__all__ = ["admit", "has_room", "receive_held", "receive_hold", "release", "replicate"]
+
+
+def has_room(s: BrokerState) -> bool:
+    """Whether the window has room: what all brokers have processed leaves it."""
+    while s.stable_entries < s.released and s.journal.entries[s.stable_entries].timestamp <= s.stable:
+        s.stable_entries += 1
+    return len(s.journal) - s.stable_entries < s.options.window
+
+
+def admit(s: BrokerState, session: Session, events: Events) -> None:
+    """Give events of a client their timestamp and their place in the journal."""
+    timestamp = s.clock.next()
+    if isinstance(events, EventRun):
+        stamped: Events = EventRun(events.publisher, events.first, events.payloads, events.alike, timestamp)
+    else:
+        stamped = [Event(each.publisher, each.seq, each.attributes, each.payload, timestamp) for each in events]
+    s.journal.append(Entry(stamped))
+    session.unreleased += 1
+    for holder in s.holders:
+        s.send(holder.broker, Hold(s.journal.copy(s.incarnation, len(s.journal) - 1), False, s.stable_entries))
+
+
+def replicate(s: BrokerState) -> None:
+    """Choose who holds the journal; a new holder gets it from the beginning."""
+    live = [name for name in s.topology.acceptors[s.name] if s.is_live(name) and name not in s.suspects]
+    before, s.holders = s.holders, [s.current(name) for name in live[: s.topology.f]]
+    for holder in s.holders:
+        if holder not in before:
+            s.send(holder.broker, Hold(s.journal.copy(s.incarnation), True, s.stable_entries))
+    s.held_by = {each: length for each, length in s.held_by.items() if s.current(each.broker) == each}
+
+
+def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
+    """Hold entries of a peer's journal, unless it is to be sealed."""
+    incarnation = Incarnation(*message.copy.incarnation)
+    acceptor = s.acceptors.get(peer)
+    if acceptor is None or incarnation.number < acceptor.promised_below:
+        return
+    journal = s.journals.setdefault(incarnation, Journal())
+    if message.copy.start > len(journal):
+        return  # it was sent to an earlier incarnation of this broker; the whole journal follows
+    journal.extend_from(message.copy)
+    if journal.entries:
+        s.clock.see(journal.entries[-1].timestamp)
+    if acceptor.has_recovered:
+        s.send(peer, Held(len(journal)))
+
+
+def receive_held(s: BrokerState, peer: str, message: Held) -> None:
+    """A holder has so much of this journal."""
+    incarnation = s.current(peer)
+    s.held_by[incarnation] = max(s.held_by.get(incarnation, 0), message.length)
+
+
+def _counts(s: BrokerState, holder: Incarnation) -> bool:
+    return s.current(holder.broker) == holder and s.is_live(holder.broker)
+
+
+def _confirmed_length(s: BrokerState) -> int:
+    """How many entries f acceptors hold."""
+    if not s.topology.f or not s.topology.acceptors[s.name]:
+        return len(s.journal)
+    held = sorted((length for each, length in s.held_by.items() if _counts(s, each)), reverse=True)
+    needed = min(s.topology.f, len(s.topology.acceptors[s.name]))
+    return held[needed - 1] if len(held) >= needed else 0
+
+
+def release(s: BrokerState) -> None:
+    """Let go of what enough acceptors hold."""
+    if s.is_frozen or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
+        return
+    confirmed = _confirmed_length(s)
+    while s.released < confirmed:
+        entry = s.journal.entries[s.released]
+        s.released += 1
+        process(s, entry.events, None)
+        session = s.sessions.get(entry.publisher)
+        if session is not None:
+            session.unreleased -= 1
+            s.tell(session.client, Confirmed(session.number, entry.last))

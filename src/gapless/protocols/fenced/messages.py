@@ -1,0 +1,522 @@
+"""What brokers of the `fenced` protocol send to each other.
+
+Everything travels in `Frame`s of a reliable FIFO `channel` between two incarnations. A `LinkMessage` belongs to one
+installation of one link of the tree, named by its `tag`; all other bodies are addressed to the broker.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from gapless.events import Event, EventRun, Events
+from gapless.protocols.parts.messages import Cuts, Message
+
+__all__ = [
+    "BROKER_MESSAGES",
+    "Accept",
+    "Accepted",
+    "AcceptorState",
+    "Accusation",
+    "Ack",
+    "ActivateSubscription",
+    "AddAdvertisement",
+    "AddSubscription",
+    "AdvertisementAck",
+    "AdvertisementRecord",
+    "Attempt",
+    "Ballot",
+    "Body",
+    "CloseSession",
+    "Completed",
+    "Contribution",
+    "CutAnswer",
+    "Echo",
+    "Entry",
+    "Excluded",
+    "Final",
+    "FinalPosition",
+    "Frame",
+    "Held",
+    "Hold",
+    "Incarnation",
+    "Join",
+    "JoinReply",
+    "JournalCopy",
+    "JournalReply",
+    "LastNumber",
+    "LastNumberReply",
+    "LinkBody",
+    "LinkMessage",
+    "Members",
+    "Name",
+    "Prepare",
+    "Promise",
+    "Publication",
+    "ReadHistory",
+    "ReadReply",
+    "Refused",
+    "RemoveAdvertisement",
+    "RemoveSubscription",
+    "RequestJournal",
+    "RequestWave",
+    "Resume",
+    "SessionClosed",
+    "Status",
+    "SubscriptionRecord",
+    "Void",
+    "Wave",
+]  # fmt: skip
+
+
+class Incarnation(NamedTuple):
+    """One run of a broker, from its start until it is excluded or restarts without memory."""
+
+    broker: str
+    number: int
+
+
+class Name(NamedTuple):
+    """A subscription or an advertisement: its client, and what the client calls it."""
+
+    client: str
+    local: str
+
+
+class Attempt(NamedTuple):
+    """One attempt of a client to subscribe or advertise: grows with each session, and with each restart in it."""
+
+    session: int
+    restart: int
+
+
+class Ballot(NamedTuple):
+    """The number of a proposal to seal journals. Larger ones win."""
+
+    round: int
+    proposer: str
+
+
+class Status(NamedTuple):
+    """What is known of a broker. Statuses only grow, and merge by the maximum of each part."""
+
+    number: int = 0
+    """Its latest incarnation."""
+    phase: int = 1
+    """Of that incarnation: odd if it has joined the tree, even if it is joining."""
+    sealed_below: int = 0
+    """All incarnations with smaller numbers are excluded, and their journals are sealed."""
+    lengths: tuple[tuple[int, int], ...] = ()
+    """For each sealed incarnation that admitted anything: its number, and the length of its journal."""
+
+    @property
+    def is_excluded(self) -> bool:
+        return self.sealed_below > self.number
+
+    @property
+    def is_joined(self) -> bool:
+        return self.phase % 2 == 1 and not self.is_excluded
+
+
+class Entry(NamedTuple):
+    """One entry of a journal: events of one publisher that were admitted together, with one timestamp."""
+
+    events: Events
+
+    @property
+    def publisher(self) -> str:
+        return self.events.publisher if isinstance(self.events, EventRun) else self.events[0].publisher
+
+    @property
+    def last(self) -> int:
+        return self.events.last if isinstance(self.events, EventRun) else self.events[-1].seq
+
+    @property
+    def timestamp(self) -> int:
+        return self.events.stamp if isinstance(self.events, EventRun) else self.events[0].stamp
+
+
+class JournalCopy(Message, frozen=True):
+    """What a broker holds of the journal of one incarnation: a prefix of it, without what it could forget."""
+
+    incarnation: Incarnation
+    start: int
+    """So many entries came before the first one here."""
+    last_numbers: Cuts
+    """For each publisher: its last number before the first entry here."""
+    entries: list[Entry]
+
+    @property
+    def length(self) -> int:
+        return self.start + len(self.entries)
+
+
+class SubscriptionRecord(Message, frozen=True):
+    """A subscription as one broker tells another in a handover."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    is_active: bool
+
+
+class AdvertisementRecord(Message, frozen=True):
+    """An advertisement as one broker tells another in a handover."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+
+
+class FinalPosition(Message, frozen=True):
+    """A final position: no event can be admitted any more with a timestamp up to `timestamp`."""
+
+    timestamp: int = 0
+    sealed: list[tuple[Incarnation, int]] = msgspec.field(default_factory=list)
+    """The seals that the position includes: each of all incarnations of a broker below a number, with the largest clock
+    of the handover that removed them."""
+
+
+# ---- along a link of the tree ------------------------------------------------------------------------------
+
+
+class Publication(Message, frozen=True):
+    """Events of one publisher, in order."""
+
+    events: Events
+
+
+class AddSubscription(Message, frozen=True):
+    """Somebody behind the sender subscribes."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    is_active: bool
+
+
+class RemoveSubscription(Message, frozen=True):
+    """The subscription ended."""
+
+    name: Name
+
+
+class ActivateSubscription(Message, frozen=True):
+    """The attempt succeeded: from now on the subscription may represent others."""
+
+    name: Name
+    attempt: Attempt
+
+
+class CutAnswer(Message, frozen=True):
+    """The marker: from these numbers on, events of these publishers reach the subscription."""
+
+    name: Name
+    attempt: Attempt
+    cuts: Cuts
+
+
+class AddAdvertisement(Message, frozen=True):
+    """Somebody behind the sender may publish what matches the filter, with numbers above `last`."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    last: int
+
+
+class RemoveAdvertisement(Message, frozen=True):
+    """The advertisement ended: nothing published from now on relies on it."""
+
+    name: Name
+    attempt: Attempt
+
+
+class AdvertisementAck(Message, frozen=True):
+    """All brokers behind the sender have the advertisement, and have sent the subscriptions that overlap."""
+
+    name: Name
+    attempt: Attempt
+
+
+class Void(Message, frozen=True):
+    """A handover crossed the path of this attempt: the owner's broker starts it again, unless it has completed."""
+
+    name: Name
+    attempt: Attempt
+    is_subscription: bool
+
+
+class Wave(Message, frozen=True):
+    """The root proposes a position. All clocks pass it."""
+
+    timestamp: int
+    stable: int
+    """All brokers have processed everything with a timestamp up to this."""
+
+
+class Echo(Message, frozen=True):
+    """All brokers behind the sender have released what they had admitted when the wave came."""
+
+    timestamp: int
+    sealed: list[tuple[Incarnation, int]]
+    final: int
+    """The smallest final position among them."""
+
+
+class Final(Message, frozen=True):
+    """The position is final."""
+
+    position: FinalPosition
+
+
+LinkBody: TypeAlias = (
+    Publication | AddSubscription | RemoveSubscription | ActivateSubscription | CutAnswer | AddAdvertisement
+    | RemoveAdvertisement | AdvertisementAck | Void | Wave | Echo | Final
+)  # fmt: skip
+
+
+class LinkMessage(Message, frozen=True):
+    """A message along one installation of a link."""
+
+    tag: int
+    body: LinkBody
+
+
+# ---- membership --------------------------------------------------------------------------------------------
+
+
+class Members(Message, frozen=True):
+    """News of some brokers."""
+
+    statuses: dict[str, Status]
+
+
+class Accusation(Message, frozen=True):
+    """The sender's failure detector suspects the incarnation, or no longer does."""
+
+    incarnation: Incarnation
+    is_suspected: bool
+
+
+class Join(Message, frozen=True):
+    """A new incarnation asks what those around it know, before it votes, holds or contributes anything."""
+
+    request: int
+
+
+class AcceptorState(Message, frozen=True):
+    """What an acceptor has promised and accepted about one broker, and which of its journals it holds."""
+
+    broker: str
+    promised_below: int
+    promised: Ballot
+    accepted: dict[int, tuple[Ballot, int]]
+    copies: list[JournalCopy]
+
+
+class JoinReply(Message, frozen=True):
+    """The answer: statuses, and the acceptor's state for each broker whose electorate has both ends."""
+
+    request: int
+    statuses: dict[str, Status]
+    acceptors: list[AcceptorState]
+
+
+class Prepare(Message, frozen=True):
+    """Phase 1 of sealing the journals of all incarnations of a broker below a number."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+
+
+class Promise(Message, frozen=True):
+    """The sender holds no further entries of these journals. What it holds and has accepted of them."""
+
+    state: AcceptorState
+    below: int
+    ballot: Ballot
+
+
+class Refused(Message, frozen=True):
+    """The sender has promised a larger ballot."""
+
+    broker: str
+    ballot: Ballot
+    """The one that is refused."""
+    promised: Ballot
+
+
+class Accept(Message, frozen=True):
+    """Phase 2: the lengths of the journals, with the entries that the receiver lacks."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+    lengths: dict[int, int]
+    copies: list[JournalCopy]
+
+
+class Accepted(Message, frozen=True):
+    """The sender has accepted these lengths, and holds the journals up to them."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+
+
+# ---- journals ----------------------------------------------------------------------------------------------
+
+
+class Hold(Message, frozen=True):
+    """Entries of the sender's journal, from a place on. With `is_new`, the receiver drops what it held before."""
+
+    copy: JournalCopy
+    is_new: bool
+    stable: int
+    """So many entries have been processed by all brokers: they may leave the copy."""
+
+
+class Held(Message, frozen=True):
+    """The sender holds so many entries of the receiver's journal."""
+
+    length: int
+
+
+class RequestJournal(Message, frozen=True):
+    """Send what you hold of this sealed journal."""
+
+    incarnation: Incarnation
+
+
+class JournalReply(Message, frozen=True):
+    """A sealed journal."""
+
+    copy: JournalCopy
+
+
+# ---- handover ----------------------------------------------------------------------------------------------
+
+
+class Contribution(Message, frozen=True):
+    """What one member brings to a handover: everything that the others must know of its side of the tree."""
+
+    tag: int
+    statuses: dict[str, Status]
+    clock: int
+    stable: int
+    log: list[Events]
+    seen: Cuts
+    journals: list[JournalCopy]
+    subscriptions: list[SubscriptionRecord]
+    advertisements: list[AdvertisementRecord]
+
+
+class Completed(Message, frozen=True):
+    """The sender has completed the handover."""
+
+    tag: int
+
+
+# ---- moving clients ----------------------------------------------------------------------------------------
+
+
+class CloseSession(Message, frozen=True):
+    """The client has attached to the sender: end its session."""
+
+    client: str
+    session: int
+
+
+class SessionClosed(Message, frozen=True):
+    """The session is over. Everything of the client's that was admitted has been released, before this clock."""
+
+    client: str
+    session: int
+    clock: int
+    last: int
+
+
+class LastNumber(Message, frozen=True):
+    """What is the last number of this client in the sealed journal?"""
+
+    client: str
+    session: int
+    incarnation: Incarnation
+
+
+class LastNumberReply(Message, frozen=True):
+    """The answer; the frame's clock is not before that of the event."""
+
+    client: str
+    session: int
+    last: int
+
+
+# ---- positions and history ---------------------------------------------------------------------------------
+
+
+class RequestWave(Message, frozen=True):
+    """To the root: begin a wave now."""
+
+
+class ReadHistory(Message, frozen=True):
+    """Which events with a timestamp in (since, until] match the filters?"""
+
+    request: int
+    since: int
+    until: int
+    filters: list[str]
+
+
+class ReadReply(Message, frozen=True):
+    """Those in the journals that the sender holds up to `until`, with the incarnations that it can speak for."""
+
+    request: int
+    complete: list[Incarnation]
+    events: list[Event]
+
+
+Body: TypeAlias = (
+    LinkMessage | Members | Accusation | Join | JoinReply | Prepare | Promise | Refused | Accept | Accepted | Hold
+    | Held | RequestJournal | JournalReply | Contribution | Completed | CloseSession | SessionClosed | LastNumber
+    | LastNumberReply | RequestWave | ReadHistory | ReadReply
+)  # fmt: skip
+
+
+class Frame(Message, frozen=True):
+    """One message of the channel between two incarnations."""
+
+    sender: int
+    """The number of the sender's incarnation."""
+    receiver: int
+    seq: int
+    ack: int
+    clock: int
+    body: Body
+
+
+class Ack(Message, frozen=True):
+    """Everything up to `ack` has arrived."""
+
+    sender: int
+    receiver: int
+    ack: int
+
+
+class Resume(Message, frozen=True):
+    """After a fresh connection: so much has arrived, send the rest again."""
+
+    sender: int
+    receiver: int
+    ack: int
+    wants_answer: bool
+
+
+class Excluded(Message, frozen=True):
+    """To an excluded incarnation: these statuses say so."""
+
+    statuses: dict[str, Status]
+
+
+BROKER_MESSAGES = (Frame, Ack, Resume, Excluded)

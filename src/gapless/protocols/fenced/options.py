@@ -1,0 +1,49 @@
+"""The options of the `fenced` protocol, each with the reason for its default."""
+
+import msgspec
+
+__all__ = ["RULES", "FencedOptions"]
+
+RULES = frozenset({"active-only", "void", "sort", "majority", "last-numbers", "fence"})
+"""What tests can switch off to see that the checker notices: that only active subscriptions represent others; that a
+handover voids pending attempts; that the union of a handover is sorted by timestamp; that an exclusion needs a
+majority; that advertisements carry the publisher's last number; that a client that moves waits for a final position."""
+
+
+class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
+
+    wave_ms: float = 200.0
+    """How often the root asks which position is final. Longer keeps events longer; shorter costs more messages."""
+
+    window: int = 10_000
+    """How many publications of its clients a broker releases before all brokers have processed them."""
+
+    client_window: int = 8_000
+    """How many unconfirmed publications a client keeps; further calls are rejected."""
+
+    delivery_window: int = 4_096
+    """How many deliveries a broker sends ahead of the application; further ones wait at the broker."""
+
+    retry_ms: float = 100.0
+    """How long a client waits for an answer before it asks the next broker; twice as long each time."""
+
+    proposal_ms: float = 500.0
+    """How long a broker that promised to seal a journal waits before it carries the proposal on itself."""
+
+    session_s: float = 60.0
+    """How long a session waits for its client; then its subscriptions end where the client stopped."""
+
+    switched_off: tuple[str, ...] = ()
+    """For tests only: any of the rules above."""
+
+    def __post_init__(self) -> None:
+        for name in ("window", "client_window", "delivery_window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        for name in ("wave_ms", "retry_ms", "proposal_ms", "session_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be more than 0")
+        unknown = [name for name in self.switched_off if name not in RULES]
+        if unknown:
+            raise ValueError(f"there is no rule {unknown[0]!r} to switch off; it has: {', '.join(sorted(RULES))}")

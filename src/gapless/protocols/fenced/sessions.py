@@ -1,0 +1,369 @@
+"""Clients: attaching with a fence, their calls in order, and closing.
+
+A client that moves names the incarnation that served it last, and the largest timestamp it was delivered. Its session
+opens behind a **fence**: a final position that is not before that timestamp, and
+
+- if the incarnation is over: includes its seal. Everything it had admitted has arrived everywhere, and the sealed
+  journal says which publication of the client was the last;
+- if it lives: is after the clock at which it has closed the old session, with everything released that it had
+  admitted.
+
+So no effect that the client publishes here can overtake a cause, nothing that was admitted is admitted twice, and
+nothing is left out. Subscriptions are resumed by reading history (`local`). No broker inherits anything from another.
+"""
+
+from gapless.events import EventRun, Events
+from gapless.filters import parse
+from gapless.protocol import SetTimer
+from gapless.protocols.fenced.client_messages import (
+    Attach,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+    Closed,
+    Detach,
+    Ready,
+    Retry,
+    Stable,
+    Unadvertised,
+    Unsubscribed,
+)
+from gapless.protocols.fenced.journal import admit, has_room
+from gapless.protocols.fenced.local import begin_attempt
+from gapless.protocols.fenced.messages import (
+    Attempt,
+    CloseSession,
+    Incarnation,
+    LastNumber,
+    LastNumberReply,
+    Name,
+    SessionClosed,
+)
+from gapless.protocols.fenced.outbox import acknowledge, note, repeat
+from gapless.protocols.fenced.routing import flood, put_advertisement, remove_advertisement, remove_subscription
+from gapless.protocols.fenced.state import BrokerState, LocalSubscription, Session, SessionPhase
+
+__all__ = [
+    "SESSION_TIMER", "admit_queued", "answer_last_number", "ask_fences", "attach", "check_fences", "close_session",
+    "dismiss_all", "end_session", "expire", "lost_client", "receive", "receive_last_number", "receive_session_closed",
+    "saw_client",
+]  # fmt: skip
+
+SESSION_TIMER = "session"
+
+
+# ---- attaching ---------------------------------------------------------------------------------------------
+
+
+def attach(s: BrokerState, client: str, message: Attach) -> None:
+    """A client asks for a session."""
+    session = s.sessions.get(client)
+    waiting = s.arrivals.get(client)
+    if (session and message.session <= session.number) or (waiting and message.session <= waiting.number):
+        return
+    if (
+        session is not None
+        and session.phase is SessionPhase.OPEN
+        and message.incarnation is not None
+        and Incarnation(*message.incarnation) == s.incarnation
+        and session.number == message.resumes
+    ):
+        s.arrivals.pop(client, None)
+        session.number, session.is_connected = message.session, True
+        s.tell(client, Ready(session.number, s.incarnation, s.seen.get(client, 0), _contacts(s), True, []))
+        repeat(s, session, message.received)
+        return
+    s.arrivals[client] = arriving = Session(client, message.session, message, message.session)
+    _ask_fence(s, arriving)
+
+
+def _contacts(s: BrokerState) -> list[str]:
+    """Whom the client may ask when this broker is gone: the nearest first."""
+    return [s.name, *(name for name in s.topology.overlay.within(s.name, len(s.topology.brokers)) if s.is_live(name))]
+
+
+def ask_fences(s: BrokerState) -> None:
+    """Questions and answers may have been lost with their brokers."""
+    for session in s.arrivals.values():
+        _ask_fence(s, session)
+        s.tell(session.client, Retry(session.number, "it waits for a final position after the client's last session"))
+
+
+def _ask_fence(s: BrokerState, session: Session) -> None:
+    message = session.attach
+    old = s.incarnation if message.incarnation is None else Incarnation(*message.incarnation)
+    if old == s.incarnation:
+        close_session(s, s.name, session.client, session.number)
+    elif not s.is_dead(old):
+        s.send(old.broker, CloseSession(session.client, session.number))
+    else:
+        for broker in s.topology.acceptors[old.broker]:
+            if broker == s.name:
+                answer_last_number(s, s.name, LastNumber(session.client, session.number, old))
+            else:
+                s.send(broker, LastNumber(session.client, session.number, old))
+
+
+def check_fences(s: BrokerState) -> bool:
+    """Open the sessions whose fence holds."""
+    ready = [session for session in s.arrivals.values() if "fence" in s.off or _is_fenced(s, session)]
+    for session in ready:
+        if session.client not in s.sessions:
+            _open(s, session)
+    return bool(ready)
+
+
+def _is_fenced(s: BrokerState, session: Session) -> bool:
+    message = session.attach
+    if session.last_closed is None:
+        return False
+    if message.incarnation is None:
+        return True
+    if s.final.timestamp < message.largest:
+        return False
+    old = Incarnation(*message.incarnation)
+    if s.is_dead(old):
+        return s.is_seal_final(old)
+    return s.final.timestamp > session.last_closed[0]
+
+
+def _open(s: BrokerState, session: Session) -> None:
+    client = session.client
+    del s.arrivals[client]
+    last = max(session.last_closed[1] if session.last_closed else 0, session.attach.confirmed)
+    if "last-numbers" not in s.off:
+        s.seen[client] = max(s.seen.get(client, 0), last)
+    session.phase, session.last_queued = SessionPhase.OPEN, last
+    s.sessions[client] = session
+    s.tell(client, Ready(session.number, s.incarnation, last, _contacts(s), False, list(s.sealed_final.items())))
+
+
+# ---- closing -----------------------------------------------------------------------------------------------
+
+
+def close_session(s: BrokerState, broker: str, client: str, number: int) -> None:
+    """The client has attached elsewhere: end its session here, if it is older."""
+    session = s.sessions.get(client)
+    if session is None or session.number >= number:
+        _answer_closed(s, broker, client, number)
+        return
+    session.closes_for = [(broker, number)]
+    _begin_closing(s, session)
+
+
+def end_session(s: BrokerState, client: str) -> None:
+    """An operator, or its absence, ends a client's session."""
+    session = s.sessions.get(client)
+    if session is not None:
+        _begin_closing(s, session)
+
+
+def _begin_closing(s: BrokerState, session: Session) -> None:
+    session.phase = SessionPhase.CLOSING
+    s.busy_clients[session.client] = None
+    session.queue.clear()
+    for name in [name for name in s.locals if name.client == session.client]:
+        _remove_local(s, name)
+
+
+def _remove_local(s: BrokerState, name: Name) -> None:
+    del s.locals[name]
+    s.pending.pop(name, None)
+    s.awaiting_history.pop(name, None)
+    remove_subscription(s, name)
+
+
+def _finish_closing(s: BrokerState, session: Session) -> None:
+    del s.sessions[session.client]
+    s.busy_clients.pop(session.client, None)
+    own = [each for each in s.advertisements.values() if each.origin is None and each.publisher == session.client]
+    for advertisement in own:
+        remove_advertisement(s, advertisement)
+    for broker, number in session.closes_for:
+        _answer_closed(s, broker, session.client, number)
+    s.tell(session.client, Closed(session.number, "the client has attached elsewhere, or its session was ended"))
+
+
+def _answer_closed(s: BrokerState, broker: str, client: str, number: int) -> None:
+    answer = SessionClosed(client, number, s.clock.next(), s.seen.get(client, 0))
+    if broker == s.name:
+        receive_session_closed(s, answer)
+    else:
+        s.send(broker, answer)
+
+
+def receive_session_closed(s: BrokerState, message: SessionClosed) -> None:
+    """The old broker has closed the session of a client that arrives here."""
+    session = s.arrivals.get(message.client)
+    if session is not None and session.number == message.session and session.last_closed is None:
+        session.last_closed = message.clock, message.last
+
+
+def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None:
+    """Look up a client's last number in a sealed journal, if all of it is here."""
+    incarnation = Incarnation(*message.incarnation)
+    status = s.status(incarnation.broker)
+    if incarnation.number >= status.sealed_below:
+        return
+    journal = s.journals.get(incarnation)
+    length = dict(status.lengths).get(incarnation.number, 0)
+    if length and (journal is None or len(journal) < length):
+        return
+    last = journal.last_numbers.get(message.client, 0) if journal is not None and length else 0
+    answer = LastNumberReply(message.client, message.session, last)
+    if broker == s.name:
+        receive_last_number(s, answer)
+    else:
+        s.send(broker, answer)
+
+
+def receive_last_number(s: BrokerState, message: LastNumberReply) -> None:
+    """A holder of the sealed journal has answered."""
+    session = s.arrivals.get(message.client)
+    if session is not None and session.number == message.session:
+        session.last_closed = 0, message.last
+
+
+def dismiss_all(s: BrokerState, reason: str) -> None:
+    """This incarnation is over: let the clients attach elsewhere."""
+    for session in (*s.sessions.values(), *s.arrivals.values()):
+        s.tell(session.client, Closed(session.number, reason))
+
+
+# ---- connections -------------------------------------------------------------------------------------------
+
+
+def lost_client(s: BrokerState, client: str) -> None:
+    """The client seems to be away."""
+    session = s.sessions.get(client)
+    if session is not None and session.is_connected:
+        session.is_connected = False
+        s.emit(SetTimer(f"{SESSION_TIMER}/{client}", int(s.options.session_s * 1e6)))
+    s.arrivals.pop(client, None)
+
+
+def saw_client(s: BrokerState, client: str) -> None:
+    """The client is there, after all."""
+    session = s.sessions.get(client)
+    if session is not None and not session.is_connected:
+        session.is_connected = True
+        acknowledge(s, session, 0)
+
+
+def expire(s: BrokerState, client: str) -> None:
+    """The client was away for too long. Whatever it resumes elsewhere, it reads from history."""
+    session = s.sessions.get(client)
+    if session is not None and not session.is_connected:
+        end_session(s, client)
+
+
+# ---- calls -------------------------------------------------------------------------------------------------
+
+
+def receive(s: BrokerState, client: str, message: object) -> None:
+    """A call of a client; ignored if it belongs to another session."""
+    session = s.sessions.get(client)
+    if isinstance(message, Detach):
+        s.arrivals.pop(client, None)
+        if session is not None and session.number == message.session:
+            _begin_closing(s, session)
+        return
+    if session is None or session.phase is not SessionPhase.OPEN or session.number != getattr(message, "session", 0):
+        return
+    match message:
+        case ClientGot():
+            acknowledge(s, session, message.number)
+        case ClientSubscribe():
+            _subscribe(s, session, message)
+        case ClientUnsubscribe():
+            _unsubscribe(s, session, message)
+        case ClientPublish():
+            _queue(session, message.events)
+            s.busy_clients[client] = None
+        case ClientAdvertise() | ClientUnadvertise():
+            session.queue.append(message)
+            s.busy_clients[client] = None
+
+
+def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> None:
+    name = Name(session.client, message.subscription)
+    if name in s.locals:
+        return
+    since = None if message.resumption is None else message.resumption.position
+    local = LocalSubscription(name, parse(message.filter), Attempt(session.epoch, 0), since)
+    s.locals[name] = local
+    begin_attempt(s, local)
+
+
+def _unsubscribe(s: BrokerState, session: Session, message: ClientUnsubscribe) -> None:
+    name = Name(session.client, message.subscription)
+    if name in s.locals:
+        _remove_local(s, name)
+    note(s, session, lambda number: Unsubscribed(session.number, number, message.subscription))
+
+
+def _queue(session: Session, events: Events) -> None:
+    first, last = events[0].seq, events[-1].seq
+    if last <= session.last_queued:
+        return
+    fresh = events if first > session.last_queued else events[session.last_queued + 1 - first :]
+    session.last_queued = last
+    session.queue.append(fresh)
+
+
+def admit_queued(s: BrokerState) -> bool:
+    """Take the calls that wait for their turn, as far as they can be taken."""
+    is_busy = False
+    for client in list(s.busy_clients):
+        session = s.sessions.get(client)
+        if session is None:
+            del s.busy_clients[client]
+            continue
+        while session.queue and _take(s, session, session.queue[0]):
+            session.queue.popleft()
+            is_busy = True
+        if session.phase is SessionPhase.CLOSING and not session.unreleased:
+            _finish_closing(s, session)
+            is_busy = True
+        elif not session.queue and session.phase is SessionPhase.OPEN:
+            s.busy_clients.pop(client, None)
+    return is_busy
+
+
+def _take(s: BrokerState, session: Session, call: object) -> bool:
+    """Take a call, if that is possible now."""
+    if isinstance(call, ClientAdvertise):
+        name = Name(session.client, call.advertisement)
+        old = s.advertisements.get(name)
+        if old is None or old.origin is not None:
+            put_advertisement(s, name, parse(call.filter), Attempt(session.epoch, 0), None)
+            flood(s, s.advertisements[name])
+        elif old.is_stable:
+            s.tell(session.client, Stable(session.number, call.advertisement))
+        return True
+    if isinstance(call, ClientUnadvertise):
+        if session.unreleased:
+            return False
+        advertisement = s.advertisements.get(Name(session.client, call.advertisement))
+        if advertisement is not None and advertisement.origin is None:
+            remove_advertisement(s, advertisement)
+        s.tell(session.client, Unadvertised(session.number, call.advertisement))
+        return True
+    assert isinstance(call, list | EventRun)
+    if not has_room(s) or not _is_advertised(s, session.client, call):
+        return False
+    admit(s, session, call)
+    return True
+
+
+def _is_advertised(s: BrokerState, client: str, events: Events) -> bool:
+    """Whether each event matches a stable advertisement of its publisher."""
+    tests = [
+        each.filter.test for each in s.advertisements.values()
+        if each.origin is None and each.is_stable and each.publisher == client
+    ]  # fmt: skip
+    attributes = [each for each, _ in events.alike] if isinstance(events, EventRun) else [e.attributes for e in events]
+    return all(any(test(each) for test in tests) for each in attributes)

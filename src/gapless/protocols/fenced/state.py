@@ -1,0 +1,452 @@
+"""The state of one incarnation of a broker, and the ten kinds of things it consists of.
+
+Everything here is plain data. The modules of the protocol are functions that change it; `broker.after_step` then
+re-establishes what has to hold between steps.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Any, TypeAlias
+
+from gapless.events import Events
+from gapless.filters import Filter, FilterIndex
+from gapless.filters.cover_index import CoverIndex
+from gapless.protocol import Effect, Send, SetTimer
+from gapless.protocols.fenced.channel import Channel
+from gapless.protocols.fenced.client_messages import Attach
+from gapless.protocols.fenced.messages import (
+    Attempt,
+    Ballot,
+    Body,
+    Contribution,
+    Entry,
+    FinalPosition,
+    Incarnation,
+    JournalCopy,
+    LinkBody,
+    LinkMessage,
+    Name,
+    Promise,
+    Status,
+)
+from gapless.protocols.fenced.options import FencedOptions
+from gapless.protocols.fenced.topology import FIRST, Region, Statuses, Topology
+from gapless.protocols.gapless.clock import Clock
+
+__all__ = [
+    "Acceptor", "Advertisement", "BrokerState", "Handover", "Journal", "Link", "LinkKey", "LocalState",
+    "LocalSubscription", "Proposal", "ProposalPhase", "Reading", "Session", "SessionPhase", "Stage", "Subscription", "WaveState",
+]  # fmt: skip
+
+
+class Stage(Enum):
+    """How far an incarnation has come.
+
+    RECOVERING -> JOINING -> JOINED -> EXCLUDED; the first incarnation begins as JOINED. A recovering one has no memory
+    of what its predecessor promised: it neither votes, holds nor contributes before a majority of each electorate that
+    it belongs to has told it.
+    """
+
+    RECOVERING = "recovering"
+    JOINING = "joining"
+    JOINED = "joined"
+    EXCLUDED = "excluded"
+
+
+class Journal:
+    """A journal, or a copy of one: entries in the order of their admission."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.last_numbers: dict[str, int] = {}
+        """By publisher."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry behind the last."""
+        self.entries.append(entry)
+        self.last_numbers[entry.publisher] = entry.last
+
+    def cut_to(self, length: int) -> None:
+        """Drop what lies beyond a length: it was never confirmed."""
+        if len(self.entries) > length:
+            del self.entries[length:]
+            self.last_numbers = {entry.publisher: entry.last for entry in self.entries}
+
+    def extend_from(self, copy: JournalCopy) -> None:
+        """Take over what the copy has beyond this."""
+        assert copy.start <= len(self.entries), f"a copy that begins after {copy.start} entries leaves a hole"
+        for entry in copy.entries[len(self.entries) - copy.start :]:
+            self.append(entry)
+
+    def copy(self, incarnation: Incarnation, start: int = 0, end: int | None = None) -> JournalCopy:
+        """The entries from a place on."""
+        return JournalCopy(incarnation, start, {}, self.entries[start:end])
+
+
+LinkKey: TypeAlias = tuple[str, int]
+"""The peer and the tag of a link."""
+
+
+@dataclass(eq=False)
+class Link:
+    """One installation of a link of the tree."""
+
+    peer: str
+    tag: int
+    via: frozenset[str]
+    """The excluded brokers that it bypasses."""
+    advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
+    """Those that came over it."""
+    sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
+    """The subscriptions that the other end knows from here: attempt, and whether it was told that it is active."""
+    covers: CoverIndex[Name] = field(default_factory=CoverIndex)
+    """The active ones of these: they may represent others."""
+    represented: dict[Name, Name] = field(default_factory=dict)
+    """Subscriptions that are not sent, because an active one that covers them was."""
+    represents: dict[Name, dict[Name, None]] = field(default_factory=dict)
+    """The same, by representative."""
+
+    @property
+    def key(self) -> LinkKey:
+        return self.peer, self.tag
+
+
+@dataclass(eq=False)
+class Subscription:
+    """A subscription in the routing table."""
+
+    name: Name
+    filter: Filter
+    attempt: Attempt
+    origin: Link | None
+    """The link over which it came; None if its client is here."""
+    is_active: bool
+
+
+@dataclass(eq=False)
+class Advertisement:
+    """An advertisement in the routing table."""
+
+    name: Name
+    filter: Filter
+    attempt: Attempt
+    origin: Link | None
+    waits_for: set[LinkKey] = field(default_factory=set)
+    """The links behind which it is not known to be everywhere."""
+    is_stable: bool = False
+    """At its client's broker: everybody has acknowledged it."""
+
+    @property
+    def publisher(self) -> str:
+        return self.name.client
+
+
+class LocalState(Enum):
+    """PENDING -> LIVE, or, if it is resumed, PENDING -> READING -> LIVE."""
+
+    PENDING = "pending"
+    READING = "reading"
+    LIVE = "live"
+
+
+@dataclass(eq=False)
+class LocalSubscription:
+    """A subscription of a client that has its session here."""
+
+    name: Name
+    filter: Filter
+    attempt: Attempt
+    resumes_from: int | None
+    """If it was active elsewhere: its position."""
+    state: LocalState = LocalState.PENDING
+    cuts: dict[str, int] = field(default_factory=dict)
+    expected: set[str] = field(default_factory=set)
+    """The publishers that have to answer."""
+    begin: int = 0
+    position: int = 0
+    buffer: list[Events] = field(default_factory=list)
+    """What matched since the attempt began."""
+    target: int = 0
+    """While it reads: the first final position from here on is where history ends."""
+
+
+class SessionPhase(Enum):
+    """WAITING (for the fence) -> OPEN -> CLOSING (publications are being released)."""
+
+    WAITING = "waiting"
+    OPEN = "open"
+    CLOSING = "closing"
+
+
+@dataclass(eq=False)
+class Session:
+    """A client's session."""
+
+    client: str
+    number: int
+    """Of the client's last attempt to attach: messages carry it."""
+    attach: Attach
+    epoch: int = 0
+    """The number with which it was opened: attempts carry it."""
+    phase: SessionPhase = SessionPhase.WAITING
+    queue: deque[Any] = field(default_factory=deque)
+    """Its calls that wait for their turn: advertisements and publications keep their order."""
+    unreleased: int = 0
+    """Journal entries of this client that are not released yet."""
+    closes_for: list[tuple[str, int]] = field(default_factory=list)
+    """The brokers that asked to close it, with the client's new sessions there."""
+    last_queued: int = 0
+    """The largest number of a publication that came in this session."""
+    sent: deque[tuple[Any, int]] = field(default_factory=deque)
+    """Deliveries and notes that the client has not acknowledged, each with the number of its events."""
+    unsent: deque[tuple[Any, int]] = field(default_factory=deque)
+    """Those that wait until the client has taken earlier ones."""
+    in_flight: int = 0
+    """Events in `sent`."""
+    next_number: int = 1
+    is_connected: bool = True
+    last_closed: tuple[int, int] | None = None
+    """What the old broker, or a holder of its sealed journal, answered: clock and last number."""
+
+
+NO_BALLOT = Ballot(0, "")
+
+
+@dataclass(eq=False)
+class Acceptor:
+    """What this broker has promised and accepted about the journals of another."""
+
+    promised_below: int = 0
+    promised: Ballot = NO_BALLOT
+    accepted: dict[int, tuple[Ballot, int]] = field(default_factory=dict)
+    """By incarnation: the length, and the ballot under which it was accepted."""
+    has_recovered: bool = True
+    """Whether it knows what its predecessor had promised."""
+
+
+class ProposalPhase(Enum):
+    """PREPARING -> ACCEPTING -> decided (then it is gone)."""
+
+    PREPARING = "preparing"
+    ACCEPTING = "accepting"
+
+
+@dataclass(eq=False)
+class Proposal:
+    """This broker's proposal to seal the journals of another below a number."""
+
+    below: int
+    ballot: Ballot
+    phase: ProposalPhase = ProposalPhase.PREPARING
+    promises: dict[Incarnation, Promise] = field(default_factory=dict)
+    accepted: set[Incarnation] = field(default_factory=set)
+    lengths: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Handover:
+    """The handover of one region that this broker takes part in."""
+
+    region: Region
+    removed: list[Link] = field(default_factory=list)
+    """The links that it has taken away, in this and the smaller handovers that it replaced."""
+    own: Contribution | None = None
+
+
+@dataclass(eq=False)
+class WaveState:
+    """The wave that is passing."""
+
+    timestamp: int
+    origin: Link | None
+    need: int
+    """Own journal entries that have to be released before the echo."""
+    waits_for: set[LinkKey]
+    """The links that have not echoed."""
+    sealed: dict[Incarnation, int] = field(default_factory=dict)
+    final: int = 0
+
+
+@dataclass(eq=False)
+class Reading:
+    """History that a resumed subscription of a local client reads."""
+
+    request: int
+    subscriptions: list[LocalSubscription]
+    since: int
+    until: int
+    complete: set[Incarnation] = field(default_factory=set)
+    """The incarnations whose journals have been read."""
+    events: dict[tuple[str, int], Any] = field(default_factory=dict)
+
+
+class BrokerState:
+    """One incarnation of a broker."""
+
+    def __init__(self, name: str, number: int, topology: Topology, options: FencedOptions) -> None:
+        self.name = name
+        self.number = number
+        self.topology = topology
+        self.options = options
+        self.off = frozenset(options.switched_off)
+        self.effects: list[Effect] = []
+        self.timers: set[str] = set()
+        """The keys of those that are running."""
+        self.clock = Clock()
+        self.stage = Stage.JOINED if number == 0 else Stage.RECOVERING
+        # membership
+        self.statuses: Statuses = {}
+        if number:
+            self.statuses[name] = Status(number, 0, 0)
+        self.channels: dict[str, Channel] = {}
+        self.suspects: set[str] = set()
+        self.accusers: dict[Incarnation, set[str]] = {}
+        self.acceptors: dict[str, Acceptor] = {
+            other: Acceptor(has_recovered=number == 0) for other in topology.accepts_for[name]
+        }
+        self.proposals: dict[str, Proposal] = {}
+        self.proposal_attempts: dict[str, int] = {}
+        self.ballot_round = number
+        """Of the last ballot that was heard of; a new incarnation begins above those that sealed the ones before it."""
+        self.join_replies: dict[str, dict[str, Any]] = {}
+        """While it recovers: by broker whose electorate it belongs to, who has answered, and what."""
+        self.greeted: set[str] = set()
+        # journals
+        self.journal = Journal()
+        self.journals: dict[Incarnation, Journal] = {}
+        """Copies of others' journals."""
+        self.released = 0
+        self.stable_entries = 0
+        self.held_by: dict[Incarnation, int] = {}
+        """How much of the journal each acceptor has acknowledged."""
+        self.holders: list[Incarnation] = []
+        """The acceptors that get what is admitted."""
+        # routing
+        self.links: dict[LinkKey, Link] = {}
+        self.early: dict[LinkKey, list[LinkBody]] = {}
+        """Messages along links that are not installed here yet."""
+        self.removed_links: set[LinkKey] = set()
+        self.subscriptions: dict[Name, Subscription] = {}
+        self.index: FilterIndex[Name] = FilterIndex()
+        self.advertisements: dict[Name, Advertisement] = {}
+        self.seen: dict[str, int] = {}
+        """By publisher: whatever comes by from now on has a larger number."""
+        self.log: dict[tuple[str, int], Events] = {}
+        """What was processed here and is not stable, by publisher and last number."""
+        # clients
+        self.sessions: dict[str, Session] = {}
+        self.arrivals: dict[str, Session] = {}
+        """Sessions that wait for their fence."""
+        self.locals: dict[Name, LocalSubscription] = {}
+        self.pending: dict[Name, LocalSubscription] = {}
+        self.awaiting_history: dict[Name, LocalSubscription] = {}
+        """Resumed subscriptions that wait for a final position, or read."""
+        self.busy_clients: dict[str, None] = {}
+        """Those whose sessions have calls to take, or close."""
+        self.restarts: dict[Name, None] = {}
+        """Local attempts that a void or the end of an advertisement starts again."""
+        # positions
+        self.final = FinalPosition()
+        self.sealed_final: dict[Incarnation, int] = {}
+        """The seals that a final position includes: an entry speaks of all incarnations below its number, and has the
+        clock of the handover that removed them."""
+        self.sealed_here: dict[Incarnation, int] = {}
+        """The same for handovers that this broker has completed."""
+        self.stable = 0
+        self.smallest_final = 0
+        """At the root: what the last wave found."""
+        self.wave: WaveState | None = None
+        self.wave_began = 0
+        self.wave_asked = False
+        """At the root: whether a handover has ended since."""
+        self.readings: dict[int, Reading] = {}
+        self.next_request = 1
+        # handover
+        self.handover: Handover | None = None
+        self.contributions: dict[str, Contribution] = {}
+        """The latest of each broker."""
+        self.completed: dict[int, Region] = {}
+        self.covered: list[tuple[frozenset[Any], frozenset[Any]]] = []
+        """Of each completed handover: the statuses of the core, and the incarnations of the group."""
+        self.is_installed = number == 0
+        """Whether it has ever been part of the tree."""
+        self.membership_changed = True
+        self.completions: dict[int, set[str]] = {}
+        self.inbox: deque[tuple[str, Any]] = deque()
+        """What waits for the end of a handover."""
+
+    # ---- shorthands ---------------------------------------------------------------------------------------
+
+    @property
+    def incarnation(self) -> Incarnation:
+        return Incarnation(self.name, self.number)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether a handover, or the wait for the first one, keeps everything else waiting."""
+        return self.handover is not None or not self.is_installed
+
+    def status(self, name: str) -> Status:
+        return self.statuses.get(name, FIRST)
+
+    def current(self, name: str) -> Incarnation:
+        """The latest incarnation of a broker."""
+        return Incarnation(name, self.status(name).number)
+
+    def is_live(self, name: str) -> bool:
+        """Whether the latest incarnation is not excluded."""
+        return not self.status(name).is_excluded
+
+    def is_dead(self, incarnation: Incarnation) -> bool:
+        """Whether an incarnation is over."""
+        status = self.status(incarnation.broker)
+        return incarnation.number < max(status.number, status.sealed_below)
+
+    def is_seal_final(self, incarnation: Incarnation) -> bool:
+        """Whether a final position includes the seal of an incarnation."""
+        return any(each.broker == incarnation.broker and each.number > incarnation.number for each in self.sealed_final)
+
+    # ---- sending ------------------------------------------------------------------------------------------
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def set_timer_once(self, key: str, delay_us: int) -> None:
+        """Set a timer, unless one of this key is running."""
+        if key not in self.timers:
+            self.set_timer(key, delay_us)
+
+    def set_timer(self, key: str, delay_us: int) -> None:
+        """Set a timer, in place of a running one of this key."""
+        self.timers.add(key)
+        self.effects.append(SetTimer(key, delay_us))
+
+    def channel(self, peer: str) -> Channel:
+        found = self.channels.get(peer)
+        if found is None:
+            emit = partial(_emit_to, self, peer)
+            found = self.channels[peer] = Channel(self.number, self.status(peer).number, self.clock, emit)
+        return found
+
+    def send(self, peer: str, body: Body) -> None:
+        """Send a body to a live broker; to an excluded one nothing is said but that it is excluded."""
+        assert peer != self.name, f"{peer} sends {body!r} to itself"
+        if self.is_live(peer):
+            self.channel(peer).send(body)
+
+    def send_along(self, link: Link, body: LinkBody) -> None:
+        """Send along a link of the tree."""
+        self.send(link.peer, LinkMessage(link.tag, body))
+
+    def tell(self, client: str, message: Any) -> None:
+        """Send to a client."""
+        self.effects.append(Send(client, message))
+
+
+def _emit_to(state: BrokerState, peer: str, message: Any) -> None:
+    state.effects.append(Send(peer, message))
