@@ -193,9 +193,7 @@ class FencedBroker(BrokerNode):
             positions.tick(s)
             s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
         elif kind == RETRY_TIMER:
-            if s.stage is Stage.RECOVERING:
-                for peer in self._topology.peers(s.name):
-                    s.send(peer, Join(s.number))
+            handover.ask_vouchers(s)
             handover.ask_journals(s)
             sessions.ask_fences(s)
             local.ask_again(s)

@@ -26,6 +26,7 @@ from gapless.protocols.fenced.messages import (
     Completed,
     Contribution,
     Incarnation,
+    Join,
     JournalCopy,
     JournalReply,
     LinkMessage,
@@ -54,7 +55,15 @@ from gapless.protocols.fenced.state import (
 )
 from gapless.protocols.fenced.topology import Region, next_hops
 
-__all__ = ["advance", "answer_journal", "ask_journals", "receive_completed", "receive_contribution", "receive_journal"]
+__all__ = [
+    "advance",
+    "answer_journal",
+    "ask_journals",
+    "ask_vouchers",
+    "receive_completed",
+    "receive_contribution",
+    "receive_journal",
+]
 
 
 # ---- which handover ----------------------------------------------------------------------------------------
@@ -69,13 +78,50 @@ def advance(s: BrokerState) -> bool:
         due = next((region for region in regions if not _is_covered(s, region)), None)
         if due is None:
             return False
+        if not _is_vouched(s, due):
+            ask_vouchers(s, again=False)
+            return False
         _begin(s, due, Handover(due))
     else:
         now = next((region for region in regions if region.core & s.handover.region.core), None)
         assert now is not None, "the region of a handover cannot vanish"
+        if not _is_vouched(s, now):
+            s.handover = None
+            return False
         if now.tag != s.handover.region.tag:
             _begin(s, now, Handover(now, s.handover.removed))
     return _complete_if_whole(s)
+
+
+def _is_vouched(s: BrokerState, region: Region) -> bool:
+    """Whether this broker may join the others of the group.
+
+    A broker that has never been part of the tree must not complete a handover with one that the others exclude, and
+    that does not know it. So f + 1 of the electorate of each member must have heard of this incarnation before they
+    promised to exclude that member: whoever learns of a later exclusion then learns of this incarnation, too.
+    """
+    if s.is_installed:
+        return True
+    for member in region.group:
+        if member != s.name:
+            vouchers = s.vouched.get(s.current(member), set())
+            if sum(s.current(each.broker) == each for each in vouchers) < s.topology.quorum:
+                return False
+    return True
+
+
+def ask_vouchers(s: BrokerState, *, again: bool = True) -> None:
+    """Before the first handover: tell the electorates of the members that this incarnation is there."""
+    if s.is_installed:
+        return
+    asked = set(s.topology.peers(s.name))
+    for region in s.topology.regions_of(s.statuses, s.name):
+        for member in region.group:
+            asked |= {member, *s.topology.acceptors[member]}
+    for name in sorted(asked - {s.name}):
+        if again or name not in s.asked_vouchers:
+            s.asked_vouchers.add(name)
+            s.send(name, Join(s.number))
 
 
 def _coverage(s: BrokerState, region: Region) -> tuple[frozenset[Any], frozenset[Any]]:

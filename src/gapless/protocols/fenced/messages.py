@@ -320,6 +320,8 @@ class JoinReply(Message, frozen=True):
     request: int
     statuses: dict[str, Status]
     acceptors: list[AcceptorState]
+    vouched: list[Incarnation]
+    """The incarnations in whose electorates the sender is, and that it has not promised to exclude."""
 
 
 class Prepare(Message, frozen=True):

@@ -306,14 +306,28 @@ def receive_join(s: BrokerState, peer: str, message: Join) -> None:
         copies = [s.journals[each].copy(each) for each in _incarnations_held(s, s.name)]
         own = [s.journal.copy(s.incarnation), *copies]
         states.append(AcceptorState(s.name, 0, Ballot(0, ""), {}, own))
-    s.send(peer, JoinReply(message.request, dict(s.statuses), states))
+    s.send(peer, JoinReply(message.request, dict(s.statuses), states, _vouched(s)))
+
+
+def _vouched(s: BrokerState) -> list[Incarnation]:
+    """The live incarnations that this broker has not promised to exclude: its own, and those it is an acceptor of."""
+    found = [] if s.stage is Stage.RECOVERING else [s.incarnation]
+    for broker, acceptor in s.acceptors.items():
+        if acceptor.has_recovered and s.is_live(broker) and acceptor.promised_below <= s.current(broker).number:
+            found.append(s.current(broker))
+    return found
 
 
 def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
     """What an acceptor knows: with f + 1 of them, this one may vote and hold again."""
-    if s.stage is not Stage.RECOVERING or message.request != s.number:
+    if message.request != s.number or s.is_installed:
         return
     learn(s, message.statuses, peer)
+    for incarnation in message.vouched:
+        s.vouched.setdefault(Incarnation(*incarnation), set()).add(s.current(peer))
+    s.membership_changed = True
+    if s.stage is not Stage.RECOVERING:
+        return
     for state in message.acceptors:
         replies = s.join_replies.setdefault(state.broker, {})
         replies[peer] = s.current(peer), state

@@ -37,7 +37,8 @@ from gapless.protocols.gapless.clock import Clock
 
 __all__ = [
     "Acceptor", "Advertisement", "BrokerState", "Handover", "Journal", "Link", "LinkKey", "LocalState",
-    "LocalSubscription", "Proposal", "ProposalPhase", "Reading", "Session", "SessionPhase", "Stage", "Subscription", "WaveState",
+    "LocalSubscription", "Proposal", "ProposalPhase", "Reading", "Session", "SessionPhase", "Stage", "Subscription",
+    "WaveState",
 ]  # fmt: skip
 
 
@@ -315,6 +316,10 @@ class BrokerState:
         """Of the last ballot that was heard of; a new incarnation begins above those that sealed the ones before it."""
         self.join_replies: dict[str, dict[str, Any]] = {}
         """While it recovers: by broker whose electorate it belongs to, who has answered, and what."""
+        self.vouched: dict[Incarnation, set[Incarnation]] = {}
+        """Before its first handover: by incarnation, the members of its electorate that had not promised to exclude it
+        when they heard of this one."""
+        self.asked_vouchers: set[str] = set()
         self.greeted: set[str] = set()
         # journals
         self.journal = Journal()
