@@ -1,0 +1,40 @@
+"""Random runs of the `fenced` protocol: no violation, and one soon without each of its rules.
+
+More of them by hand: `gapless sim search --protocol fenced --faults all --runs 5000`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from gapless.simulator import generate, load_scenario, search, try_scenario
+
+KEPT = sorted((Path(__file__).parent / "scenarios").glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    ("faults", "runs"), [("none", 30), ("crash", 20), ("cut", 15), ("suspicion", 20), ("partition", 15), ("all", 15)]
+)
+def test_no_violation(faults: str, runs: int) -> None:
+    report = search("fenced", runs, first_seed=7000, faults=faults, processes=1, scale="small")
+    assert report.finding is None, report.finding.repeat
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_what_once_failed_is_valid(path: Path) -> None:
+    outcome = try_scenario(load_scenario(path))
+    assert outcome.status == "valid", outcome.symptoms
+
+
+def test_the_same_seed_gives_the_same_trace() -> None:
+    first, second = (try_scenario(generate(7001, "fenced", faults="crash")) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("rule", "faults", "seed"), [("fence", "all", 5), ("void", "crash", 1), ("void", "all", 5), ("majority", "all", 22)]
+)
+def test_without_a_rule_the_checker_finds_a_violation(rule: str, faults: str, seed: int) -> None:
+    options = {"switched_off": (rule,)}
+    assert try_scenario(generate(seed, "fenced", faults=faults, options=options)).failed
+    assert not try_scenario(generate(seed, "fenced", faults=faults)).failed
