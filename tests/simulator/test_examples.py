@@ -27,8 +27,8 @@ def test_examples_run_and_are_valid(path: Path) -> None:
     [
         (
             "promises",
-            {"delta": "gcd", "epidemic": "best-effort", "fenced": "gcd", "gapless": "gcd", "gryphon": "topic-causal", "locaps": "gcd",
-             "srpt": "gcd", "vcube": "topic-causal"},
+            {"delta": "gcd", "epidemic": "best-effort", "fenced": "gcd", "gapless": "gcd", "gryphon": "topic-causal",
+             "locaps": "gcd", "srpt": "gcd", "vcube": "topic-causal"},
             {"epidemic": "6 of 19 events that were due never came",
              "gryphon": "watcher was delivered white:1 for game, but not its effect black:1: it starts at black:4 only",
              "vcube": "scribe was delivered guest:1 before its cause host:1 for minutes"},
