@@ -423,7 +423,7 @@ class FencedClient(ClientNode):
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def _subscribe(self, call: Subscribe) -> None:
-        if call.since >= 0 or call.name:
+        if call.since is not None or call.name:
             self._emit(Rejected(call, "this protocol has no history and no durable subscriptions yet"))
             return
         pattern = self._parse(call, call.subscription, is_taken=call.subscription in self._subscriptions)
