@@ -179,7 +179,10 @@ class Membership:
 
     def stop(self) -> None:
         """Excluded alive: the register stays, with the own journal, the clock and the view."""
-        self.register.clock, self.register.view = self.clock, self.view
+        if Rule.KEEP_CLOCK not in self.off:
+            self.register.clock = self.clock
+        if Rule.KEEP_VIEW not in self.off:
+            self.register.view = self.view
         if self.me not in self.register.seals:
             self.register.ledgers[self.me] = self.own_ledger()
         self.alive, self.state = False, State.STOPPED

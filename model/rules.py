@@ -14,6 +14,8 @@ class Rule(Enum):
     ANNOUNCE_FIRST = auto()  # a joining incarnation contributes when majorities of its group's electorates know it
     SUSPECT_FIRST = auto()  # f + 1 suspicions before anybody promises
     PUSH_ON = auto()  # who has promised and knows no decision proposes
+    KEEP_CLOCK = auto()  # the register keeps a clock that is not below any position that was echoed
+    KEEP_VIEW = auto()  # the register keeps the view
     REPLICATE_AGAIN = auto()  # a new incarnation of a replica gets the journal from the beginning
     # handover
     SEALS_FIRST = auto()  # a handover completes when it has the seal of every dead incarnation of its region

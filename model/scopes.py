@@ -261,4 +261,12 @@ SCRIPTS: dict[str, Scope] = {
         "",
     ),
     "lonely": scope(CHAIN5, (4,), "c0 adv 0; suspect b4 b3; c0 pub; wave; wave; trust", "", f=2),
+    "clocks": scope(
+        STAR3,
+        (0, 1),
+        "c0 adv 0; c1 sub 0; jump b0 1000; wave; wave; block b0 b1,b2; block b1 b0,b2; block b2 b0,b1; "
+        "suspect b0; suspect b1; suspect b2; heal; trust; block b0 c1; wave; wave; wave; c0 pub; wave; wave; "
+        "unblock b0 c1",
+        "",
+    ),
 }

@@ -13,6 +13,7 @@ SCHEDULES: dict[Rule, tuple[str, str]] = {
     Rule.RECOVER_FIRST: ("recovered", ""),
     Rule.ANNOUNCE_FIRST: ("announced", ""),
     Rule.PUSH_ON: ("pushed", ""),
+    Rule.KEEP_CLOCK: ("clocks", ""),
     Rule.REPLICATE_AGAIN: ("again", ""),
     Rule.SEALS_FIRST: ("sealsfirst", ""),
     Rule.SORT_UNION: ("sorted", ""),
@@ -32,6 +33,7 @@ SCHEDULES: dict[Rule, tuple[str, str]] = {
 RUNS: dict[Rule, tuple[str, int]] = {
     Rule.ACTIVE_REPRESENTS: ("none", 10),
     Rule.RESUME_TOGETHER: ("move", 158),
+    Rule.KEEP_VIEW: ("all", 440),
 }
 ARGUED = {Rule.FENCE_SEEN}
 """Without a killer; see `model/README.md`."""
