@@ -85,7 +85,7 @@ def query(stream: DataFrame, folder: Path) -> tuple[int, float]:
 
 def gapless_stream(spark: SparkSession, url: str, **options: str) -> DataFrame:
     """All that there is."""
-    source = spark.readStream.format("gapless").option("brokers", url).option("startingPosition", "earliest")
+    source = spark.readStream.format("gapless").option("url", url).option("startingPosition", "earliest")
     return source.options(**options).load()
 
 
@@ -97,7 +97,7 @@ def rate_stream(spark: SparkSession, events: int) -> DataFrame:
 
 def parquet_stream(spark: SparkSession, url: str, folder: Path) -> DataFrame:
     """The same events, with the same columns, from files."""
-    table = spark.read.format("gapless").option("brokers", url).load()
+    table = spark.read.format("gapless").option("url", url).load()
     table.write.mode("overwrite").parquet(str(folder))
     return spark.readStream.schema(table.schema).parquet(str(folder))
 
@@ -164,7 +164,7 @@ def sink_publishes(spark: SparkSession, url: str, events: int, folder: Path) -> 
     rows = spark.range(0, events, 1, CORES).selectExpr(
         "'trade' AS topic", "id", "id / 8 AS price", f"unhex(repeat('00', {BYTES})) AS payload"
     )
-    writer = rows.write.format("gapless").option("brokers", url).option("sink", "measured")
+    writer = rows.write.format("gapless").option("url", url).option("sink", "measured")
     begun = time.perf_counter()
     writer.option("staging", str(folder)).mode("append").save()
     return events, time.perf_counter() - begun

@@ -85,11 +85,11 @@ def drive(url: str, checkpoint: str, per_batch: str) -> None:
     # A task may fail, for it is killed, and is tried again.
     with spark_session(master="local[2,4]", settings=settings) as spark:
         register(spark)
-        source = spark.readStream.format("gapless").option("brokers", url).option("filter", "topic = 'question'")
+        source = spark.readStream.format("gapless").option("url", url).option("filter", "topic = 'question'")
         source = source.option("startingPosition", "earliest").option("maxEventsPerTrigger", per_batch)
         questions = source.option("timeout", "300").schema("who STRING, n BIGINT, position BIGINT").load()
         answers = questions.selectExpr("'answer' AS topic", "who", "n", "position AS cause")
-        sink = answers.writeStream.format("gapless").option("brokers", url).option("sink", "answers")
+        sink = answers.writeStream.format("gapless").option("url", url).option("sink", "answers")
         sink = sink.option("timeout", "300").option("checkpointLocation", checkpoint)
         sink.trigger(processingTime="0 seconds").start().awaitTermination()
 

@@ -26,11 +26,13 @@ def test_the_stream_that_is_shown_works(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found: dict[str, Any] = {}
-    for block in blocks("python")[:2]:
+    for block in blocks("python")[:3]:
         exec(compile(block, "docs/SPARK.md", "exec"), found)
     with served(tmp_path / "network", 1) as fleet:
         trades = [{"topic": "trade", "symbol": "AB"[n % 2], "price": 9.5 + n, "amount": n} for n in range(10)]
         speak(fleet, "b0", trades)
+        found["look"](fleet.config.url)
+        assert "topic -> trade" in capsys.readouterr().out
         patiently(lambda: found["volumes"](spark, fleet.config.url, str(tmp_path / "checkpoint")))
         patiently(lambda: found["enrich"](spark, fleet.config.url, str(tmp_path / "enriched")))
         bills = history(fleet, "topic = 'bill'")
@@ -56,7 +58,7 @@ def test_what_is_shown_of_traces_works(
     ran = cli(*shlex.split(command)[1:])
     assert (ran.code, ran.err) == (0, "")
     assert "VALID" in ran.out
-    exec(compile(blocks("python")[2], "docs/SPARK.md", "exec"), {})
+    exec(compile(blocks("python")[3], "docs/SPARK.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "median" in printed
     assert "|   40|" in printed, "each of alice's 40 events came to bob once"

@@ -292,7 +292,13 @@ def up(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(metavar="N", min=1, max=65_535, help="Of the first broker; the others follow.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=65_535,
+            help="Of the first broker; the others follow. HTTP takes the ports 1,000 above: health and metrics.",
+        ),
     ] = 7400,
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
     trace: Annotated[

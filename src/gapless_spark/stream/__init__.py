@@ -7,6 +7,7 @@
 | conditions that brokers evaluate | `pushdown` |
 | where a micro-batch ends | `lookout`, `offsets` |
 | what a task reads | `reading`, `connection` |
+| a worker that Spark needs no longer ends quietly | `quiet_worker` |
 | what Spark asks for | `source`, `sink` |
 | older history, from an archive | `continuing` |
 | what the options of the sink mean | `sink_options` |

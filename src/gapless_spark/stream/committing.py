@@ -293,7 +293,7 @@ class Committing:
     def _client(self, standing: Standing | None) -> Connecting:
         # A part of a trace belongs to one process, and this client may have many.
         network = self._network
-        return Connecting(network.brokers, "sink", network.timeout_s, "", network.credentials, standing)
+        return Connecting(network.url, "sink", network.timeout_s, "", network.credentials, standing)
 
     async def _in_time(self, work: Awaitable[T], times: int = 2) -> T:
         return await in_time(self._network, work, times)

@@ -29,7 +29,7 @@ class Connection:
     def __init__(self, options: Options, url: str = "") -> None:
         self._loop = LoopThread()
         try:
-            self.client: Client = self.run(self._connect(options, url or options.brokers))
+            self.client: Client = self.run(self._connect(options, url or options.url))
         except BaseException:
             self._loop.stop()
             raise
@@ -72,8 +72,8 @@ async def in_time(options: Options, work: Awaitable[T], times: int = 2) -> T:
 
 def urls(options: Options, client: Client, count: int) -> list[str]:
     """For so many tasks, with which broker each begins, and who comes next if that one is down."""
-    told = [address for _, address in sorted(client.addresses.items())] or parse_url(options.brokers)
-    scheme = "gapless+tls://" if is_tls(options.brokers) else "gapless://"
+    told = [address for _, address in sorted(client.addresses.items())] or parse_url(options.url)
+    scheme = "gapless+tls://" if is_tls(options.url) else "gapless://"
     return [
         scheme + ",".join(told[(task + step) % len(told)] for step in range(min(1 + SPARE, len(told))))
         for task in range(count)

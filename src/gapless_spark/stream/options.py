@@ -14,7 +14,7 @@ __all__ = ["EARLIEST", "LATEST", "Options", "check_names"]
 EARLIEST, LATEST = "earliest", "latest"
 
 _NAMES = (
-    "brokers", "filter", "credentials", "attributes", "startingPosition", "endingPosition", "maxEventsPerTrigger",
+    "url", "filter", "credentials", "attributes", "startingPosition", "endingPosition", "maxEventsPerTrigger",
     "maxBytesPerTrigger", "maxEventsPerPartition", "failOnDataLoss", "timeout", "archive",
 )  # fmt: skip
 _PARTITION = 16_384
@@ -25,7 +25,7 @@ _TIMEOUT_S = 20.0
 class Options:
     """What the user wants."""
 
-    brokers: str
+    url: str
     """Addresses of one or more brokers, as `gapless.connect` takes them."""
     filter: str = "TRUE"
     """Runs at the brokers."""
@@ -58,10 +58,10 @@ class Options:
         def value(name: str, default: str = "") -> str:
             return told.get(name.lower(), default).strip()
 
-        if not value("brokers"):
-            raise SparkError('the option "brokers" is missing: say where a broker is, such as gapless://host:7400')
+        if not value("url"):
+            raise SparkError('the option "url" is missing: say where a broker is, such as gapless://host:7400')
         return Options(
-            brokers=_url(value("brokers")),
+            url=_url(value("url")),
             filter=_filter(value("filter", "TRUE")),
             credentials=value("credentials") or None,
             is_variant=_choice("attributes", value("attributes", "map"), ("map", "variant")) == "variant",

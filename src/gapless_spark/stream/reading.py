@@ -17,6 +17,7 @@ from gapless.positions import Position
 from gapless_spark.stream.columns import Columns
 from gapless_spark.stream.connection import Connection, handle_loss, in_time
 from gapless_spark.stream.options import Options
+from gapless_spark.stream.quiet_worker import end_quietly
 
 __all__ = ["ArchivedRange", "Range", "ranges", "read"]
 
@@ -52,6 +53,7 @@ def ranges(positions: list[Position], urls: list[str]) -> list[InputPartition]:
 
 def read(options: Options, schema: StructType, text: str, part: InputPartition) -> Iterator[pa.RecordBatch]:
     """The events of a range, in causal order."""
+    end_quietly()
     if isinstance(part, ArchivedRange):
         from gapless.archive import read_file  # a task that does not need Parquet does not wait for it
 

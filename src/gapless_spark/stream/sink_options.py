@@ -9,7 +9,7 @@ from gapless_spark.stream.options import Options, check_names
 
 __all__ = ["SinkOptions"]
 
-_NAMES = ("brokers", "sink", "staging", "batch", "payload", "credentials", "timeout", "published",
+_NAMES = ("url", "sink", "staging", "batch", "payload", "credentials", "timeout", "published",
           "checkpointLocation")  # fmt: skip
 _NAME_MAX = 200
 
@@ -37,7 +37,7 @@ class SinkOptions:
         """What these options say, or a sentence about the first that is wrong."""
         told = {name.lower(): value.strip() for name, value in given.items() if name.lower() != "path"}
         check_names("sink", told, _NAMES)
-        network = Options.of({name: told[name] for name in ("brokers", "credentials", "timeout") if name in told})
+        network = Options.of({name: told[name] for name in ("url", "credentials", "timeout") if name in told})
         return SinkOptions(
             network=network,
             sink=_name("sink", told.get("sink", ""), "it names the sink in the network, such as 'enriched-orders'"),

@@ -39,21 +39,32 @@ from gapless_spark.stream.options import EARLIEST, LATEST, Options
 from gapless_spark.stream.pushdown import Pushdown
 from gapless_spark.stream.reading import ranges, read
 from gapless_spark.told import sentences
+from gapless_spark.worker_python import prepare_worker_python
 
 if TYPE_CHECKING:
     from gapless.archive import Contents
 
 __all__ = ["GaplessSource", "register"]
 
+_REGISTERED = "gapless.registered"
+"""A setting of a session that knows the format: Spark warns of a source that is registered again."""
+
 IDLE_US = 60_000_000
 """When nothing that matches has come for so long the offset moves on, so that it does not fall behind what is kept."""
 
 
 def register(spark: SparkSession) -> None:
-    """Let this session know the format `gapless`."""
+    """Let this session know the format `gapless`, if it does not yet.
+
+    A `SparkError` says if the Python that Spark's workers run lacks a package.
+    """
+    if spark.conf.get(_REGISTERED, "") == "true":
+        return
+    prepare_worker_python(spark)
     if spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") != "true":
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(GaplessSource)
+    spark.conf.set(_REGISTERED, "true")
 
 
 class GaplessSource(DataSource):

@@ -75,7 +75,7 @@ def history(fleet: Fleet, text: str = "TRUE") -> list[Event]:
 
 def stream_reader(fleet: Fleet, schema: StructType | None = None, **options: str) -> StreamReader:
     """As Spark makes one."""
-    given = Options.of({"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), **options})
+    given = Options.of({"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), **options})
     return StreamReader(given, schema or default_schema(is_variant=False))
 
 

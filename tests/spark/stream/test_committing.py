@@ -36,7 +36,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def options(fleet: Fleet, folder: Path, sink: str, **more: str) -> SinkOptions:
-    told = {"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": str(folder)}
+    told = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": str(folder)}
     return SinkOptions.of(told | more)
 
 
@@ -137,7 +137,7 @@ def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fl
 def main() -> None:
     """In a process of its own: publish a large batch, or go on with it."""
     url, folder = sys.argv[1:]
-    told = {"brokers": url, "timeout": str(int(PATIENCE_S)), "sink": "killed", "staging": folder}
+    told = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": "killed", "staging": folder}
     writer = StreamWriter(SinkOptions.of(told), COLUMNS)
     events = Committing._events
 

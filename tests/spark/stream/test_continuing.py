@@ -43,7 +43,7 @@ def keep(fleet: Fleet, directory: Path) -> None:
 
 
 def options(fleet: Fleet, directory: Path, **more: str) -> dict[str, Any]:
-    given = {"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), "archive": str(directory)}
+    given = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "archive": str(directory)}
     return given | {"filter": "topic = 'trade'"} | more
 
 

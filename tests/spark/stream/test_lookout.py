@@ -33,7 +33,7 @@ def looking(test: Callable[[Client, Lookout], Awaitable[None]], **given: str) ->
             await speaker.advertise("TRUE")
             for first in range(0, EVENTS, TOGETHER):
                 await speaker.publish_many([({"n": n}, b"." * 100) for n in range(first, first + TOGETHER)])
-            await test(speaker, Lookout(Options.of({"brokers": network.url, **given}), client))
+            await test(speaker, Lookout(Options.of({"url": network.url, **given}), client))
 
     run(main())
 

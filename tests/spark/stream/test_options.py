@@ -5,17 +5,17 @@ import pytest
 from gapless.errors import GaplessError
 from gapless_spark.stream.options import Options
 
-GOOD = {"brokers": "gapless://127.0.0.1:7400"}
+GOOD = {"url": "gapless://127.0.0.1:7400"}
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"brokers": ""}, 'the option "brokers" is missing: say where a broker is'),
-        ({"brokers": "kafka://x:1"}, "'kafka://x:1' is not for us; write gapless://host:port"),
-        ({"brokers": "x:99999"}, "'x:99999' is no address"),
+        ({"url": ""}, 'the option "url" is missing: say where a broker is'),
+        ({"url": "kafka://x:1"}, "'kafka://x:1' is not for us; write gapless://host:port"),
+        ({"url": "x:99999"}, "'x:99999' is no address"),
         ({"filtr": "TRUE"}, "the source has no option 'filtr'; did you mean 'filter'?"),
-        ({"colour": "red"}, "the source has no option 'colour'; there are brokers, filter"),
+        ({"colour": "red"}, "the source has no option 'colour'; there are url, filter"),
         ({"filter": "a == 1"}, "equality is written with a single ="),
         ({"maxEventsPerTrigger": "many"}, 'the option "maxEventsPerTrigger" is a whole number from 1'),
         ({"maxBytesPerTrigger": "0"}, 'the option "maxBytesPerTrigger" is a whole number from 1'),
@@ -31,10 +31,8 @@ def test_a_bad_option_is_named(options: dict[str, str], complaint: str) -> None:
 
 
 def test_what_is_said_in_any_case_is_taken() -> None:
-    options = Options.of(
-        {"BROKERS": "one:7400,two", "startingposition": "p1794843125287132", "FailOnDataLoss": "FALSE"}
-    )
-    assert options.brokers == "gapless://one:7400,two"
+    options = Options.of({"URL": "one:7400,two", "startingposition": "p1794843125287132", "FailOnDataLoss": "FALSE"})
+    assert options.url == "gapless://one:7400,two"
     assert options.start == "p1794843125287132"
     assert not options.fails_on_loss
     assert Options.of(GOOD | {"startingPosition": "Earliest"}).start == "earliest"

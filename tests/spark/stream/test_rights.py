@@ -31,7 +31,7 @@ def _options(network: Secure, user: str, text: str) -> dict[str, str]:
     file = network.directory / f"{user}.toml"
     lines = (f'authority = "{shown.authority}"', f'certificate = "{shown.certificate}"', f'key = "{shown.key}"')
     file.write_text("\n".join(lines), encoding="utf-8")
-    return {"brokers": network.at("b0"), "filter": text, "credentials": str(file), "startingPosition": "earliest"}
+    return {"url": network.at("b0"), "filter": text, "credentials": str(file), "startingPosition": "earliest"}
 
 
 def _topics(options: dict[str, str]) -> list[str]:

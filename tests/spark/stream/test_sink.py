@@ -29,7 +29,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
 
 def written(frame: DataFrame, fleet: Fleet, checkpoint: Path, **options: str) -> None:
     """All that there is, as a stream."""
-    given = {"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), "checkpointLocation": str(checkpoint)}
+    given = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "checkpointLocation": str(checkpoint)}
 
     def go() -> None:
         query = frame.writeStream.format("gapless").options(**(given | options)).trigger(availableNow=True).start()
@@ -42,7 +42,7 @@ def test_a_stream_is_enriched_and_published_back_once_behind_its_causes(
     spark: SparkSession, fleet: Fleet, tmp_path: Path
 ) -> None:
     source = spark.readStream.format("gapless").options(
-        brokers=fleet.config.url, timeout=str(int(PATIENCE_S)), filter="topic = 'trade'",
+        url=fleet.config.url, timeout=str(int(PATIENCE_S)), filter="topic = 'trade'",
         startingPosition="earliest", maxEventsPerTrigger=str(LIMIT),
     )  # fmt: skip
     trades = source.schema("n BIGINT, price DOUBLE, position STRING, payload BINARY").load()
@@ -71,7 +71,7 @@ def test_a_table_is_published_and_a_named_batch_once(spark: SparkSession, fleet:
     )
     topic = f"table-{time.time_ns()}"
     options: dict[str, Any] = {
-        "brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": topic, "staging": str(tmp_path),
+        "url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": topic, "staging": str(tmp_path),
         "payload": "note", "batch": "once",
     }  # fmt: skip
     for _ in range(2):
@@ -87,14 +87,14 @@ def test_a_table_is_published_and_a_named_batch_once(spark: SparkSession, fleet:
     ("column", "options", "mode", "sentence"),
     [
         ("now() AS t", {}, "append", "the column 't' is TIMESTAMP, but an attribute is STRING"),
-        ("1 AS n", {"brokers": "gapless://127.0.0.1:1", "timeout": "1"}, "append", "no broker could be reached"),
+        ("1 AS n", {"url": "gapless://127.0.0.1:1", "timeout": "1"}, "append", "no broker could be reached"),
         ("1 AS n", {}, "overwrite", "what is published cannot be taken back"),
     ],
 )
 def test_what_cannot_be_written_is_told_in_a_sentence(
     spark: SparkSession, fleet: Fleet, tmp_path: Path, column: str, options: dict[str, str], mode: str, sentence: str
 ) -> None:
-    given = {"brokers": fleet.config.url, "sink": "refused", "staging": str(tmp_path)} | options
+    given = {"url": fleet.config.url, "sink": "refused", "staging": str(tmp_path)} | options
     with pytest.raises(PySparkException) as caught:
         spark.range(1).selectExpr(column).write.format("gapless").options(**given).mode(mode).save()
     assert sentence in str(caught.value)

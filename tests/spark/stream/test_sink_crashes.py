@@ -38,7 +38,7 @@ class Machine:
         """`names`: of batches of `df.write`; numbers stand for those of a stream."""
         self._root = root
         self._names = names
-        self._options = SinkOptions.of({"brokers": "gapless://model:1", "sink": "bills", "staging": str(root)})
+        self._options = SinkOptions.of({"url": "gapless://model:1", "sink": "bills", "staging": str(root)})
         self.brokers = brokers
         self.files = CrashingFiles(root)
         self.committed = 0
@@ -174,7 +174,7 @@ def main() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     Staging.keep = killed  # type: ignore[method-assign]
-    told = {"brokers": url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": folder}
+    told = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": folder}
     for number, rows in enumerate((range(10), range(10, 30))):
         writer = StreamWriter(SinkOptions.of(told), StructType().add("n", "long"))
         message: Any = writer.write(iter([pa.RecordBatch.from_pydict({"n": [*rows]})]))

@@ -10,13 +10,13 @@ from gapless_spark.stream.sink_options import SinkOptions
 
 from .network import schema
 
-GOOD = {"brokers": "gapless://127.0.0.1:7400", "sink": "orders", "staging": "/shared"}
+GOOD = {"url": "gapless://127.0.0.1:7400", "sink": "orders", "staging": "/shared"}
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"brokers": ""}, 'the option "brokers" is missing'),
+        ({"url": ""}, 'the option "url" is missing'),
         ({"sinc": "x"}, "the sink has no option 'sinc'; did you mean 'sink'?"),
         ({"filter": "TRUE"}, "the sink has no option 'filter'"),
         ({"sink": ""}, 'the option "sink" is missing: it names the sink'),
@@ -34,7 +34,7 @@ def test_a_bad_option_is_named(options: dict[str, str], complaint: str) -> None:
 
 
 def test_a_stream_stages_beside_its_checkpoint() -> None:
-    given = {"brokers": "host", "sink": "orders", "CheckpointLocation": "file:///some/where%20else/"}
+    given = {"url": "host", "sink": "orders", "CheckpointLocation": "file:///some/where%20else/"}
     assert SinkOptions.of(given).staging == "/some/where else/gapless-sink"
 
 

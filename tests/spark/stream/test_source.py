@@ -41,12 +41,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
 
 
 def reading(spark: SparkSession, fleet: Fleet, **options: str) -> Any:
-    given = {"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), **options}
+    given = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), **options}
     return spark.read.format("gapless").options(**given)
 
 
 def streaming(spark: SparkSession, fleet: Fleet, **options: str) -> DataFrame:
-    given = {"brokers": fleet.config.url, "timeout": str(int(PATIENCE_S)), "startingPosition": "earliest", **options}
+    given = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "startingPosition": "earliest", **options}
     return spark.readStream.format("gapless").options(**given).load()
 
 
@@ -216,7 +216,7 @@ def test_an_offset_that_is_none_is_told_in_a_sentence(fleet: Fleet) -> None:
     ("options", "sentence"),
     [
         ({"filter": "a == 1"}, "equality is written with a single ="),
-        ({"brokers": "gapless://127.0.0.1:1", "timeout": "1"}, "no broker could be reached"),
+        ({"url": "gapless://127.0.0.1:1", "timeout": "1"}, "no broker could be reached"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_a_sentence(
