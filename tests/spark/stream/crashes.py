@@ -11,9 +11,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from gapless.client.standing import Standing
 from gapless.events import Attributes, Event
 from gapless.filters import parse
+from gapless.positions import Position
 from gapless_spark.stream.committing import Committing
 from gapless_spark.stream.files import Files
 
@@ -159,7 +162,7 @@ class ModelBrokers:
         if attempt == session.attempt and event.seq > session.taken:
             assert event.seq == session.taken + 1, f"{event.id} follows number {session.taken}"
             session.taken = event.seq
-            self.history.append(event)
+            self.history.append(msgspec.structs.replace(event, stamp=len(self.history) + 1))
 
     def visible(self) -> list[Event]:
         """What a reading of history sees that begins now."""
@@ -168,7 +171,7 @@ class ModelBrokers:
 
 
 class _Reading:
-    def __init__(self, events: list[Event], position: int) -> None:
+    def __init__(self, events: list[Event], position: Position) -> None:
         self.position = position
         self._events = events
 
@@ -193,13 +196,12 @@ class _Client:
         self._step("before the sink advertises")
         parse(text)
 
-    async def read(self, text: str, since: int | str) -> _Reading:
+    async def read(self, text: str, since: Position) -> _Reading:
         self._step("before history is read")
         test = parse(text).test
         visible = self._brokers.visible()
-        since = 0 if isinstance(since, str) else since
-        found = [event for place, event in enumerate(visible) if place >= since and test(event.attributes)]
-        return _Reading(found, len(visible))
+        found = [event for event in visible if event.position > since and test(event.attributes)]
+        return _Reading(found, Position.at(len(visible)))
 
     async def publish_many(self, events: Iterable[tuple[Attributes, bytes]]) -> int:
         for attributes, payload in events:
