@@ -3,7 +3,7 @@
 | file | contents |
 | --- | --- |
 | `messages`, `client_messages`, `options` | what nodes send, and what can be set |
-| `state` | all state of a broker, as plain data |
+| `state`, `client_state`, `journal_state` | all state of a broker, as plain data |
 | `topology` | the tree, electorates, regions, the contracted tree |
 | `channel` | reliable FIFO channels between incarnations |
 | `membership`, `sealing` | statuses and suspicions; excluding an incarnation, and agreeing on its journal |

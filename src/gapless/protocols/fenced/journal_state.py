@@ -1,0 +1,38 @@
+"""A journal as data: what an incarnation admitted, or a copy of a part of it."""
+
+from gapless.protocols.fenced.messages import Entry, Incarnation, JournalCopy
+
+__all__ = ["Journal"]
+
+
+class Journal:
+    """A journal, or a copy of one: entries in the order of their admission."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.last_numbers: dict[str, int] = {}
+        """By publisher."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry behind the last."""
+        self.entries.append(entry)
+        self.last_numbers[entry.publisher] = entry.last
+
+    def cut_to(self, length: int) -> None:
+        """Drop what lies beyond a length: it was never confirmed."""
+        if len(self.entries) > length:
+            del self.entries[length:]
+            self.last_numbers = {entry.publisher: entry.last for entry in self.entries}
+
+    def extend_from(self, copy: JournalCopy) -> None:
+        """Take over what the copy has beyond this."""
+        assert copy.start <= len(self.entries), f"a copy that begins after {copy.start} entries leaves a hole"
+        for entry in copy.entries[len(self.entries) - copy.start :]:
+            self.append(entry)
+
+    def copy(self, incarnation: Incarnation, start: int = 0, end: int | None = None) -> JournalCopy:
+        """The entries from a place on."""
+        return JournalCopy(incarnation, start, {}, self.entries[start:end])
