@@ -24,6 +24,7 @@ def report(*, ahead_s: float = 0.0, doubt_s: float = 0.001, **told: Any) -> Answ
     usual = {
         "f": 1, "links": {}, "waits": [], "paused": False, "ready": True, "uptime_s": 60.0,
         "turns": {"late_ms": 1.0, "longest_ms": 20.0, "what": "a Publish from ann"},
+        "clock": {"ahead_s": 0.0, "bound_s": 0.5, "is_wrong": False, "compared_with": [], "jump_s": 0.0},
         "data": {"directory": "/var/lib/gapless", "damaged": []},
     }  # fmt: skip
     return Answer(usual | told, ahead_s=ahead_s, doubt_s=doubt_s)
@@ -167,6 +168,16 @@ def test_a_clock_that_differs_from_those_of_most_is_named() -> None:
 
 def test_a_slow_answer_says_little_about_a_clock() -> None:
     assert sentences(b0=report(), b1=report(), b2=report(ahead_s=0.9, doubt_s=0.6)) == []
+
+
+def test_a_clock_that_was_set_while_its_broker_ran_is_named() -> None:
+    clock = {"ahead_s": 3_600.0, "bound_s": 0.5, "is_wrong": True, "compared_with": ["b1"], "jump_s": 3_600.0}
+    [item] = findings(b0=report(), b1=report(clock=clock))
+    assert (
+        item.what
+        == "the clock of b1's host was set forward by 3,600.0 s while b1 ran, and its timestamps do not follow"
+    )
+    assert "restart b1" in item.todo
 
 
 def test_of_two_clocks_nobody_knows_which_is_right() -> None:

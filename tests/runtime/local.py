@@ -1,8 +1,10 @@
 """A network in this process: brokers on loopback, on ports that are free, in the event loop of the test."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import msgspec
 
@@ -27,6 +29,11 @@ class Local:
     def __init__(self, config: NetworkConfig) -> None:
         self.config = config
         self.brokers: dict[str, Broker] = {}
+        self.ahead_s: dict[str, float] = {}
+        """By how much the clock of each broker's host is ahead; it may be set while the broker runs."""
+
+    def _wall_ns(self, name: str) -> int:
+        return time.time_ns() + int(self.ahead_s[name] * 1e9)
 
     @property
     def url(self) -> str:
@@ -37,9 +44,11 @@ class Local:
         """Where one broker is."""
         return f"gapless://{self.config.addresses[name]}"
 
-    async def start(self, name: str) -> Broker:
-        """Start a broker, for the first time or again."""
-        broker = self.brokers[name] = Broker(self.config, name)
+    async def start(self, name: str, *, ahead_s: float = 0.0) -> Broker:
+        """Start a broker, for the first time or again; the clock of its host may be wrong."""
+        self.ahead_s[name] = ahead_s
+        wall_ns = partial(self._wall_ns, name)
+        broker = self.brokers[name] = Broker(self.config, name, wall_ns=wall_ns)
         await broker.start()
         return broker
 

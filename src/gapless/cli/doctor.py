@@ -29,13 +29,14 @@ Answers = Mapping[str, Answer]
 
 LONG_S = 5.0
 """How long a suspicion lasts before it is called a broken connection: shorter ones are a moment of load."""
-SKEW_S = 0.5
-"""By how much clocks may differ."""
+JUMP_S = 1.0
+"""By how much the clock of a host may be set while its broker runs."""
 LATE_MS = 500.0
 """How late an event loop may run: peers are suspected after a second or two."""
 
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
+    "clock": "set the clock of its host, by NTP; or of the others, if it is theirs that is wrong",
     "hand-over": "look at the brokers that it names: they have not said what they have",
     "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
     "cut-off": "mend its network, or start the brokers that it misses; its clients are sent to others",
@@ -92,6 +93,7 @@ def diagnose(answers: Answers, addresses: Mapping[str, str], options: str = "") 
         *_too_many(answers),
         *_starting(answers),
         *_clocks(answers),
+        *_jumps(answers),
         *_one_sided(answers),
         *_waits(answers, options),
         *_overloaded(answers),
@@ -164,12 +166,13 @@ def _starting(answers: Answers) -> Iterator[Finding]:
 
 
 def _clocks(answers: Answers) -> Iterator[Finding]:
-    """A clock is wrong if it differs from those of most brokers that answer."""
+    """A clock is wrong if it differs by more than `max_clock_skew_ms` from those of most brokers that answer."""
+    bound_s = next(report["clock"]["bound_s"] for _, report in _reports(answers))
     ahead = {name: answer.ahead_s for name, answer in answers.items() if answer.report is not None}
     middle = median(ahead.values())
     wrong = {
         name: seconds - middle for name, seconds in ahead.items()
-        if abs(seconds - middle) > SKEW_S + answers[name].doubt_s
+        if abs(seconds - middle) > bound_s + answers[name].doubt_s
     }  # fmt: skip
     if 2 * len(wrong) >= len(ahead):
         shown = ", ".join(f"{name} {seconds - middle:+.1f} s" for name, seconds in ahead.items())
@@ -183,6 +186,19 @@ def _clocks(answers: Answers) -> Iterator[Finding]:
             f"the clock of {name} is {abs(seconds):.1f} s {side} those of most other brokers",
             f"set the clock of its host: at {name}, ages and times such as since='10m' mean something else",
         )
+
+
+def _jumps(answers: Answers) -> Iterator[Finding]:
+    """A broker's timestamps do not follow a clock that is set while it runs."""
+    for name, report in _reports(answers):
+        seconds = report["clock"]["jump_s"]
+        if abs(seconds) > JUMP_S:
+            side = "forward" if seconds > 0 else "back"
+            yield Finding(
+                f"the clock of {name}'s host was set {side} by {abs(seconds):,.1f} s while {name} ran, and its "
+                "timestamps do not follow",
+                f"if the clock is right now, restart {name}; if not, set it right",
+            )
 
 
 def _one_sided(answers: Answers) -> Iterator[Finding]:

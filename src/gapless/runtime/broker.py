@@ -9,6 +9,7 @@ import asyncio
 import errno
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.audit_log import Actor, AuditLog
 from gapless.runtime.broker_disk import BrokerDisk
+from gapless.runtime.clock import SteadyClock
+from gapless.runtime.clock_check import ClockCheck
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
 from gapless.runtime.distant_connection import DistantConnection
@@ -49,8 +52,12 @@ NEWS_S = 0.5
 class Broker:
     """One broker of a network. `start` returns when it takes part."""
 
-    def __init__(self, config: NetworkConfig, name: str, *, trace: str = "") -> None:
+    def __init__(
+        self, config: NetworkConfig, name: str, *, trace: str = "", wall_ns: Callable[[], int] = time.time_ns
+    ) -> None:
         self.config = config
+        self.wall_ns = wall_ns
+        """The clock of the host, in nanoseconds since 1970."""
         self.name = name
         self.entry = config.broker(name)
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -75,6 +82,8 @@ class Broker:
         """While it starts: who is waited for, and why."""
         self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
+        self.clocks = ClockCheck(config, name, self._access, self.logger, wall_ns)
+        """Compares the clock of this host with others."""
         self._disk = BrokerDisk(self._hear_disk, self._failed, self.logger) if self.entry.data else None
         self.reception = Reception(self, self.doors, self._around, trace)
         """Who is let in."""
@@ -101,6 +110,7 @@ class Broker:
             logger=self.logger,
             connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
             tls=self._access.context,
+            clock=SteadyClock(self.wall_ns),
         )
         links.refusals.audit = self.audit
         doors = self.doors if self.doors is not None and self.doors.users is not None else None
@@ -168,6 +178,7 @@ class Broker:
 
     async def _begin_with(self, incarnation: int, found: DiskContents | None) -> None:
         """Begin with what is on the disk. A node may have much to read, so a thread makes it."""
+        await self.clocks.wait_until_right()
         if self._disk is None:
             self._begin(incarnation)
             return
@@ -192,6 +203,7 @@ class Broker:
             extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": self.config.network.f},
         )
         self._awaited.clear()
+        self.clocks.watch()
         self._news = News(self.logger)
         self._tell_news()
 
@@ -203,7 +215,7 @@ class Broker:
         overview = {} if self.node is None else self.node.overview()
         if self.node is not None:
             self._news.tell(overview, self.node.has_session)
-        self._waiting.look(overview, self._awaited)
+        self._waiting.look(overview, self._awaited, self.clocks.complaint)
         tell_left_out(logging.getLogger("gapless"))
 
     def _hush(self) -> None:
@@ -234,6 +246,7 @@ class Broker:
     async def crash(self) -> None:
         """Vanish without a word, as a process that is killed."""
         self._hush()
+        self.clocks.stop()
         self._is_ready = False
         self._close_doors()
         await self._links.close(with_goodbye=False)
@@ -247,6 +260,7 @@ class Broker:
         """Leave in good order."""
         self._is_ready = False
         self._hush()
+        self.clocks.stop()
         self.logger.info("draining")
         self._close_doors()
         self._links.queues.pause(True)

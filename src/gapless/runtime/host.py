@@ -17,7 +17,7 @@ from typing import Any
 
 from gapless.errors import GaplessError
 from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
-from gapless.runtime.clock import WallClock, now_us
+from gapless.runtime.clock import SteadyClock, now_us
 from gapless.runtime.connection import Link
 from gapless.runtime.later import Later
 from gapless.runtime.turn_meter import TurnMeter
@@ -52,10 +52,12 @@ class NodeHost:
         flush: Callable[[list[Link]], None],
         failed: Callable[[BaseException], None],
         handlers: Mapping[type, Callable[[Any], None]],
+        clock: SteadyClock,
     ) -> None:
         self.node: Node | None = None
         self.steps = 0
-        self._clock = WallClock()
+        self.clock = clock
+        """What the node is told the time by."""
         self._loop = loop
         self._links = links
         self._meter = meter
@@ -75,6 +77,7 @@ class NodeHost:
     def inhabit(self, node: Node) -> None:
         """Let this node live here; one that did is forgotten, with its timers."""
         self.leave()
+        self.clock.set()
         self.node = node
 
     def leave(self) -> None:
@@ -93,7 +96,7 @@ class NodeHost:
         self.steps += 1
         begun = self._meter.begin()
         try:
-            self.carry_out(self.node.step(item, self._clock()))
+            self.carry_out(self.node.step(item, self.clock()))
         except Exception as error:
             self._fail(error)
         finally:
@@ -110,7 +113,7 @@ class NodeHost:
         node = self.node
         if node is None:
             return []
-        peer, step, now = link.name, node.step, self._clock()
+        peer, step, now = link.name, node.step, self.clock()
         links, dirty, handlers = self._links, self._dirty, self._handlers
         taken = 0
         try:

@@ -22,7 +22,7 @@ from gapless.errors import DeniedError, GaplessError
 from gapless.protocol import Connected, Input
 from gapless.runtime.address import split_address, why_unreachable
 from gapless.runtime.audit_log import Actor
-from gapless.runtime.clock import now_us
+from gapless.runtime.clock import SteadyClock, now_us
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.counters import Counters
@@ -67,6 +67,7 @@ class Links:
         logger: Logger,
         connection_kind: type[Connection] = Connection,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        clock: SteadyClock | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.name = name
@@ -88,6 +89,7 @@ class Links:
             flush=self.queues.flush,
             failed=failed,
             handlers=handlers,
+            clock=clock or SteadyClock(),
         )
         self.turns = Turns(self.loop, self.is_readable)
         self.reminders = Reminders()

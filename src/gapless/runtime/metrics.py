@@ -91,10 +91,25 @@ class Metrics(Collector):
         yield GaugeMetricFamily("gapless_longest_turn_seconds", "Of the event loop, since the start.", value=longest)
         long = report["turns"]["long"]
         yield CounterMetricFamily("gapless_long_turns", "Turns that took more than 0.1 seconds.", value=long)
+        yield from _clock(report["clock"])
         yield from _security(report)
         yield from _links(report["links"])
         yield from _waits(report["waits"])
         yield from _protocol(report["overview"])
+
+
+def _clock(clock: dict[str, Any]) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "gapless_clock_ahead_seconds", "Of those of the brokers that it hears, as their median.", value=clock["ahead_s"]
+    )
+    yield GaugeMetricFamily(
+        "gapless_clock_wrong", "Whether it differs from most by more than max_clock_skew_ms.",
+        value=float(clock["is_wrong"]),
+    )  # fmt: skip
+    yield GaugeMetricFamily(
+        "gapless_clock_jump_seconds", "By how much the host's clock was set since the broker joined.",
+        value=clock["jump_s"],
+    )  # fmt: skip
 
 
 def _security(report: dict[str, Any]) -> Iterator[Metric]:

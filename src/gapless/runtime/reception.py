@@ -25,6 +25,7 @@ class House(Protocol):
     name: str
     incarnation: int
     boot: int
+    wall_ns: Callable[[], int]
 
     @property
     def is_ready(self) -> bool:
@@ -163,4 +164,5 @@ class Reception:
             addresses=config.addresses,
             trace=self._trace,
             user=identity.name if identity.kind == "user" else "",
+            time_s=house.wall_ns() / 1e9,
         )

@@ -2,12 +2,13 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from gapless.protocol import BrokerNode
 from gapless.runtime.audit_log import AuditLog
 from gapless.runtime.clock import now_us
+from gapless.runtime.clock_check import ClockCheck
 from gapless.runtime.connection import Link
 from gapless.runtime.doors import Doors
 from gapless.runtime.lateness import Lateness
@@ -30,6 +31,8 @@ class House(Protocol):
     started: float
 
     lateness: Lateness
+    clocks: ClockCheck
+    wall_ns: Callable[[], int]
 
     @property
     def damages(self) -> list[str]:
@@ -72,7 +75,14 @@ def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
         "ready": house.is_ready,
         "incarnation": house.incarnation,
         "uptime_s": round(time.time() - house.started, 3),
-        "time": time.time(),
+        "time": house.wall_ns() / 1e9,
+        "clock": {
+            "ahead_s": round(house.clocks.ahead_s, 6),
+            "bound_s": house.config.runtime.max_clock_skew_ms / 1000,
+            "is_wrong": house.clocks.is_wrong(),
+            "compared_with": list(house.clocks.differences),
+            "jump_s": round(links.host.clock.jump_s, 6) if house.is_ready else 0.0,
+        },
         "up": not house.hindrance,
         "waits": [_told(wait) for wait in waits],
         "clients": overview.get("clients", links.client_count),

@@ -67,6 +67,10 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clients_max: int = 10_000
     """Clients connected to one broker; further ones are refused, with a word."""
 
+    max_clock_skew_ms: float = 500.0
+    """By how much the clock of a broker's host may differ from those of most brokers that it hears. More is reported; a
+    broker with ten times as much does not join. NTP keeps hosts within some milliseconds."""
+
     delay_ms: float = 0.0
     """For development: how much later what brokers send each other leaves, as if they were that far apart."""
 

@@ -6,6 +6,7 @@ and remembers. What can hold a broker up:
 | kind | what | is the broker up? |
 | --- | --- | --- |
 | `start` | it starts, and brokers around it do not answer | no |
+| `clock` | it starts, and the clock of its host is far from those of most brokers that it hears | no |
 | `hand-over` | a part of the tree is handed over and somebody has not contributed, or it was not taken in yet | no |
 | `return` | nobody has what an excluded broker had confirmed; it must come back, or another that holds it | no |
 | `cut-off` | it hears too few of the others to go on | no |
@@ -32,7 +33,7 @@ from gapless.runtime.reminders import Reminders
 
 __all__ = ["KINDS", "LONG_S", "Wait", "Waiting"]
 
-KINDS = ("start", "hand-over", "return", "cut-off", "unheard", "away", "arrival", "client", "name", "history")
+KINDS = ("start", "clock", "hand-over", "return", "cut-off", "unheard", "away", "arrival", "client", "name", "history")
 
 LONG_S = 5.0
 """Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
@@ -87,10 +88,16 @@ class Waiting:
         more = self._clock() - self._looked
         return [msgspec.structs.replace(wait, seconds=wait.seconds + more) for wait in self._waits]
 
-    def look(self, overview: Mapping[str, Any], awaited: Mapping[str, str]) -> None:
-        """See what is waited for now; say so in the log if it takes long, and when it is over."""
+    def look(self, overview: Mapping[str, Any], awaited: Mapping[str, str], clock: str = "") -> None:
+        """See what is waited for now; say so in the log if it takes long, and when it is over.
+
+        While the broker starts, `awaited` says which brokers it waits for and why, and `clock` what is wrong with the
+        clock of its host.
+        """
         now = self._clock()
         found = list(_found(overview, awaited))
+        if clock:
+            found.append(("clock", "", 1, 0, clock, ()))
         since = {}
         for kind, name, goal, reached, _, _ in found:
             begun, before = self._since.get((kind, name), (now, goal))
@@ -103,7 +110,7 @@ class Waiting:
             for kind, name, _, _, what, names in found
         ]
         for wait in self._waits:
-            if wait.is_long and wait.kind != "start" and self._reminders.due((wait.kind, wait.names)):
+            if wait.is_long and wait.kind not in ("start", "clock") and self._reminders.due((wait.kind, wait.names)):
                 self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
                 self._warned.add((wait.kind, wait.names))
         self._tell_what_is_over()

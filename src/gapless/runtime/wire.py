@@ -94,6 +94,8 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     """Where clients on the same machine are asked to write their part of the trace."""
     user: str = ""
     """Whom the broker takes the client for: the client's name has to begin so. Empty where nobody is asked."""
+    time_s: float = 0.0
+    """The time of day at the listener's host, in seconds since 1970; 0 if it does not say."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
