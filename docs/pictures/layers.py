@@ -37,6 +37,7 @@ WORDS = {
     "private_files": ("for the owner alone", 0.26),
     "printable": ("names, and text shown", 0.58),
     "events": ("what is published", 0.4),
+    "positions": ("places in the stream", 0.6),
 }
 """What each part is, in as many words as fit, and how far to the right it stands; how high, the imports say."""
 

@@ -24,7 +24,7 @@ def test_all_else_stays() -> None:
         "## Read on",
     ]
     assert "judge what each client saw. Spark wants Java\n17; without it," in TEXT
-    assert "for\nprograms without an event loop.\n\n## How it compares" in TEXT
+    assert "for\nprograms without an event loop.\n\n## What happens in a partition" in TEXT
     assert "behind their causes, also while a broker dies.\n\n## Two commands" in TEXT
     assert "There is a client for Python only; the wire format is written down." in TEXT
     assert TEXT.endswith("version 0.1.\n")

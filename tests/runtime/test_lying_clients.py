@@ -104,7 +104,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "another's subscription, coming back": (
         lambda honest: attach(brought=[progress(subscription=f"{honest.subscriber.name}/s1")]), "which belongs to",
     ),
-    "a name without end": (lambda _: ClientSubscribe(2, "liar/" + "s" * 500, "TRUE"), "505 characters"),
+    "a name without end": (lambda _: ClientSubscribe(2, "liar/" + "s" * 500, "TRUE"), "this one has 505"),
     "no name": (lambda _: ClientSubscribe(2, "", "TRUE"), "0 characters"),
     "another's event": (
         lambda honest: ClientPublish(2, [event(2, honest.publisher.name)]), "publishes number 2, but number 1 is next",
@@ -159,7 +159,7 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda honest: ClientConfirm(2, f"{honest.subscriber.name}/s1", "n", 1, 0, 0, {}, 0), "which belongs to",
     ),
     "a named subscription without end": (
-        lambda _: ClientOpen(2, "liar/" + "s" * 500, "n", "TRUE"), "505 characters",
+        lambda _: ClientOpen(2, "liar/" + "s" * 500, "n", "TRUE"), "this one has 505",
     ),
     "a lease without end": (
         lambda _: ClientConfirm(2, "liar/s1", "n", 1, 1, 0, {}, 0, lease_us=NUMBER_MAX), "120,000,000 is the limit",

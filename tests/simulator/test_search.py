@@ -80,7 +80,7 @@ def test_an_exception_in_a_node_is_a_finding() -> None:
     minimal = report.finding.minimal
     assert len(minimal.clients) == 1
     assert len(minimal.actions) == 7
-    assert len(minimal.network.edges or ()) == minimal.network.f + 1
+    assert len(minimal.network.edges or ()) == 2 * minimal.network.f
 
 
 def test_several_processes_find_the_same_as_one() -> None:

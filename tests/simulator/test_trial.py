@@ -76,9 +76,7 @@ def test_what_others_admitted_is_not_held_against_a_reading_that_was_over_when_t
     ("name", "kind"),
     [
         ("said_again_after_its_answer", "causal-inversion"),
-        ("answered_in_another_half", "missing-effect"),
         ("read_before_its_loss_was_known", "gap"),
-        ("admitted_in_both_halves", "spurious"),
         ("said_again_after_the_halves_met", "causal-inversion"),
     ],
 )
