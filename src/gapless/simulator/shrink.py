@@ -111,10 +111,16 @@ class _Shrinker:
             changed = any(self._takes(smaller) and self._try(smaller) for smaller in _without_a_leaf(self._best))
 
     def _takes(self, candidate: Scenario) -> bool:
-        """Does the protocol accept the tree that is left?"""
+        """Does the protocol accept the tree that is left, and does the fault budget still hold there?"""
         spec = self._protocol or find_protocol(candidate.protocol.name)
         options = convert_options(spec, candidate.protocol.options)
-        return spec.refuses(overlay_of(candidate.network), candidate.network.f, options) is None
+        overlay, f = overlay_of(candidate.network), candidate.network.f
+        if spec.refuses(overlay, f, options) is not None:
+            return False
+        if spec.electorates is None:
+            return True
+        before = spec.electorates(overlay_of(self._best.network), f)
+        return all(set(before[name]) == set(each) for name, each in spec.electorates(overlay, f).items())
 
     def _try(self, candidate: Scenario) -> bool:
         if candidate == self._best:

@@ -1,6 +1,6 @@
 """Electorates, regions and the contracted tree."""
 
-from gapless.overlay import chain, star
+from gapless.overlay import chain, from_edges, star
 from gapless.protocol import convert_options
 from gapless.protocols.fenced.messages import Status
 from gapless.protocols.fenced.topology import Topology, electorates, next_hops
@@ -14,6 +14,13 @@ def test_an_electorate_is_the_broker_and_its_2f_nearest() -> None:
     found = electorates(chain(6), 2)
     assert found["b2"] == ("b2", "b1", "b3", "b0", "b4")
     assert found["b0"] == ("b0", "b1", "b2", "b3", "b4")
+
+
+def test_an_electorate_does_not_depend_on_how_a_file_lists_the_links() -> None:
+    edges = [("b1", "b2"), ("b1", "b3"), ("b2", "b4"), ("b2", "b0")]
+    swapped = [(other, one) for one, other in reversed(edges)]
+    assert electorates(from_edges(edges), 1) == electorates(from_edges(swapped), 1)
+    assert electorates(from_edges(edges), 1)["b4"] == ("b4", "b2", "b0")
 
 
 def test_a_network_without_2f_plus_1_brokers_is_refused_with_the_ways_out() -> None:

@@ -27,7 +27,7 @@ FIRST_SEEDS = {
     "hand-over": ("crash", 0),
     "synced": ("blackout", 0),
     "named-position": ("none", 1),
-    "majority": ("partition", 193),
+    "majority": ("partition", 163),
     "holders": ("partition", 270),
     "tombstones": ("beyond-f", 11),
     "parting": ("partition", 472),

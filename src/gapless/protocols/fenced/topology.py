@@ -66,13 +66,13 @@ class Topology:
         self.overlay = overlay
         self.f = f
         self.brokers = tuple(sorted(overlay.brokers, key=overlay.rank.__getitem__))
-        diameter = len(self.brokers)
-        near = {name: overlay.within(name, diameter) for name in self.brokers}
-        self.acceptors: dict[str, tuple[str, ...]] = {name: near[name][: 2 * f] for name in self.brokers}
+        self.acceptors: dict[str, tuple[str, ...]] = {name: _nearest(overlay, name, 2 * f) for name in self.brokers}
         """By broker: the others of its electorate, the nearest first."""
-        self.accepts_for: dict[str, tuple[str, ...]] = {
-            name: tuple(other for other in self.brokers if name in self.acceptors[other]) for name in self.brokers
-        }
+        accepts_for: dict[str, list[str]] = {name: [] for name in self.brokers}
+        for name, acceptors in self.acceptors.items():
+            for acceptor in acceptors:
+                accepts_for[acceptor].append(name)
+        self.accepts_for: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in accepts_for.items()}
         """By broker: the brokers whose electorates it belongs to, without its own."""
 
     @property
@@ -137,6 +137,17 @@ class Topology:
 
     def _ranked(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=self.overlay.rank.__getitem__))
+
+
+def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
+    """So many other brokers: the nearest first, and of the same distance by name. A file's order does not matter."""
+    found: list[str] = []
+    seen, ring = {name}, [name]
+    while ring and len(found) < count:
+        ring = sorted({other for at in ring for other in overlay.neighbours(at)} - seen)
+        seen.update(ring)
+        found += ring
+    return tuple(found[:count])
 
 
 def why_too_small(overlay: Overlay, f: int) -> str | None:
