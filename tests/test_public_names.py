@@ -26,10 +26,10 @@ ERRORS = {
 }  # fmt: skip
 CLIENT = {
     "Advertisement", "Change", "Changes", "Client", "ConfirmableEvent", "ConfirmableSubscription", "Connecting",
-    "Credentials", "Milestones", "NamedSubscription", "Request", "Requests", "Since", "Standing", "Subscription",
+    "Credentials", "Milestones", "DurableInfo", "Request", "Requests", "Since", "Standing", "Subscription",
     "TypedSubscription", "connect",
 }  # fmt: skip
-ALIKE = {"Change", "Credentials", "Milestones", "NamedSubscription", "Since", "Standing"}
+ALIKE = {"Change", "Credentials", "Milestones", "DurableInfo", "Since", "Standing"}
 """What is the same with an event loop and without."""
 
 
@@ -122,7 +122,7 @@ async def main() -> None:
         await client.subscribe("TRUE", confirm="manual")  # error: No overload variant of "subscribe"
         await (await anext(subscription)).confirm()  # error: "Event" has no attribute "confirm"
         for each in await client.named_subscriptions():
-            reveal_type(each)  # gapless.names.NamedSubscription
+            reveal_type(each)  # gapless.names.DurableInfo
         reveal_type(await client.milestones())  # gapless.client.milestones.Milestones
         reveal_type(client.standing)  # gapless.client.standing.Standing
         reveal_type(await client.request({"n": 1}, reply="n = 2"))  # gapless.events.Event

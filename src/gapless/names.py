@@ -1,4 +1,4 @@
-"""Named subscriptions, between a client's node and those who drive it: its calls, and what the node says of them."""
+"""Durable subscriptions: the calls that a client's node takes and the answers that it gives to its runtime."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -8,70 +8,106 @@ import msgspec
 from gapless.positions import Position
 
 __all__ = [
-    "LISTING",
-    "Confirm", "Confirmation", "Confirming", "Joined", "ListNames", "MoveName", "NameChanged", "NamedSubscription",
-    "NamesListed", "Opened", "Revoked",
+    "LISTING", "AckMode", "Acknowledge", "AcknowledgeEach", "Acknowledged", "Attached", "DurableChanged", "DurableInfo",
+    "DurablesListed", "EachAcknowledged", "ExtendAck", "JoinedGroup", "ListDurables", "MoveDurable", "Nack", "Revoked",
 ]  # fmt: skip
 
-Confirmation: TypeAlias = Literal["taken", "manual"]
-"""When an event of a named subscription is confirmed: when the application has taken it, or when it says so."""
+AckMode: TypeAlias = Literal["auto", "manual"]
+"""When an event of a durable subscription is acknowledged: `auto` when the application has taken it, `manual` when the
+application says so."""
 
 
 LISTING = "names/"
-"""Before the number of a question which names there are, where it is refused."""
+"""Precedes the number of a `ListDurables` request in the message that denies it."""
 
 
-class Confirm(msgspec.Struct, frozen=True):
-    """A client's call: of a named subscription, everything up to that delivery to the client is confirmed."""
+class Acknowledge(msgspec.Struct, frozen=True):
+    """A client's call: acknowledge everything up to a delivery to this client, for one durable subscription."""
 
     subscription: str
     count: int
     is_urgent: bool = True
-    """Whether somebody waits for it; else it may wait for more."""
+    """Whether a caller waits for it. If not, the node may combine it with later ones."""
 
 
-class ListNames(msgspec.Struct, frozen=True):
-    """A client's call: which named subscriptions are there? `NamesListed` follows."""
+class AcknowledgeEach(msgspec.Struct, frozen=True):
+    """A client's call: acknowledge exactly these deliveries to this client, in whatever order they came; for protocols
+    that keep acknowledgements one by one (`acknowledges_each`). `EachAcknowledged` follows."""
+
+    subscription: str
+    counts: Sequence[int]
+    is_urgent: bool = True
+
+
+class Nack(msgspec.Struct, frozen=True):
+    """A client's call: these deliveries failed. The events are redelivered after the delay, in a group to any member;
+    for protocols that keep acknowledgements one by one (`acknowledges_each`)."""
+
+    subscription: str
+    counts: Sequence[int]
+    delay_us: int = 0
+
+
+class ExtendAck(msgspec.Struct, frozen=True):
+    """A client's call: these deliveries are still being processed, so their `redeliver_s` begins again; for protocols
+    that keep acknowledgements one by one (`acknowledges_each`)."""
+
+    subscription: str
+    counts: Sequence[int]
+
+
+class ListDurables(msgspec.Struct, frozen=True):
+    """A client's call: list the durable subscriptions of the network. `DurablesListed` follows."""
 
     request: int
 
 
-class MoveName(msgspec.Struct, frozen=True):
-    """A client's call: let a named subscription go on after another position; without one, end it. `NameChanged`
+class MoveDurable(msgspec.Struct, frozen=True):
+    """A client's call: continue a durable subscription after another position, or delete it. `DurableChanged`
     follows."""
 
     request: str
     """Unique, and beginning with the name of the client, as those of subscriptions."""
     name: str
     filter: str
-    """That it has: who may not subscribe to it may not change it."""
+    """The filter of the durable subscription: a user who may not subscribe to it may not change it."""
     position: Position | None
+    """None deletes it."""
 
 
-class Opened(msgspec.Struct, frozen=True):
-    """A named subscription is this client's, and goes on after a position, without these numbers of publishers."""
+class Attached(msgspec.Struct, frozen=True):
+    """The durable subscription is attached to this client. It continues after a position, without the listed numbers of
+    publishers."""
 
     subscription: str
     name: str
     generation: int
-    """It grows with each opening of the name."""
+    """It grows with each client that attaches."""
     position: int
     got: dict[str, int]
     delivered: int = 0
-    """What has no larger stamp may have been delivered before."""
+    """Events with this timestamp or an earlier one may have been delivered before."""
 
 
-class Confirming(msgspec.Struct, frozen=True):
-    """Of a named subscription, everything up to that delivery to the client is being confirmed; or it is, and will not
-    come again, if it `is_kept`."""
+class Acknowledged(msgspec.Struct, frozen=True):
+    """Everything up to that delivery to the client is acknowledged for a durable subscription. Once it `is_stored` by a
+    majority of the registry replicas, it is never delivered again."""
 
     subscription: str
     count: int
-    is_kept: bool
+    is_stored: bool
 
 
-class Joined(msgspec.Struct, frozen=True):
-    """A client is one of the group that shares a named subscription; everything up to that position is confirmed."""
+class EachAcknowledged(msgspec.Struct, frozen=True):
+    """These deliveries are acknowledged and stored by a majority of the registry replicas: the events are never
+    delivered again."""
+
+    subscription: str
+    counts: Sequence[int]
+
+
+class JoinedGroup(msgspec.Struct, frozen=True):
+    """The client is a member of the group of a shared subscription. Everything up to that position is acknowledged."""
 
     subscription: str
     name: str
@@ -79,39 +115,39 @@ class Joined(msgspec.Struct, frozen=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """Of a named subscription that a group shares: what came with these deliveries to the client was given to another,
-    and cannot be confirmed any more."""
+    """These deliveries of a shared subscription were reassigned to another member. This client cannot acknowledge them
+    any more."""
 
     subscription: str
     counts: Sequence[int]
 
 
-class NamedSubscription(msgspec.Struct, frozen=True):
-    """A named subscription, as an operator sees it."""
+class DurableInfo(msgspec.Struct, frozen=True):
+    """A durable subscription as `client.admin.list()` shows it."""
 
     name: str
     filter: str
     position: Position
-    """Everything up to it is confirmed."""
+    """Everything up to it is acknowledged."""
     client: str
-    """Who opened it last, and neither left nor let its session expire; empty if nobody."""
+    """The client that is attached to it, or the coordinator of its group; empty if nobody is."""
     lag_s: float
-    """How far its position lies behind the newest event of the network, in seconds; some seconds too much at most."""
+    """Seconds between its position and the newest event of the network; at most some seconds too large."""
     is_shared: bool = False
-    """Whether a group shares it; then `client` is the one that deals out what comes."""
+    """Whether a group shares it."""
 
 
-class NamesListed(msgspec.Struct, frozen=True):
-    """All named subscriptions that there are."""
+class DurablesListed(msgspec.Struct, frozen=True):
+    """The durable subscriptions of the network."""
 
     request: int
-    found: Sequence[NamedSubscription]
+    found: Sequence[DurableInfo]
     position: int
     """No event is newer."""
 
 
-class NameChanged(msgspec.Struct, frozen=True):
-    """It was moved, or ended; or a sentence says why not."""
+class DurableChanged(msgspec.Struct, frozen=True):
+    """A durable subscription was moved or deleted; or `reason` says why not."""
 
     request: str
     reason: str

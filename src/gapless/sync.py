@@ -13,7 +13,7 @@ with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
 ```
 """
 
-from gapless.client import Change, Milestones, NamedSubscription, Since, Standing
+from gapless.client import Change, DurableInfo, Milestones, Since, Standing
 from gapless.client.sync_client import Advertisement, Client, connect
 from gapless.client.sync_subscription import (
     Changes,
@@ -27,7 +27,20 @@ from gapless.client.sync_subscription import (
 from gapless.security.credentials import Credentials
 
 __all__ = [
-    "Advertisement", "Change", "Changes", "Client", "ConfirmableEvent", "ConfirmableSubscription", "Credentials",
-    "Milestones", "NamedSubscription", "Request", "Requests", "Since", "Standing", "Subscription", "TypedSubscription",
+    "Advertisement",
+    "Change",
+    "Changes",
+    "Client",
+    "ConfirmableEvent",
+    "ConfirmableSubscription",
+    "Credentials",
+    "DurableInfo",
+    "Milestones",
+    "Request",
+    "Requests",
+    "Since",
+    "Standing",
+    "Subscription",
+    "TypedSubscription",
     "connect",
 ]  # fmt: skip

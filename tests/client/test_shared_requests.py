@@ -11,7 +11,7 @@ from gapless.client import Client, Request, Requests, connect
 from gapless.client.confirmations import Confirmations
 from gapless.errors import CallError
 from gapless.events import Event
-from gapless.names import Confirm
+from gapless.names import Acknowledge
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
@@ -102,7 +102,7 @@ def test_what_is_dismissed_goes_to_nobody_else() -> None:
 
 
 def test_only_what_nothing_unsettled_was_taken_before_is_confirmed() -> None:
-    said: list[Confirm] = []
+    said: list[Acknowledge] = []
     found = Confirmations("s", said.append, is_manual=True, is_shared=True)
     events = [Event("p", seq, {}) for seq in range(1, 6)]
     for number, event in enumerate(events, 11):

@@ -16,7 +16,7 @@ import pytest
 import gapless.client
 import gapless.sync
 from gapless.errors import CallError, ClosedError, ConnectError, EventError, MisfitError, NoReplyError
-from gapless.names import Confirmation
+from gapless.names import AckMode
 from gapless.overlay import chain
 from gapless.protocol import PublicationsLost
 from gapless.runtime.fleet import Fleet, free_ports, local_network
@@ -154,7 +154,7 @@ def test_what_is_known_of_a_client_and_how_things_end(url: str) -> None:
 def test_each_event_of_a_named_subscription_can_be_confirmed(url: str) -> None:
     with gapless.sync.connect(url) as client:
         client.advertise("topic = 'bill'")
-        for confirm in get_args(Confirmation):
+        for confirm in get_args(AckMode):
             bills = client.subscribe("topic = 'bill'", name=f"bills {confirm}", confirm=confirm)
             published = client.publish({"topic": "bill"})
             bill = next(each for each in bills if each.seq >= published.seq)  # the name may begin a moment before

@@ -195,8 +195,8 @@ def group_trace(run: str) -> Trace:
         made.join_group(client, "n", 50, 9_000)
         made.activate(client, 9_000)
     given, kept = GROUPS[run]
-    for at, (client, seq, is_again) in enumerate(given):
-        made.deliver(client, GROUP_EVENTS[seq - 1], client, 10_000 + at, is_again=is_again)
+    for at, (client, seq, redelivered) in enumerate(given):
+        made.deliver(client, GROUP_EVENTS[seq - 1], client, 10_000 + at, redelivered=redelivered)
     for client, count in kept.items():
-        made.confirming(client, count, 20_000, is_kept=True)
+        made.acknowledged(client, count, 20_000, is_stored=True)
     return made.finish(quiesced=True)

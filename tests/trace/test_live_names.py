@@ -35,10 +35,10 @@ def listen(folder: Path, client: str, generation: int, after: int, seqs: list[in
     for seq in seqs:
         made.deliver(EVENTS[seq - 1], f"{client}/s", at + 1)
     if kept is None:
-        made.confirming(f"{client}/s", len(seqs), at + 2, is_kept=False)
+        made.acknowledged(f"{client}/s", len(seqs), at + 2, is_stored=False)
         return
-    made.confirming(f"{client}/s", kept, at + 2, is_kept=False)
-    made.confirming(f"{client}/s", kept, at + 3, is_kept=True)
+    made.acknowledged(f"{client}/s", kept, at + 2, is_stored=False)
+    made.acknowledged(f"{client}/s", kept, at + 3, is_stored=True)
     made.end(f"{client}/s", {}, at + 4)
     made.close()
 
@@ -87,8 +87,8 @@ def member(folder: Path, client: str, seqs: list[int], kept: int, again: list[in
     made.join_group(f"{client}/s", "n", START_US + 500_000, at)
     made.activate(f"{client}/s", at)
     for seq in [*seqs, *(again or [])]:
-        made.deliver(EVENTS[seq - 1], f"{client}/s", at + seq, is_again=seq in (again or []))
-    made.confirming(f"{client}/s", kept, at + 20, is_kept=True)
+        made.deliver(EVENTS[seq - 1], f"{client}/s", at + seq, redelivered=seq in (again or []))
+    made.acknowledged(f"{client}/s", kept, at + 20, is_stored=True)
     made.close()
 
 

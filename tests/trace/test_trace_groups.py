@@ -25,7 +25,7 @@ def recorder() -> Recorder:
 
 def give(made: Recorder, client: str, seqs: list[int], at: int, *, again: bool = False) -> None:
     for seq in seqs:
-        made.deliver(client, EVENTS[seq - 1], client, at, is_again=again)
+        made.deliver(client, EVENTS[seq - 1], client, at, redelivered=again)
 
 
 def judged(made: Recorder) -> list[tuple[str, str | None]]:
@@ -52,7 +52,7 @@ def test_what_was_not_confirmed_may_be_given_again_at_any_time() -> None:
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
     give(made, "bob", [5, 3], 2_000, again=True)
-    made.confirming("bob", 5, 3_000, is_kept=True)
+    made.acknowledged("bob", 5, 3_000, is_stored=True)
     assert judged(made) == []
 
 
@@ -61,8 +61,8 @@ def test_two_were_told_that_the_same_is_confirmed() -> None:
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
     give(made, "bob", [3], 2_000, again=True)
-    made.confirming("bob", 4, 3_000, is_kept=True)
-    made.confirming("ann", 2, 4_000, is_kept=True)
+    made.acknowledged("bob", 4, 3_000, is_stored=True)
+    made.acknowledged("ann", 2, 4_000, is_stored=True)
     assert judged(made) == [("duplicate", "group:n")]
 
 
@@ -71,9 +71,9 @@ def test_what_was_taken_from_one_was_not_confirmed_by_it() -> None:
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
     give(made, "bob", [3], 2_000, again=True)
-    made.confirming("bob", 4, 3_000, is_kept=True)
+    made.acknowledged("bob", 4, 3_000, is_stored=True)
     made.revoke("ann", [2])
-    made.confirming("ann", 2, 4_000, is_kept=True)
+    made.acknowledged("ann", 2, 4_000, is_stored=True)
     assert judged(made) == []
 
 
@@ -81,7 +81,7 @@ def test_what_one_knew_to_be_confirmed_is_given_to_nobody_else() -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
-    made.confirming("ann", 2, 1_500, is_kept=True)
+    made.acknowledged("ann", 2, 1_500, is_stored=True)
     give(made, "bob", [3], 2_000, again=True)
     assert judged(made) == [("duplicate", "group:n")]
 

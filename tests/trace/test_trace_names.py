@@ -37,8 +37,8 @@ def judged(made: Recorder) -> dict[str, int]:
 def test_what_was_confirmed_and_then_the_rest_is_as_promised() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
-    made.confirming("ann/s", 3, 1_001, is_kept=False)
-    made.confirming("ann/s", 3, 1_002, is_kept=True)
+    made.acknowledged("ann/s", 3, 1_001, is_stored=False)
+    made.acknowledged("ann/s", 3, 1_002, is_stored=True)
     listen(made, "bob", 2, 300, [4, 5, 6], 2_000)
     assert judged(made) == {}
 
@@ -46,7 +46,7 @@ def test_what_was_confirmed_and_then_the_rest_is_as_promised() -> None:
 def test_what_was_confirmed_and_comes_again_came_twice() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3], 1_000)
-    made.confirming("ann/s", 3, 1_002, is_kept=True)
+    made.acknowledged("ann/s", 3, 1_002, is_stored=True)
     listen(made, "bob", 2, 200, [3, 4, 5, 6], 2_000)
     assert judged(made) == {"duplicate": 1}
 
@@ -54,7 +54,7 @@ def test_what_was_confirmed_and_comes_again_came_twice() -> None:
 def test_what_was_not_confirmed_and_does_not_come_again_is_missing() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
-    made.confirming("ann/s", 2, 1_002, is_kept=True)
+    made.acknowledged("ann/s", 2, 1_002, is_stored=True)
     listen(made, "bob", 2, 300, [5, 6], 2_000)
     assert judged(made) == {"gap": 2}
 
@@ -63,8 +63,8 @@ def test_what_was_about_to_be_confirmed_may_come_again_or_not() -> None:
     for again in ([3, 4, 5, 6], [5, 6]):
         made = recorder()
         listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
-        made.confirming("ann/s", 2, 1_002, is_kept=True)
-        made.confirming("ann/s", 4, 1_003, is_kept=False)
+        made.acknowledged("ann/s", 2, 1_002, is_stored=True)
+        made.acknowledged("ann/s", 4, 1_003, is_stored=False)
         listen(made, "bob", 2, 100 * (again[0] - 1), again, 2_000)
         assert judged(made) == {}
 
@@ -75,7 +75,7 @@ def test_what_the_client_was_delivered_for_others_is_counted_too() -> None:
     made.activate("other", 500)
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
     made.deliver("ann", EVENTS[4], "other", 1_001)
-    made.confirming("ann/s", 5, 1_003, is_kept=False)
+    made.acknowledged("ann/s", 5, 1_003, is_stored=False)
     listen(made, "bob", 2, 400, [5, 6], 2_000)
     assert judged(made) == {}
 
@@ -84,7 +84,7 @@ def test_what_was_about_to_be_confirmed_after_somebody_else_had_it_does_not_coun
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
     listen(made, "bob", 2, 400, [5, 6], 2_000)
-    made.confirming("ann/s", 4, 2_003, is_kept=False)
+    made.acknowledged("ann/s", 4, 2_003, is_stored=False)
     assert judged(made) == {"gap": 4}
 
 

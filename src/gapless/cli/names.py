@@ -11,7 +11,7 @@ from rich.text import Text
 from gapless.cli.exit_codes import VALID
 from gapless.cli.terminal import output_console, print_json, print_text
 from gapless.client import Client, connect
-from gapless.names import NamedSubscription
+from gapless.names import DurableInfo
 from gapless.runtime.event_loop import run
 
 __all__ = ["end", "lag_text", "move", "show"]
@@ -64,7 +64,7 @@ def _ask(url: str, credentials: Path | None, call: Callable[[Client], Awaitable[
     return run(main())
 
 
-def _table(found: list[NamedSubscription]) -> Table:
+def _table(found: list[DurableInfo]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("name", "filter", "position", "behind", "who listens"):
         table.add_column(heading, overflow="fold")
@@ -75,7 +75,7 @@ def _table(found: list[NamedSubscription]) -> Table:
     return table
 
 
-def _listener(each: NamedSubscription) -> str:
+def _listener(each: DurableInfo) -> str:
     if not each.client:
         return "nobody"
     return f"a group, for which {each.client} deals" if each.is_shared else each.client

@@ -30,7 +30,7 @@ from gapless.client.positions import Since
 from gapless.client.requests import Request, Requests
 from gapless.client.standing import Standing
 from gapless.client.subscription import ConfirmableSubscription, Subscription, TypedSubscription
-from gapless.names import NamedSubscription
+from gapless.names import DurableInfo
 from gapless.security.credentials import Credentials
 
 __all__ = [
@@ -42,8 +42,8 @@ __all__ = [
     "ConfirmableSubscription",
     "Connecting",
     "Credentials",
+    "DurableInfo",
     "Milestones",
-    "NamedSubscription",
     "Request",
     "Requests",
     "Since",

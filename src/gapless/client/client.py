@@ -33,7 +33,7 @@ from gapless.client.subscription import (
 )
 from gapless.errors import CallError
 from gapless.events import Event, PublishedEvent
-from gapless.names import Confirmation, MoveName, NamedSubscription
+from gapless.names import AckMode, DurableInfo, MoveDurable
 from gapless.positions import Position
 from gapless.protocol import NEWEST, Ready
 from gapless.runtime.access import CLEAR, Access
@@ -104,7 +104,7 @@ class Client:
         filter: str,
         *,
         name: str,
-        confirm: Confirmation = "taken",
+        confirm: AckMode = "auto",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
@@ -121,7 +121,7 @@ class Client:
         since: Since | None = None,
         archive: Path | str | None = None,
         name: str | None = None,
-        confirm: Confirmation = "taken",
+        confirm: AckMode = "auto",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
@@ -138,7 +138,7 @@ class Client:
         since: Since | None = None,
         archive: Path | str | None = None,
         name: str | None = None,
-        confirm: Confirmation = "taken",
+        confirm: AckMode = "auto",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
@@ -200,7 +200,7 @@ class Client:
         sharing = redeliver_s if share else None
         return await self._subscribing.begin(made, ready, position, replace=replace, redeliver_s=sharing)
 
-    async def named_subscriptions(self) -> list[NamedSubscription]:
+    async def named_subscriptions(self) -> list[DurableInfo]:
         """The named subscriptions of the network, by name: filter, position, how far behind, and who listens."""
         check_name_of(self._presence.spec, "any")
         self._presence.check_open()
@@ -218,7 +218,7 @@ class Client:
 
     async def _move(self, name: str, position: Position | None) -> None:
         found = find_named(name, await self.named_subscriptions())
-        await self._holdings.move(MoveName(self._presence.new_name("m"), name, found.filter, position))
+        await self._holdings.move(MoveDurable(self._presence.new_name("m"), name, found.filter, position))
 
     @overload
     async def read(

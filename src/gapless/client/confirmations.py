@@ -16,7 +16,7 @@ from gapless.client.arguments import kind_of
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, GaplessError, GivenAwayError
 from gapless.events import Event
-from gapless.names import Confirm
+from gapless.names import Acknowledge
 from gapless.positions import Position
 
 __all__ = ["ConfirmableEvent", "Confirmations", "Making", "not_confirmable"]
@@ -41,7 +41,7 @@ class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     """Each has its own beside its fields, so that it is shown, copied and encoded without."""
 
     async def confirm(self) -> None:
-        """Confirm it, and all that came before it. Returns when it will not come again."""
+        """Acknowledge it, and all that came before it. Returns when it will not come again."""
         if self._confirmations is None:
             raise not_confirmable(self)
         await self._confirmations.confirm(self)
@@ -58,7 +58,7 @@ class Confirmations:
     """Of one named subscription."""
 
     def __init__(
-        self, subscription: str, give: Callable[[Confirm], None], *, is_manual: bool, is_shared: bool = False,
+        self, subscription: str, give: Callable[[Acknowledge], None], *, is_manual: bool, is_shared: bool = False,
         making: Making | None = None,
     ) -> None:  # fmt: skip
         self.is_shared = is_shared
@@ -99,10 +99,10 @@ class Confirmations:
             asyncio.get_running_loop().call_soon(self.tell)
 
     def tell(self) -> None:
-        """Confirm what was taken, if that is what confirms it."""
+        """Acknowledge what was taken, if that is what confirms it."""
         self._is_telling = False
         if not self._is_manual and self._last > self._kept:
-            self._give(Confirm(self._subscription, self._last, is_urgent=False))
+            self._give(Acknowledge(self._subscription, self._last, is_urgent=False))
 
     def untaken(self, event: Event) -> None:
         """The application does not get this after all."""
@@ -131,7 +131,7 @@ class Confirmations:
             self._revoked.pop(first, None)
             number = first
         if number:
-            self._give(Confirm(self._subscription, number, is_urgent=False))
+            self._give(Acknowledge(self._subscription, number, is_urgent=False))
 
     def wrap(self, event: Event) -> Any:
         """The event as its application gets it."""
@@ -148,7 +148,7 @@ class Confirmations:
     # ---- for the application ------------------------------------------------------------------------------
 
     async def confirm(self, upto: Event | Position | None) -> None:
-        """Confirm all that was taken, or all up to an event or a position."""
+        """Acknowledge all that was taken, or all up to an event or a position."""
         number = self._number(upto)
         if number > self._kept:
             await self._ask(number)
@@ -168,7 +168,7 @@ class Confirmations:
             self._taken.popleft()
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((number, waiting))
-        self._give(Confirm(self._subscription, number))
+        self._give(Acknowledge(self._subscription, number))
         await waiting
 
     def _number(self, upto: Event | Position | None) -> int:

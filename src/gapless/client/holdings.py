@@ -13,14 +13,14 @@ from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, Su
 from gapless.events import Events
 from gapless.names import (
     LISTING,
-    Confirming,
-    Joined,
-    ListNames,
-    MoveName,
-    NameChanged,
-    NamedSubscription,
-    NamesListed,
-    Opened,
+    Acknowledged,
+    Attached,
+    DurableChanged,
+    DurableInfo,
+    DurablesListed,
+    JoinedGroup,
+    ListDurables,
+    MoveDurable,
     Revoked,
 )
 from gapless.positions import Position
@@ -78,19 +78,19 @@ class Holdings:
             CaughtUp: self._on_caught_up,
             Skipped: self._on_skipped,
             Ended: self._on_ended,
-            Opened: self._on_opened,
-            Confirming: self._on_confirming,
-            Joined: self._on_joined,
+            Attached: self._on_opened,
+            Acknowledged: self._on_acknowledged,
+            JoinedGroup: self._on_joined,
             Revoked: self._on_revoked,
-            NamesListed: self._on_listed,
-            NameChanged: self._on_changed,
+            DurablesListed: self._on_listed,
+            DurableChanged: self._on_changed,
         }
         """What the node says of them."""
         self._presence = presence
         self._stable: dict[str, asyncio.Future[None]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
         self._ending: dict[str, asyncio.Future[None]] = {}
-        self._listing: dict[int, asyncio.Future[list[NamedSubscription]]] = {}
+        self._listing: dict[int, asyncio.Future[list[DurableInfo]]] = {}
         self._moving: dict[str, asyncio.Future[None]] = {}
         self._questions = 0
 
@@ -149,19 +149,19 @@ class Holdings:
             self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self.subscriptions.values())))
 
-    async def names(self) -> list[NamedSubscription]:
+    async def names(self) -> list[DurableInfo]:
         """The named subscriptions that there are."""
         self._questions += 1
         number = self._questions
-        told: asyncio.Future[list[NamedSubscription]] = asyncio.get_running_loop().create_future()
+        told: asyncio.Future[list[DurableInfo]] = asyncio.get_running_loop().create_future()
         self._listing[number] = told
         try:
-            self._presence.call(ListNames(number))
+            self._presence.call(ListDurables(number))
             return await told
         finally:
             del self._listing[number]
 
-    async def move(self, call: MoveName) -> None:
+    async def move(self, call: MoveDurable) -> None:
         """Returns when the named subscription was moved, or ended."""
         moved = self._moving[call.request] = _future()
         try:
@@ -237,7 +237,7 @@ class Holdings:
             self.subscriptions[effect.subscription].cuts.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
-        if effect.is_again:
+        if effect.redelivered:
             subscription = self.subscriptions.get(effect.subscription)
             if subscription is not None and subscription._confirmations is not None:
                 subscription._confirmations.come_again(effect.event)
@@ -286,19 +286,19 @@ class Holdings:
             left = ClosedError("the client is about to close")
             refuse(self._starting[name], left if self._presence.is_leaving else SubscriptionEndedError(ENDED_EARLY))
 
-    def _on_opened(self, effect: Opened) -> None:
+    def _on_opened(self, effect: Attached) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
             subscription._reach(Position.at(effect.position), is_live=False)
             if subscription._confirmations is not None:
                 subscription._confirmations.opened(effect.delivered)
 
-    def _on_confirming(self, effect: Confirming) -> None:
+    def _on_acknowledged(self, effect: Acknowledged) -> None:
         subscription = self.subscriptions.get(effect.subscription)
-        if effect.is_kept and subscription is not None and subscription._confirmations is not None:
+        if effect.is_stored and subscription is not None and subscription._confirmations is not None:
             subscription._confirmations.kept(effect.count)
 
-    def _on_joined(self, effect: Joined) -> None:
+    def _on_joined(self, effect: JoinedGroup) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
             subscription._reach(Position.at(effect.position), is_live=True)
@@ -309,12 +309,12 @@ class Holdings:
             subscription._confirmations.revoke(effect.counts)
             subscription._withdraw(frozenset(effect.counts))
 
-    def _on_listed(self, effect: NamesListed) -> None:
+    def _on_listed(self, effect: DurablesListed) -> None:
         told = self._listing.get(effect.request)
         if told is not None and not told.done():
             told.set_result(list(effect.found))
 
-    def _on_changed(self, effect: NameChanged) -> None:
+    def _on_changed(self, effect: DurableChanged) -> None:
         moved = self._moving.get(effect.request)
         if moved is not None and effect.reason:
             refuse(moved, CallError(effect.reason))

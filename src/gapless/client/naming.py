@@ -4,7 +4,7 @@ from typing import get_args
 
 from gapless.client.arguments import check_choice, check_flag, check_named, check_text
 from gapless.errors import CallError
-from gapless.names import Confirmation, NamedSubscription
+from gapless.names import AckMode, DurableInfo
 from gapless.printable import NAME_MAX
 from gapless.protocol import ProtocolSpec
 
@@ -26,14 +26,14 @@ def check_name_of(spec: ProtocolSpec, name: object) -> str:
 
 
 def check_naming(
-    spec: ProtocolSpec, name: str | None, confirm: Confirmation, *, replace: bool, has_since: bool, ready: str
+    spec: ProtocolSpec, name: str | None, confirm: AckMode, *, replace: bool, has_since: bool, ready: str
 ) -> str:
     """The name, empty if there is none, if what was chosen goes with it."""
-    check_choice("confirm", confirm, get_args(Confirmation))
+    check_choice("confirm", confirm, get_args(AckMode))
     check_flag("replace", replace)
     if name is None:
-        if confirm != "taken" or replace:
-            what = "confirm='manual'" if confirm != "taken" else "replace=True"
+        if confirm != "auto" or replace:
+            what = "confirm='manual'" if confirm != "auto" else "replace=True"
             raise CallError(f"{what} is for named subscriptions: say name='…', too")
         return ""
     if has_since:
@@ -59,7 +59,7 @@ def check_sharing(name: str | None, redeliver_s: object, *, share: bool) -> None
         raise CallError(f"redeliver_s goes from {REDELIVER_MIN_S:g} s to {REDELIVER_MAX_S:,.0f} s, not {redeliver_s:g}")
 
 
-def find_named(name: str, found: list[NamedSubscription]) -> NamedSubscription:
+def find_named(name: str, found: list[DurableInfo]) -> DurableInfo:
     """The one with this name."""
     for each in found:
         if each.name == name:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never, get_args
 
 import msgspec
 
-from gapless.names import Confirming, Joined, Opened, Revoked
+from gapless.names import Acknowledged, Attached, JoinedGroup, Revoked
 from gapless.protocol import (
     Confirmed,
     CutFixed,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Recording", "now_us", "start_recording"]
 
 Noted: TypeAlias = (
-    Deliver | DeliverMany | Published | PublishedMany | Confirmed | Confirming | CutFixed | CutsVoided | Ended
-    | Rejected | Skipped | Opened | Joined | Revoked
+    Deliver | DeliverMany | Published | PublishedMany | Confirmed | Acknowledged | CutFixed | CutsVoided | Ended
+    | Rejected | Skipped | Attached | JoinedGroup | Revoked
 )  # fmt: skip
 """What belongs into the trace."""
 
@@ -68,7 +68,7 @@ class Recording:
         recorder = self._recorder
         match effect:
             case Deliver():
-                recorder.deliver(effect.event, effect.subscription, now_us(), is_again=effect.is_again)
+                recorder.deliver(effect.event, effect.subscription, now_us(), redelivered=effect.redelivered)
             case DeliverMany():
                 for event in effect.events:
                     recorder.deliver(event, effect.subscription, now_us())
@@ -79,8 +79,8 @@ class Recording:
                     recorder.publish(event, now_us(), began_us=self._began_us)
             case Confirmed():
                 recorder.confirm(effect.seq)
-            case Confirming():
-                recorder.confirming(effect.subscription, effect.count, now_us(), is_kept=effect.is_kept)
+            case Acknowledged():
+                recorder.acknowledged(effect.subscription, effect.count, now_us(), is_stored=effect.is_stored)
             case CutFixed():
                 recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
             case CutsVoided():
@@ -92,11 +92,11 @@ class Recording:
                     recorder.refuse(effect.call.subscription)
             case Skipped():
                 recorder.skip(effect.subscription, effect.lost, effect.gap)
-            case Opened():
+            case Attached():
                 recorder.open_name(
                     effect.subscription, effect.name, effect.generation, effect.position, effect.got, now_us()
                 )
-            case Joined():
+            case JoinedGroup():
                 recorder.join_group(effect.subscription, effect.name, effect.position, now_us())
             case Revoked():
                 recorder.revoke(effect.subscription, effect.counts)

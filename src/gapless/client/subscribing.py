@@ -30,7 +30,7 @@ from gapless.client.subscription import (
 from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
-from gapless.names import Confirmation
+from gapless.names import AckMode
 from gapless.positions import Position
 from gapless.protocol import NEWEST, Ready, Subscribe
 
@@ -137,12 +137,10 @@ class Subscribing:
     ) -> S:
         """Returns when it has started. With `redeliver_s`, a group shares it."""
         title = subscription.title
-        confirm: Confirmation = (
-            "manual" if title else "taken"
-        )  # the application is nearer to what it took than the node
+        confirm: AckMode = "manual" if title else "auto"  # the application is nearer to what it took than the node
         call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
         if redeliver_s is not None:
-            call = msgspec.structs.replace(call, share=True, redeliver_s=redeliver_s)
+            call = msgspec.structs.replace(call, group=True, redeliver_s=redeliver_s)
         if since is None:
             subscription.is_live = True
         else:

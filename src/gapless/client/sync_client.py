@@ -40,7 +40,7 @@ from gapless.client.sync_subscription import (
 )
 from gapless.errors import ClosedError
 from gapless.events import Event, PublishedEvent
-from gapless.names import Confirmation, NamedSubscription
+from gapless.names import AckMode, DurableInfo
 from gapless.positions import Position
 from gapless.protocol import Ready
 
@@ -106,7 +106,7 @@ class Client:
         filter: str,
         *,
         name: str,
-        confirm: Confirmation = "taken",
+        confirm: AckMode = "auto",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
@@ -123,7 +123,7 @@ class Client:
         since: Since | None = None,
         archive: Path | str | None = None,
         name: str | None = None,
-        confirm: Confirmation = "taken",
+        confirm: AckMode = "auto",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
@@ -140,7 +140,7 @@ class Client:
         since: Since | None = None,
         archive: Path | str | None = None,
         name: str | None = None,
-        confirm: Confirmation = "taken",
+        confirm: AckMode = "auto",
         replace: bool = False,
         share: bool = False,
         redeliver_s: float = REDELIVER_S,
@@ -196,7 +196,7 @@ class Client:
             return Subscription(self._loop, self._loop.run(read()))
         return TypedSubscription(self._loop, self._loop.run(read(type=type)))
 
-    def named_subscriptions(self) -> list[NamedSubscription]:
+    def named_subscriptions(self) -> list[DurableInfo]:
         """The named subscriptions of the network, by name: filter, position, how far behind, and who listens."""
         return self._loop.run(self._inner.named_subscriptions())
 

@@ -7,7 +7,14 @@ import msgspec
 
 from gapless.disk import Change
 from gapless.events import Event, Events
-from gapless.names import Confirming, Joined, NameChanged, NamesListed, Opened, Revoked
+from gapless.names import (
+    Acknowledged,
+    Attached,
+    DurableChanged,
+    DurablesListed,
+    JoinedGroup,
+    Revoked,
+)
 from gapless.positions import Position
 from gapless.protocol.inputs import Advertise, Message, Publish, ReadHistory, Subscribe, Unadvertise, Unsubscribe
 
@@ -75,8 +82,10 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
 
     event: Event
     subscription: str
-    is_again: bool = False
-    """Whether another may have got it before, of a group that shares a named subscription."""
+    redelivered: bool = False
+    """Whether another member of the group that shares the subscription may have received it before."""
+    deliveries: int = 1
+    """How many times it was delivered, this time included; for protocols that count (`acknowledges_each`)."""
 
 
 class PublishedMany(msgspec.Struct, frozen=True, gc=False):
@@ -188,10 +197,10 @@ Effect: TypeAlias = (
     | Confirmed
     | PublicationsLost
     | Rejected
-    | Opened
-    | Confirming
-    | Joined
+    | Attached
+    | Acknowledged
+    | JoinedGroup
     | Revoked
-    | NamesListed
-    | NameChanged
+    | DurablesListed
+    | DurableChanged
 )

@@ -7,7 +7,7 @@ import msgspec
 
 from gapless.disk import HistoryRow
 from gapless.events import Attributes, Stretch, bounds_of
-from gapless.names import Confirm, Confirmation, ListNames, MoveName
+from gapless.names import AckMode, Acknowledge, AcknowledgeEach, ExtendAck, ListDurables, MoveDurable, Nack
 from gapless.positions import TIMESTAMP_MAX, Position
 
 __all__ = [
@@ -123,15 +123,15 @@ class Subscribe(msgspec.Struct, frozen=True):
     """With `since`: nothing that came after it is delivered, and the subscription ends there. `NEWEST`: what was
     admitted by now. None: it does not end."""
     name: str = ""
-    """If it is a named subscription: its name in the network. It goes on after what was confirmed; for protocols that
-    keep names (`keeps_names`)."""
-    confirm: Confirmation = "taken"
+    """If it is a durable subscription: its name in the network. It continues after what was acknowledged; for protocols
+    with durable subscriptions (`keeps_names`)."""
+    ack: AckMode = "auto"
     replace: bool = False
-    """Whether a named subscription may have had another filter before."""
-    share: bool = False
-    """Whether a group shares the named subscription: each event goes to one of those who opened it."""
+    """Whether the durable subscription may change its filter."""
+    group: bool = False
+    """Whether a group shares the durable subscription: each event is delivered to one of its members."""
     redeliver_s: float = 30.0
-    """In a group: what is not confirmed for so long is given to another."""
+    """In a group: an event that is not acknowledged within this time is redelivered to another member."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -210,5 +210,6 @@ class HistoryRead(msgspec.Struct, frozen=True):
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Woke | Linked | Unlinked | TimerFired
     | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Forget
-    | Persisted | HistoryRead | Confirm | ListNames | MoveName
+    | Persisted | HistoryRead | Acknowledge | AcknowledgeEach | Nack | ExtendAck
+    | ListDurables | MoveDurable
 )  # fmt: skip

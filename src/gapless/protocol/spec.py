@@ -68,7 +68,10 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     keeps_history: bool = False
     """Whether clients take `Subscribe` with a position since when."""
     keeps_names: bool = False
-    """Whether clients take `Subscribe` with a name, `Confirm`, `ListNames` and `MoveName`."""
+    """Whether clients take `Subscribe` with a name, `Acknowledge`, `ListDurables` and `MoveDurable`."""
+    acknowledges_each: bool = False
+    """Whether clients take `AcknowledgeEach`, `Nack` and `ExtendAck` for durable subscriptions, and count deliveries
+    (`Deliver.deliveries`)."""
     keeps_disks: bool = False
     """Whether brokers use a disk where their place has one."""
     copes_with: frozenset[str] = frozenset()

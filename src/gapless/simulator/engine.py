@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from gapless.errors import ScenarioError
-from gapless.names import Confirm, Confirming, Joined, NameChanged, NamesListed, Opened, Revoked
+from gapless.names import Acknowledge, Acknowledged, Attached, DurableChanged, DurablesListed, JoinedGroup, Revoked
 from gapless.overlay import Overlay
 from gapless.protocol import (
     Activated,
@@ -154,10 +154,10 @@ class Simulation:
         """A client's call."""
         self._act(at, partial(self._call, self.slots[client], item))
 
-    def confirm(self, client: str, subscription: str, *, at: int) -> None:
-        """The client confirms all that it was delivered for a named subscription."""
+    def acknowledge(self, client: str, subscription: str, *, at: int) -> None:
+        """The client acknowledges all that was delivered to it for a durable subscription."""
         slot = self.slots[client]
-        self._act(at, lambda: self.give(slot, Confirm(subscription, slot.delivered)))
+        self._act(at, lambda: self.give(slot, Acknowledge(subscription, slot.delivered)))
 
     def leave(self, client: str, *, at: int) -> None:
         """The client ends its subscriptions and takes its advertisements back."""
@@ -301,8 +301,8 @@ class Simulation:
 
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
         silent = (
-            Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Opened,
-            Confirming, NamesListed, NameChanged, Joined, Revoked,
+            Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Attached,
+            Acknowledged, DurablesListed, DurableChanged, JoinedGroup, Revoked,
         )  # fmt: skip
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:

@@ -229,7 +229,7 @@ class _Draft:
         if "delivery_window" in options:
             farthest_ms = max(client.latency_ms or 0.0 for client in self._clients)
             slowest_ms += 2 * farthest_ms / int(options["delivery_window"])
-        if any(isinstance(action, SubscribeAction) and action.share for action in self._actions):
+        if any(isinstance(action, SubscribeAction) and action.group for action in self._actions):
             reading_ms += GROUP_MS
         return self._limits.settle_ms * (3 if "loss" in self._kinds else 1) + reading_ms + 600 * slowest_ms
 

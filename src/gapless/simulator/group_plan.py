@@ -8,7 +8,7 @@ have is given to others.
 
 import random
 
-from gapless.simulator.scenario import Action, Client, ConfirmAction, SubscribeAction, UnsubscribeAction
+from gapless.simulator.scenario import AckAction, Action, Client, SubscribeAction, UnsubscribeAction
 
 __all__ = ["GROUP_MS", "draw_group"]
 
@@ -34,12 +34,12 @@ def draw_group(seed: int, clients: list[Client], end_ms: float, filters: list[st
         found.append(
             SubscribeAction(
                 round(begin_ms, 3), member.name, subscription, text, name="group",
-                confirm="manual" if is_manual else "taken", share=True, redeliver_s=redeliver_s,
+                ack="manual" if is_manual else "auto", group=True, redeliver_s=redeliver_s,
             )
         )  # fmt: skip
         for _ in range(rng.randint(0, 4) if is_manual else 0):
             at_ms = rng.uniform(begin_ms, end_ms)
-            found.append(ConfirmAction(round(max(begin_ms, at_ms), 3), member.name, subscription))
+            found.append(AckAction(round(max(begin_ms, at_ms), 3), member.name, subscription))
         if number and rng.random() < 0.4:
             leave_ms = begin_ms + rng.choice([5.0, 100.0, end_ms / 3]) * rng.uniform(0.2, 1)
             found.append(UnsubscribeAction(round(leave_ms, 3), member.name, subscription))

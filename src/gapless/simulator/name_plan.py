@@ -8,7 +8,7 @@ they take, some when they are told to.
 import random
 from typing import Any
 
-from gapless.simulator.scenario import Action, Client, ConfirmAction, SubscribeAction, UnsubscribeAction
+from gapless.simulator.scenario import AckAction, Action, Client, SubscribeAction, UnsubscribeAction
 
 __all__ = ["draw_keeping", "draw_names"]
 
@@ -46,11 +46,11 @@ def _draw_name(rng: random.Random, name: str, clients: list[Client], end_ms: flo
         is_manual = rng.random() < 0.4
         found.append(
             SubscribeAction(
-                round(begin_ms, 3), client, subscription, text, name=name, confirm="manual" if is_manual else "taken"
+                round(begin_ms, 3), client, subscription, text, name=name, ack="manual" if is_manual else "auto"
             )
         )
         for _ in range(rng.randint(0, 4) if is_manual else 0):
-            found.append(ConfirmAction(_moment(rng, begin_ms, begin_ms + 2 * length_ms), client, subscription))
+            found.append(AckAction(_moment(rng, begin_ms, begin_ms + 2 * length_ms), client, subscription))
         before = client
         if rng.random() < 0.5:
             found.append(UnsubscribeAction(round(begin_ms + length_ms, 3), client, subscription))

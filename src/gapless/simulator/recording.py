@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.names import Confirming, Joined, Opened, Revoked
+from gapless.names import Acknowledged, Attached, JoinedGroup, Revoked
 from gapless.protocol import (
     Activated,
     Confirmed,
@@ -49,9 +49,9 @@ class Recording:
             Ended: self._ended,
             Confirmed: self._confirmed,
             Skipped: self._skipped,
-            Opened: self._opened,
-            Confirming: self._confirming,
-            Joined: self._joined,
+            Attached: self._opened,
+            Acknowledged: self._acknowledged,
+            JoinedGroup: self._joined,
             Revoked: self._revoked,
         }
 
@@ -70,7 +70,7 @@ class Recording:
         self._recorder.publish(slot.name, effect.event, now)
 
     def _delivered(self, slot: Slot, effect: Deliver, now: int) -> None:
-        self._recorder.deliver(slot.name, effect.event, effect.subscription, now, is_again=effect.is_again)
+        self._recorder.deliver(slot.name, effect.event, effect.subscription, now, redelivered=effect.redelivered)
 
     def _cut_fixed(self, slot: Slot, effect: CutFixed, now: int) -> None:
         self._recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
@@ -87,13 +87,13 @@ class Recording:
     def _skipped(self, slot: Slot, effect: Skipped, now: int) -> None:
         self._recorder.skip(effect.subscription, effect.lost, effect.gap)
 
-    def _opened(self, slot: Slot, effect: Opened, now: int) -> None:
+    def _opened(self, slot: Slot, effect: Attached, now: int) -> None:
         self._recorder.open_name(effect.subscription, effect.name, effect.generation, effect.position, effect.got, now)
 
-    def _confirming(self, slot: Slot, effect: Confirming, now: int) -> None:
-        self._recorder.confirming(effect.subscription, effect.count, now, is_kept=effect.is_kept)
+    def _acknowledged(self, slot: Slot, effect: Acknowledged, now: int) -> None:
+        self._recorder.acknowledged(effect.subscription, effect.count, now, is_stored=effect.is_stored)
 
-    def _joined(self, slot: Slot, effect: Joined, now: int) -> None:
+    def _joined(self, slot: Slot, effect: JoinedGroup, now: int) -> None:
         self._recorder.join_group(effect.subscription, effect.name, effect.position, now)
 
     def _revoked(self, slot: Slot, effect: Revoked, now: int) -> None:

@@ -80,9 +80,9 @@ attributes = { topic = "price", amount = 7 }
 `[[actions]]`
 : `at_ms`, `client` and `do`:
   `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
-  `protocol.Ready`; `name`, `confirm` and `replace` for a named one, `share` and `redeliver_s` if a group shares it),
-  `unsubscribe` (`subscription`), `confirm`
-  (`subscription`: all that was delivered for a named one with `confirm = "manual"`),
+  `protocol.Ready`; `name`, `ack` and `replace` for a durable one, `group` and `redeliver_s` if a group shares it),
+  `unsubscribe` (`subscription`), `ack`
+  (`subscription`: all that was delivered for a durable one with `ack = "manual"`),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
   Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
@@ -115,14 +115,37 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.events import Attributes
-from gapless.names import Confirmation
+from gapless.names import AckMode
 from gapless.protocol import Ready
 from gapless.simulator.toml_text import toml_text
 
 __all__ = [
-    "Action", "AdvertiseAction", "Client", "ConfirmAction", "Crash", "Cut", "Delay", "Fault", "Forget", "Heal",
-    "LatencySpec", "LeaveAction", "Network", "NodeModelSpec", "ProtocolChoice", "PublishAction", "Relink", "Reply",
-    "Restart", "Run", "Scenario", "SubscribeAction", "Suspect", "Trust", "UnadvertiseAction", "UnsubscribeAction",
+    "AckAction",
+    "Action",
+    "AdvertiseAction",
+    "Client",
+    "Crash",
+    "Cut",
+    "Delay",
+    "Fault",
+    "Forget",
+    "Heal",
+    "LatencySpec",
+    "LeaveAction",
+    "Network",
+    "NodeModelSpec",
+    "ProtocolChoice",
+    "PublishAction",
+    "Relink",
+    "Reply",
+    "Restart",
+    "Run",
+    "Scenario",
+    "SubscribeAction",
+    "Suspect",
+    "Trust",
+    "UnadvertiseAction",
+    "UnsubscribeAction",
 ]  # fmt: skip
 
 
@@ -210,17 +233,17 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     until_ms: float = 0.0
     """With `since_ms`: it ends there. Below 0: with what was confirmed when it began. 0: it does not end."""
     name: str = ""
-    """If it is a named subscription: which. It goes on where the one before it with the same name was confirmed."""
-    confirm: Confirmation = "taken"
+    """If it is a durable subscription: its name. It continues where the one before with that name was acknowledged."""
+    ack: AckMode = "auto"
     replace: bool = False
-    share: bool = False
-    """Whether a group shares it: each event goes to one of those who subscribe so."""
+    group: bool = False
+    """Whether a group shares it: each event is delivered to one of its members."""
     redeliver_s: float = 30.0
-    """In a group: what is not confirmed for so long is given to another."""
+    """In a group: an event that is not acknowledged within this time is redelivered to another member."""
 
 
-class ConfirmAction(_Action, frozen=True, tag="confirm"):
-    """Confirm all that was delivered for a named subscription."""
+class AckAction(_Action, frozen=True, tag="ack"):
+    """Acknowledge everything that was delivered for a durable subscription."""
 
     subscription: str
 
@@ -257,7 +280,7 @@ class LeaveAction(_Action, frozen=True, tag="leave"):
 
 
 Action: TypeAlias = (
-    SubscribeAction | UnsubscribeAction | ConfirmAction | AdvertiseAction | UnadvertiseAction | PublishAction
+    SubscribeAction | UnsubscribeAction | AckAction | AdvertiseAction | UnadvertiseAction | PublishAction
     | LeaveAction
 )  # fmt: skip
 

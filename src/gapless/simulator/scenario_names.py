@@ -2,7 +2,7 @@
 
 from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
-from gapless.simulator.scenario import ConfirmAction, Scenario, SubscribeAction
+from gapless.simulator.scenario import AckAction, Scenario, SubscribeAction
 
 __all__ = ["check_names"]
 
@@ -18,17 +18,17 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
             raise ScenarioError(f"{place}.name: protocol {spec.name!r} keeps no named subscriptions; leave it out")
         if action.name and (action.since_ms >= 0 or action.until_ms):
             raise ScenarioError(f"{place}.name: {action.name!r} goes on after what was confirmed; leave out since_ms")
-        if not action.name and (action.confirm != "taken" or action.replace):
+        if not action.name and (action.ack != "auto" or action.replace):
             raise ScenarioError(f"{place}: only a named subscription is confirmed or replaced; give it a name")
-        if not action.name and action.share:
-            raise ScenarioError(f"{place}.share: only a named subscription is shared by a group; give it a name")
+        if not action.name and action.group:
+            raise ScenarioError(f"{place}.group: only a named subscription is shared by a group; give it a name")
         if action.redeliver_s <= 0:
             raise ScenarioError(f"{place}.redeliver_s: {action.redeliver_s:g} is not more than 0")
-        if action.name and action.confirm == "manual":
+        if action.name and action.ack == "manual":
             manual[action.client, action.subscription] = action
-    for number, confirm in enumerate(scenario.actions):
-        if isinstance(confirm, ConfirmAction) and (confirm.client, confirm.subscription) not in manual:
+    for number, action in enumerate(scenario.actions):
+        if isinstance(action, AckAction) and (action.client, action.subscription) not in manual:
             raise ScenarioError(
-                f"actions[{number}].subscription: {confirm.client!r} has no named subscription "
-                f'{confirm.subscription!r} with confirm = "manual"'
+                f"actions[{number}].subscription: {action.client!r} has no named subscription "
+                f'{action.subscription!r} with ack = "manual"'
             )

@@ -94,15 +94,15 @@ def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
     since = None if row.since_ms < 0 else Position.at(microseconds(row.since_ms))
     until = None if row.until_ms == 0 else NEWEST if row.until_ms < 0 else Position.at(microseconds(row.until_ms))
     call = Subscribe(
-        row.subscription, row.filter, row.ready, since, until, row.name, row.confirm, row.replace, row.share,
+        row.subscription, row.filter, row.ready, since, until, row.name, row.ack, row.replace, row.group,
         row.redeliver_s,
     )  # fmt: skip
     simulation.call(row.client, call, at=at)
 
 
 @_put.register
-def _(row: parts.ConfirmAction, simulation: Simulation, at: int) -> None:
-    simulation.confirm(row.client, row.subscription, at=at)
+def _(row: parts.AckAction, simulation: Simulation, at: int) -> None:
+    simulation.acknowledge(row.client, row.subscription, at=at)
 
 
 @_put.register

@@ -20,8 +20,8 @@ from gapless.registry import find_protocol
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (
+    AckAction,
     AdvertiseAction,
-    ConfirmAction,
     Crash,
     Cut,
     Fault,
@@ -182,7 +182,7 @@ def _consistent(scenario: Scenario) -> Scenario:
         scenario,
         actions=tuple(
             action for action in actions
-            if not (isinstance(action, UnsubscribeAction | ConfirmAction) and action.subscription not in opened)
+            if not (isinstance(action, UnsubscribeAction | AckAction) and action.subscription not in opened)
             and not (isinstance(action, UnadvertiseAction) and action.advertisement not in advertised)
         ),
         replies=tuple(

@@ -70,10 +70,10 @@ def _retell(run: RunRow, parts: list[Part], slack_us: int) -> Trace:
     for part in parts:
         for event in part.events:
             recorder.know(part.client, event.seq, part.us(event.published_ms) - slack_us - MARGIN_US)
-        for row, stamp, is_again in zip(part.history, part.stamps, part.again, strict=True):
+        for row, stamp, redelivered in zip(part.history, part.stamps, part.again, strict=True):
             publisher, _, seq = row.event_id.rpartition(":")
             event_told = Event(publisher, int(seq), {}, b"", stamp)
-            recorder.act(part.client, event_told, row.subscription_id, part.us(row.time_ms), is_again=is_again)
+            recorder.act(part.client, event_told, row.subscription_id, part.us(row.time_ms), redelivered=redelivered)
     for part in parts:
         for name, subscription in part.subscriptions.items():
             if name in part.openings or name in part.members:
@@ -88,8 +88,8 @@ def _tell_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -> 
         recorder.open_name(name, opened.name, opened.generation, opened.position, opened.got, opened.time_us)
     for joined in part.members.get(name, ()):
         recorder.join_group(name, joined.name, joined.position, joined.time_us)
-    for confirming in part.confirmations.get(name, ()):
-        recorder.confirming(name, confirming.count, confirming.time_us, is_kept=confirming.is_kept)
+    for ack in part.acks.get(name, ()):
+        recorder.acknowledged(name, ack.count, ack.time_us, is_stored=ack.is_stored)
     for revoked in part.revoked.get(name, ()):
         recorder.revoke(name, revoked.counts)
     for skipped in part.told_skipped.get(name, ()):

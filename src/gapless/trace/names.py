@@ -58,12 +58,12 @@ class Openings:
         """A client opened a named subscription."""
         self._by_subscription[opening.subscription] = opening
 
-    def confirming(self, subscription: str, count: int, now_us: int, *, is_kept: bool) -> None:
+    def acknowledged(self, subscription: str, count: int, now_us: int, *, is_stored: bool) -> None:
         """A client is about to confirm all up to a delivery to it; or knows that it is confirmed."""
         opening = self._by_subscription.get(subscription)
         if opening is None:
             return
-        if is_kept:
+        if is_stored:
             opening.confirmed = max(opening.confirmed, count)
         else:
             opening.asked.append((now_us, count))

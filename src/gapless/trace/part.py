@@ -36,7 +36,7 @@ class Part:
     openings: dict[str, list[records.NameOpened]] = field(default_factory=dict)
     """By subscription, as all that follows: what is said of names."""
     members: dict[str, list[records.GroupJoined]] = field(default_factory=dict)
-    confirmations: dict[str, list[records.Confirming]] = field(default_factory=dict)
+    acks: dict[str, list[records.Acknowledged]] = field(default_factory=dict)
     revoked: dict[str, list[records.Revoked]] = field(default_factory=dict)
     told_skipped: dict[str, list[records.Skipped]] = field(default_factory=dict)
     ends: dict[str, records.Ended] = field(default_factory=dict)
@@ -71,8 +71,8 @@ class Part:
                 self._published(record)
             case records.Confirmed():
                 self._confirmed(record)
-            case records.Confirming():
-                self._confirming(record)
+            case records.Acknowledged():
+                self._acknowledged(record)
             case records.CutFixed():
                 self._cut_fixed(record)
             case records.CutsVoided():
@@ -140,8 +140,8 @@ class Part:
     def _group_joined(self, record: records.GroupJoined) -> None:
         self.members.setdefault(record.subscription, []).append(record)
 
-    def _confirming(self, record: records.Confirming) -> None:
-        self.confirmations.setdefault(record.subscription, []).append(record)
+    def _acknowledged(self, record: records.Acknowledged) -> None:
+        self.acks.setdefault(record.subscription, []).append(record)
 
     def _revoked(self, record: records.Revoked) -> None:
         self.revoked.setdefault(record.subscription, []).append(record)
@@ -162,18 +162,18 @@ class Part:
 
     def _delivered(self, record: records.Delivered) -> None:
         event_id = f"{record.publisher}:{record.seq}"
-        self._act("deliver", event_id, record.subscription, record.time_us, record.stamp, record.is_again)
+        self._act("deliver", event_id, record.subscription, record.time_us, record.stamp, record.redelivered)
 
     def _confirmed(self, record: records.Confirmed) -> None:
         self.confirmed_seq = max(self.confirmed_seq, record.seq)
 
     def _act(
         self, kind: Any, event_id: str, subscription_id: str | None, time_us: int, stamp: int = 0,
-        is_again: bool = False,
+        redelivered: bool = False,
     ) -> None:  # fmt: skip
         time_ms = self._pass(time_us)
         self.stamps.append(stamp)
-        self.again.append(is_again)
+        self.again.append(redelivered)
         self.history.append(
             HistoryRow(self.name, self.client, len(self.history), kind, event_id, subscription_id, time_ms)
         )

@@ -88,13 +88,13 @@ class PartRecorder:
         """The client is in the group that shares a named subscription."""
         self._write(records.GroupJoined(subscription_id, name, position, now_us))
 
-    def confirming(self, subscription_id: str, count: int, now_us: int, *, is_kept: bool) -> None:
+    def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
         """All up to that delivery to the client is about to be confirmed for a named subscription, or known to be.
 
         What it was delivered is on disk before: nobody else will get it.
         """
-        self._write(records.Confirming(subscription_id, count, is_kept, now_us))
-        if not is_kept:
+        self._write(records.Acknowledged(subscription_id, count, is_stored, now_us))
+        if not is_stored:
             self.flush()
 
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
@@ -106,10 +106,10 @@ class PartRecorder:
         self._write(records.Published(event.seq, event.attributes, now_us if began_us is None else began_us, now_us))
         self.flush()
 
-    def deliver(self, event: Event, subscription_id: str, now_us: int, *, is_again: bool = False) -> None:
+    def deliver(self, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False) -> None:
         """An event was handed to the client's application; in a group, maybe once more."""
         self._write(
-            records.Delivered(event.publisher, event.seq, subscription_id, now_us, event.stamp, is_again)
+            records.Delivered(event.publisher, event.seq, subscription_id, now_us, event.stamp, redelivered)
         )  # fmt: skip
 
     def confirm(self, seq: int) -> None:

@@ -12,8 +12,25 @@ from gapless.protocol import Ready
 from gapless.trace.rows import RunRow
 
 __all__ = [
-    "Activated", "Closed", "Confirmed", "Confirming", "CutFixed", "CutsVoided", "Delivered", "Ended", "GroupJoined",
-    "NameOpened", "Opened", "Published", "Record", "Refused", "Revoked", "Skipped", "Subscribed", "decode", "encode",
+    "Acknowledged",
+    "Activated",
+    "Closed",
+    "Confirmed",
+    "CutFixed",
+    "CutsVoided",
+    "Delivered",
+    "Ended",
+    "GroupJoined",
+    "NameOpened",
+    "Opened",
+    "Published",
+    "Record",
+    "Refused",
+    "Revoked",
+    "Skipped",
+    "Subscribed",
+    "decode",
+    "encode",
 ]  # fmt: skip
 
 
@@ -90,8 +107,8 @@ class Delivered(_Record, frozen=True):
     subscription: str
     time_us: int
     stamp: int = 0
-    is_again: bool = False
-    """In a group that shares a named subscription: whether another may have got it before."""
+    redelivered: bool = False
+    """In a shared subscription: whether another member may have received it before."""
 
 
 class Confirmed(_Record, frozen=True):
@@ -128,12 +145,13 @@ class GroupJoined(_Record, frozen=True):
     time_us: int
 
 
-class Confirming(_Record, frozen=True):
-    """Of a named subscription, all up to that delivery to the client is about to be confirmed, or is."""
+class Acknowledged(_Record, frozen=True):
+    """Everything up to that delivery to the client is acknowledged for a durable subscription; once it `is_stored`, for
+    good."""
 
     subscription: str
     count: int
-    is_kept: bool
+    is_stored: bool
     time_us: int
 
 
@@ -162,7 +180,7 @@ Record: TypeAlias = (
     | Skipped
     | NameOpened
     | GroupJoined
-    | Confirming
+    | Acknowledged
     | Revoked
     | Closed
 )

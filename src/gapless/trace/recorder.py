@@ -104,10 +104,10 @@ class Recorder:
         self._spans[subscription_id] = (Position.at(position), None)
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
 
-    def confirming(self, subscription_id: str, count: int, now_us: int, *, is_kept: bool) -> None:
+    def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
         """All up to that delivery to its client is about to be confirmed for a named subscription, or known to be."""
-        self._openings.confirming(subscription_id, count, now_us, is_kept=is_kept)
-        if is_kept:
+        self._openings.acknowledged(subscription_id, count, now_us, is_stored=is_stored)
+        if is_stored:
             self._groups.kept(subscription_id, count, now_us)
 
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
@@ -143,9 +143,11 @@ class Recorder:
         assert client == event.publisher, f"{client} cannot publish {event.id}"
         self._acts.append((client, event, None, now_us))
 
-    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int, *, is_again: bool = False) -> None:
+    def deliver(
+        self, client: str, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False
+    ) -> None:
         """An event was handed to the client's application, for one subscription; in a group, maybe once more."""
-        if is_again:
+        if redelivered:
             self._groups.again.add(len(self._acts))
         self._acts.append((client, event, subscription_id, now_us))
 
@@ -164,9 +166,9 @@ class Recorder:
         """An event of the client was published no sooner than that; the act itself is told by `act`."""
         self._known.append((client, seq, now_us))
 
-    def act(self, client: str, event: Event, subscription_id: str | None, now_us: int, *, is_again: bool) -> None:
+    def act(self, client: str, event: Event, subscription_id: str | None, now_us: int, *, redelivered: bool) -> None:
         """What a client did, of which all else is known elsewhere; it published if there is no subscription."""
-        if is_again:
+        if redelivered:
             self._groups.again.add(len(self._acts))
         self._acts.append((client, event, subscription_id, now_us))
 

@@ -43,7 +43,9 @@ class Observer(Recorder):
         if self._keeps_trace:
             super().publish(client, event, now_us)
 
-    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int, *, is_again: bool = False) -> None:
+    def deliver(
+        self, client: str, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False
+    ) -> None:
         """An event was handed to the client's application."""
         publisher = event.publisher
         self.last_us = now_us
@@ -56,7 +58,7 @@ class Observer(Recorder):
         else:
             self.own_deliveries += 1
         if self._keeps_trace:
-            super().deliver(client, event, subscription_id, now_us, is_again=is_again)
+            super().deliver(client, event, subscription_id, now_us, redelivered=redelivered)
 
     def first_event_latencies_ms(self) -> dict[str, float]:
         """From the call until the first event, of all subscriptions that got one."""

@@ -15,10 +15,10 @@ from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, Name
 from gapless.protocols.gapless.names.groups import Groups
 from gapless.simulator import run_scenario
 from gapless.simulator.scenario import (
+    AckAction,
     Action,
     AdvertiseAction,
     Client,
-    ConfirmAction,
     Crash,
     Cut,
     Delay,
@@ -77,11 +77,11 @@ def again(trace: Trace, subscription: str) -> list[int]:
 
 
 def share(client: str, at_ms: float = 300.0, **choices: Any) -> SubscribeAction:
-    return SubscribeAction(at_ms, client, client[0], "x > 0", name="n", share=True, **choices)
+    return SubscribeAction(at_ms, client, client[0], "x > 0", name="n", group=True, **choices)
 
 
 def confirms(client: str, until_ms: float = 7_000.0) -> list[Action]:
-    return [ConfirmAction(at, client, client[0]) for at in range(2_000, int(until_ms), 100)]
+    return [AckAction(at, client, client[0]) for at in range(2_000, int(until_ms), 100)]
 
 
 ALL = list(range(1, EVENTS + 1))
@@ -110,7 +110,7 @@ def test_who_comes_later_gets_a_part_from_then_on() -> None:
 
 
 def test_what_is_not_confirmed_in_time_is_given_to_another() -> None:
-    lazy = share("cat", confirm="manual", redeliver_s=3.0)
+    lazy = share("cat", ack="manual", redeliver_s=3.0)
     trace = story(share("bob", redeliver_s=3.0), lazy)
     assert check(trace).status == "valid"
     assert got(trace, "c"), "it was given something that it does not confirm"
@@ -119,7 +119,7 @@ def test_what_is_not_confirmed_in_time_is_given_to_another() -> None:
 
 
 def test_what_was_confirmed_in_time_is_given_to_nobody_else() -> None:
-    trace = story(share("bob", redeliver_s=3.0), share("cat", confirm="manual", redeliver_s=3.0), *confirms("cat"))
+    trace = story(share("bob", redeliver_s=3.0), share("cat", ack="manual", redeliver_s=3.0), *confirms("cat"))
     assert check(trace).status == "valid"
     assert sorted(got(trace, "b") + got(trace, "c")) == ALL
     assert not again(trace, "b")
@@ -129,7 +129,7 @@ def test_what_was_confirmed_in_time_is_given_to_nobody_else() -> None:
 @pytest.mark.parametrize("gone", ["bob", "cat"])
 def test_who_leaves_leaves_what_it_did_not_confirm(gone: str) -> None:
     stays = "cat" if gone == "bob" else "bob"
-    leaver = share(gone, confirm="manual")
+    leaver = share(gone, ack="manual")
     trace = story(leaver, share(stays, 800.0), UnsubscribeAction(2_600.0, gone, gone[0]))
     assert check(trace).status == "valid"
     assert got(trace, gone[0])
@@ -146,8 +146,8 @@ def test_who_is_out_of_sight_loses_what_it_did_not_confirm(gone: str) -> None:
     """Bob opened it first, so once the one that deals is gone, and once another."""
     stays = "cat" if gone == "bob" else "bob"
     faults = out_of_sight(gone, 2_600.0, 20_000.0)
-    bob = share("bob", confirm="manual" if gone == "bob" else "taken")
-    cat = share("cat", 500.0, confirm="manual" if gone == "cat" else "taken")
+    bob = share("bob", ack="manual" if gone == "bob" else "auto")
+    cat = share("cat", 500.0, ack="manual" if gone == "cat" else "auto")
     trace = story(bob, cat, faults=faults, session_s=100.0)
     verdict = check(trace)
     assert verdict.status == "valid", verdict.reason
@@ -186,7 +186,7 @@ def test_the_group_goes_on_where_it_stopped() -> None:
 
 def test_what_comes_again_after_the_whole_group_was_away_is_marked() -> None:
     leave = (UnsubscribeAction(2_600.0, "bob", "b"), UnsubscribeAction(2_600.0, "cat", "c"))
-    trace = story(share("bob", confirm="manual"), share("cat", confirm="manual"), *leave, share("eve", 6_000.0))
+    trace = story(share("bob", ack="manual"), share("cat", ack="manual"), *leave, share("eve", 6_000.0))
     assert check(trace).status == "valid"
     had = {*got(trace, "b"), *got(trace, "c")}
     assert len(had) > 5
@@ -216,7 +216,7 @@ def test_without_waiting_for_a_position_effects_come_before_their_causes(monkeyp
 
 
 def test_without_what_is_confirmed_out_of_order_it_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    actions = (share("bob", confirm="manual"), share("cat", 800.0), share("eve", 900.0))
+    actions = (share("bob", ack="manual"), share("cat", 800.0), share("eve", 900.0))
     faults = out_of_sight("bob", 4_000.0, 30_000.0)
     assert check(story(*actions, faults=faults, session_s=100.0)).status == "valid"
     monkeypatch.setattr(Dealer, "_was_done", lambda *_: False)
@@ -233,7 +233,7 @@ class Table:
     def __init__(self, record: NameRecord | None = None, *, may_deal: bool = True) -> None:
         self.said: list[tuple[str, GroupDeal]] = []
         record = record or NameRecord("n", "x > 0", 10, {}, 1, is_shared=True, redeliver_us=30_000_000)
-        call = Subscribe("d", "x > 0", name="n", share=True)
+        call = Subscribe("d", "x > 0", name="n", group=True)
         self.dealer = Dealer(call, "d#1", record, 0, 0, lambda client, _, deal: self.said.append((client, deal)))
         if may_deal:
             self.kept()
@@ -370,7 +370,7 @@ def test_what_is_overdue_goes_to_another_and_is_refused_until_its_member_has_hea
 
 
 def test_a_member_does_not_take_what_may_be_anothers_by_now() -> None:
-    member = Member(Subscribe("s", "TRUE", name="n", share=True))
+    member = Member(Subscribe("s", "TRUE", name="n", group=True))
     member.renew()
     member.join(1, "d", "b0", 0, 3_000_000)
     assert member.report(0).number == 1

@@ -24,8 +24,10 @@ class Noting(Recorder):
         super().__init__(run="r", protocol="gapless", guarantee="gcd", scenario="since", seed=0, brokers=5, f=1)
         self.came: dict[str, list[Event]] = {}
 
-    def deliver(self, client: str, event: Event, subscription_id: str, now_us: int, *, is_again: bool = False) -> None:
-        super().deliver(client, event, subscription_id, now_us, is_again=is_again)
+    def deliver(
+        self, client: str, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False
+    ) -> None:
+        super().deliver(client, event, subscription_id, now_us, redelivered=redelivered)
         self.came.setdefault(subscription_id, []).append(event)
 
 

@@ -35,10 +35,10 @@ from gapless.protocols.gapless.names.register import (
 from gapless.protocols.gapless.names.rules import Refusal, confirm, move, open_name
 from gapless.simulator import run_scenario
 from gapless.simulator.scenario import (
+    AckAction,
     Action,
     AdvertiseAction,
     Client,
-    ConfirmAction,
     Crash,
     Cut,
     Delay,
@@ -503,8 +503,8 @@ def test_who_opens_it_takes_it_away() -> None:
 
 
 def test_what_was_not_confirmed_comes_again() -> None:
-    bob = SubscribeAction(300.0, "bob", "s1", "x > 0", name="n", confirm="manual")
-    trace = story(bob, ConfirmAction(1_000.0, "bob", "s1"), CAT)
+    bob = SubscribeAction(300.0, "bob", "s1", "x > 0", name="n", ack="manual")
+    trace = story(bob, AckAction(1_000.0, "bob", "s1"), CAT)
     assert check(trace).status == "valid"
     first, second = got(trace, "s1"), got(trace, "s2")
     assert len(first) == 60

@@ -3,7 +3,16 @@
 from typing import Protocol
 
 from gapless.events import Event
-from gapless.names import Confirm, Confirming, ListNames, MoveName, NameChanged, NamedSubscription, NamesListed, Opened
+from gapless.names import (
+    Acknowledge,
+    Acknowledged,
+    Attached,
+    DurableChanged,
+    DurableInfo,
+    DurablesListed,
+    ListDurables,
+    MoveDurable,
+)
 from gapless.printable import name_complaint
 from gapless.protocol import Rejected, SetTimer, Subscribe
 from gapless.protocols.gapless.client.line import Line
@@ -54,9 +63,9 @@ class NamedClient:
         self._attempt = 0
         self._named: dict[str, Named] = {}
         """By subscription."""
-        self._questions: dict[int | str, ListNames | MoveName] = {}
+        self._questions: dict[int | str, ListDurables | MoveDurable] = {}
         """What was asked and not answered."""
-        self._found: dict[int, list[NamedSubscription]] = {}
+        self._found: dict[int, list[DurableInfo]] = {}
         self._is_gathering = False
 
     def __contains__(self, subscription: str) -> bool:
@@ -83,7 +92,7 @@ class NamedClient:
         named = self._named[call.subscription] = Named(call)
         self._send(named.opening(self._attempt))
 
-    def confirm(self, call: Confirm) -> None:
+    def confirm(self, call: Acknowledge) -> None:
         """The application confirms all up to a delivery."""
         named = self._named.get(call.subscription)
         if named is not None:
@@ -101,19 +110,19 @@ class NamedClient:
         self._tell(named)
         return True
 
-    def ask(self, call: ListNames | MoveName) -> None:
+    def ask(self, call: ListDurables | MoveDurable) -> None:
         """The application wants to know, or to change, what there is."""
         self._questions[call.request] = call
         self._repeat(call)
 
-    def _repeat(self, call: ListNames | MoveName) -> None:
-        if isinstance(call, ListNames):
+    def _repeat(self, call: ListDurables | MoveDurable) -> None:
+        if isinstance(call, ListDurables):
             self._found[call.request] = []
             self._send(ClientNames(self._attempt, call.request))
         else:
             self._send(self._moving(call))
 
-    def _moving(self, call: MoveName) -> ClientMove:
+    def _moving(self, call: MoveDurable) -> ClientMove:
         to = call.position
         after = None if to is None or to.is_network_wide else (to.timestamp, to.publisher, to.number)
         return ClientMove(self._attempt, call.request, call.name, call.filter, -1 if to is None else to.floor, after)
@@ -140,7 +149,7 @@ class NamedClient:
     def consumed(self, count: int) -> None:
         """The application has taken all up to this delivery."""
         for named in list(self._named.values()):
-            if named.call.confirm == "taken":
+            if named.call.ack == "auto":
                 named.confirm(count)
                 self._tell_later(named)
             elif named.unconfirmed > MANUAL_MAX:
@@ -180,7 +189,7 @@ class NamedClient:
             case NameMoved():
                 if self._questions.pop(message.request, None) is not None:
                     self._send(ClientUnsubscribe(self._attempt, message.request))
-                    self._emit(NameChanged(message.request, message.reason))
+                    self._emit(DurableChanged(message.request, message.reason))
 
     def _on_opened(self, message: NameOpened) -> None:
         record = message.record
@@ -194,7 +203,7 @@ class NamedClient:
         elif not named.is_open:
             named.opened(record)
             self._emit(
-                Opened(
+                Attached(
                     message.subscription, record.name, record.generation, record.position, dict(record.got),
                     record.delivered,
                 )
@@ -206,7 +215,7 @@ class NamedClient:
         count = None if named is None else named.kept(message.serial)
         if named is None or count is None:
             return
-        self._emit(Confirming(message.subscription, count, True))
+        self._emit(Acknowledged(message.subscription, count, True))
         if named.has_left:
             self._send(ClientUnsubscribe(self._attempt, message.subscription))
         else:
@@ -219,10 +228,10 @@ class NamedClient:
         for item in message.records:
             lag_s = max(0, message.position - item.position) / 1e6
             client = item.client if item.broker else ""
-            found.append(NamedSubscription(item.name, item.filter, item.begin, client, lag_s, item.is_shared))
+            found.append(DurableInfo(item.name, item.filter, item.begin, client, lag_s, item.is_shared))
         if message.is_last:
             del self._questions[message.request], self._found[message.request]
-            self._emit(NamesListed(message.request, found, message.position))
+            self._emit(DurablesListed(message.request, found, message.position))
 
     def _give_up(self, named: Named, reason: str) -> None:
         subscription = named.call.subscription
@@ -241,7 +250,7 @@ class NamedClient:
 
     def _say(self, named: Named) -> None:
         message = named.confirming(self._attempt)
-        self._emit(Confirming(message.subscription, named.count, False))
+        self._emit(Acknowledged(message.subscription, named.count, False))
         self._send(message)
 
     def _tell_later(self, named: Named) -> None:
@@ -250,7 +259,7 @@ class NamedClient:
             self._emit(SetTimer(CONFIRM, CONFIRM_US))
 
     def tell_gathered(self) -> None:
-        """Confirm what has gathered."""
+        """Acknowledge what has gathered."""
         self._is_gathering = False
         for named in list(self._named.values()):
             self._tell(named)

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from gapless.errors import CallError
 from gapless.filters import Filter, FilterError, parse
-from gapless.names import Confirm, ListNames, MoveName
+from gapless.names import Acknowledge, ListDurables, MoveDurable
 from gapless.protocol import (
     Advertise,
     ClientNode,
@@ -119,9 +119,9 @@ class GaplessClient(ClientNode):
                     self._search.timed_out()
             case Trusted():
                 self._search.trusted(item.peer)
-            case Confirm():
+            case Acknowledge():
                 (self._groups if item.subscription in self._groups else self._named).confirm(item)
-            case ListNames() | MoveName():
+            case ListDurables() | MoveDurable():
                 self._named.ask(item)
             case _:
                 raise AssertionError(f"no input of a client: {item!r}")

@@ -106,7 +106,7 @@ class Subscriptions:
             reason = self.named.objection(call, is_held=self.groups.holds(call.name))
             if reason:
                 self._line.emit(Rejected(call, reason))
-            elif call.share:
+            elif call.group:
                 self.groups.subscribe(call)
             else:
                 self.named.subscribe(call)

@@ -9,7 +9,7 @@ from collections import deque
 from functools import partial
 from typing import Any, Protocol
 
-from gapless.names import Confirm, Confirming, Joined, Revoked
+from gapless.names import Acknowledge, Acknowledged, JoinedGroup, Revoked
 from gapless.protocol import Activated, Deliver, Effect, Ended, Rejected, SetTimer, Subscribe
 from gapless.protocols.gapless.client_messages import (
     ClientHand,
@@ -109,7 +109,7 @@ class GroupClient:
         self._open(member, -1, replace=call.replace)
         self._keep_ticking()
 
-    def confirm(self, call: Confirm) -> None:
+    def confirm(self, call: Acknowledge) -> None:
         """The application confirms all up to a delivery."""
         member = self._members.get(call.subscription)
         if member is not None:
@@ -121,7 +121,7 @@ class GroupClient:
     def consumed(self, count: int) -> None:
         """The application has taken all up to this delivery."""
         for member in self._members.values():
-            if member.call.confirm == "taken":
+            if member.call.ack == "auto":
                 member.confirm(count)
         self.work()
 
@@ -220,7 +220,7 @@ class GroupClient:
         member.join(record.generation, record.client, record.broker, self._voice.now, record.redeliver_us)
         self._report(member)
         if is_first:
-            self._emit(Joined(member.call.subscription, record.name, record.position))
+            self._emit(JoinedGroup(member.call.subscription, record.name, record.position))
             self._emit(Activated(member.call.subscription))
 
     def _on_word(self, member: Member, client: str, broker: str, word: GroupReport | GroupDeal) -> None:
@@ -235,15 +235,15 @@ class GroupClient:
     def _on_deal(self, member: Member, broker: str, deal: GroupDeal) -> None:
         subscription = member.call.subscription
         member.heard, member.broker = self._voice.now, broker
-        for number, event, is_again in () if member.is_leaving else member.dealt(deal, self._voice.now):
-            member.take(number, self._reader.deal(Deliver(event, subscription, is_again)), event)
+        for number, event, redelivered in () if member.is_leaving else member.dealt(deal, self._voice.now):
+            member.take(number, self._reader.deal(Deliver(event, subscription, redelivered)), event)
         revoked = member.refused(deal.refused)
         if revoked:
             self._emit(Revoked(subscription, revoked))
         member.kept(deal.kept)
         count = member.newly_over()
         if count is not None:
-            self._emit(Confirming(subscription, count, True))
+            self._emit(Acknowledged(subscription, count, True))
         if deal.is_over and member.dealer is None:
             if member.is_leaving:
                 self._end(member)
@@ -267,7 +267,7 @@ class GroupClient:
             return
         asked = member.asking()
         if asked is not None:
-            self._emit(Confirming(member.call.subscription, asked, False))
+            self._emit(Acknowledged(member.call.subscription, asked, False))
         if member.dealer is not None:
             self._own.append((member.line, member.report(self._voice.now)))
         else:
