@@ -57,6 +57,7 @@ _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each within the one before."""
 _CONSUME_MS = (5.0, 20.0, 80.0)
 _LAG_MS = (1.0, 20.0, 100.0, 500.0)
+_LAG_WINDOWS = (2, 8, 16_384)
 _FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
@@ -437,7 +438,13 @@ class _Draft:
         for place, client in enumerate(self._clients):
             if rng.random() < 0.4:
                 self._clients[place] = msgspec.structs.replace(client, consume_ms=rng.choice(_CONSUME_MS))
-        return {"lag_ms": rng.choice(_LAG_MS), "delivery_window": rng.choice([3, 16, 4096])}
+        drawn = {
+            "lag_ms": rng.choice(_LAG_MS),
+            "delivery_window": rng.choice([3, 16, 4096]),
+            "lag_window": rng.choice(_LAG_WINDOWS),
+        }
+        known = () if self._spec is None else self._spec.options.__struct_encode_fields__
+        return {option: value for option, value in drawn.items() if option in known}
 
     def _draw_names(self) -> None:
         """Named subscriptions, where f failures leave a majority of those who keep them."""

@@ -12,6 +12,7 @@
 | `positions` | waves and final positions |
 | `handover` | the barrier that replaces a part of the tree |
 | `sessions`, `local`, `outbox` | clients: fences, subscriptions, deliveries |
+| `reading`, `history` | reading what was published before; what is kept of it |
 | `broker`, `client` | the two kinds of nodes |
 """
 
@@ -40,6 +41,7 @@ PROTOCOL = ProtocolSpec(
     takes_many=True,
     paces=True,
     confirms=True,
+    keeps_history=True,
     whole_cuts=True,
     ends_sessions=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),

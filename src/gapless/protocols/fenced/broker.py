@@ -22,7 +22,18 @@ from gapless.protocol import (
     Trusted,
     Woke,
 )
-from gapless.protocols.fenced import handover, journal, local, membership, positions, routing, sealing, sessions
+from gapless.protocols.fenced import (
+    handover,
+    history,
+    journal,
+    local,
+    membership,
+    positions,
+    reading,
+    routing,
+    sealing,
+    sessions,
+)
 from gapless.protocols.fenced.client_messages import Attach, Retry
 from gapless.protocols.fenced.events import process
 from gapless.protocols.fenced.messages import (
@@ -51,11 +62,11 @@ from gapless.protocols.fenced.messages import (
     LastNumberReply,
     LinkMessage,
     Members,
+    Page,
     Prepare,
     Promise,
     Publication,
-    ReadHistory,
-    ReadReply,
+    ReadPage,
     Refused,
     RemoveAdvertisement,
     RemoveSubscription,
@@ -95,10 +106,6 @@ ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
 }
 
 
-def _wave_asked(s: BrokerState, _peer: str, _message: RequestWave) -> None:
-    s.wave_asked = True
-
-
 AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
     Accusation: membership.note_accusation,
@@ -118,9 +125,9 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
     LastNumber: sessions.answer_last_number,
     LastNumberReply: lambda s, _peer, message: sessions.receive_last_number(s, message),
-    RequestWave: _wave_asked,
-    ReadHistory: local.answer_read,
-    ReadReply: local.receive_read_reply,
+    RequestWave: lambda s, _peer, message: positions.receive_request(s, message),
+    ReadPage: history.answer_page,
+    Page: reading.receive_page,
 }
 """What is taken during a handover, too: it changes nothing that a contribution has told."""
 
@@ -138,6 +145,7 @@ class FencedBroker(BrokerNode):
         effects: list[Effect] = []
         s.effects = effects
         s.clock.now = now
+        s.read_work = 0
         self._handle(s, item)
         self._settle()
         return effects
@@ -196,8 +204,10 @@ class FencedBroker(BrokerNode):
             handover.ask_vouchers(s)
             handover.ask_journals(s)
             sessions.ask_fences(s)
-            local.ask_again(s)
+            reading.ask_again(s)
             s.emit(SetTimer(RETRY_TIMER, RETRY_US))
+        elif kind == reading.READ_TIMER:
+            pass  # `_settle` reads on
         elif kind == sealing.PROPOSAL_TIMER:
             sealing.carry_on(s, rest)
         elif kind == sessions.SESSION_TIMER:
@@ -248,6 +258,10 @@ class FencedBroker(BrokerNode):
             s.membership_changed = False
             if handover.advance(s) or s.membership_changed:
                 return True
+        if s.lagging:
+            local.fall_behind(s)
+        if s.due_readings and local.read_on(s):
+            return True
         if s.is_frozen:
             return False
         if s.restarts and local.restart_attempts(s):
@@ -259,18 +273,16 @@ class FencedBroker(BrokerNode):
         journal.release(s)
         if s.busy_clients and any(s.sessions[each].phase.value == "closing" for each in s.busy_clients):
             sessions.admit_queued(s)
-        if s.wave_asked:
+        if s.wave_lost or (s.wave_wanted and s.wave is None):
             positions.tick(s)
         if s.wave is not None:
             positions.echo_if_due(s)
         if s.arrivals and sessions.check_fences(s):
             return True
-        if s.awaiting_history and (local.start_readings(s) or local.finish_readings(s)):
-            return True
         if s.inbox:
             self._take(s, *s.inbox.popleft())
             return True
-        return False
+        return bool(s.due_readings) and s.read_work < reading.WORK_MAX
 
     def _settle_membership(self, s: BrokerState) -> None:
         if not s.membership_changed and s.stage is not Stage.RECOVERING:

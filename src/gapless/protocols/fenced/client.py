@@ -8,15 +8,17 @@ the attempt that succeeded; and none twice.
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 
 from gapless.errors import CallError
 from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter, FilterError, parse
+from gapless.positions import Position
 from gapless.protocol import (
+    NEWEST,
     Activated,
     Advertise,
     Advertised,
+    CaughtUp,
     ClientNode,
     ClientPlace,
     Confirmed,
@@ -36,6 +38,7 @@ from gapless.protocol import (
     Rejected,
     Send,
     SetTimer,
+    Skipped,
     Start,
     Subscribe,
     Suspected,
@@ -45,9 +48,10 @@ from gapless.protocol import (
     Unsubscribe,
 )
 from gapless.protocols.fenced import client_messages as messages
+from gapless.protocols.fenced.client_subscription import HeldState, HeldSubscription
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.fenced.options import FencedOptions
-from gapless.protocols.gapless.bounds import check_texts
+from gapless.protocols.gapless.bounds import check_readings, check_texts
 
 __all__ = ["FencedClient"]
 
@@ -55,42 +59,6 @@ RETRY = "retry"
 PATIENCE_MAX = 64
 RETRIES_MAX = 50
 """So many times a broker may say that it is not ready yet, before the client asks another."""
-
-
-class _State(Enum):
-    """REQUESTED -> ACTIVE -> ENDING; a resumed one is ACTIVE all the time."""
-
-    REQUESTED = "requested"
-    ACTIVE = "active"
-    ENDING = "ending"
-
-
-class _Subscription:
-    """A subscription as its client holds it."""
-
-    def __init__(self, name: str, pattern: Filter) -> None:
-        self.name = name
-        self.filter = pattern
-        self.state = _State.REQUESTED
-        self.cuts: dict[str, int] = {}
-        self.got: dict[str, int] = {}
-        self.begin = 0
-        self.born: Incarnation | None = None
-        """The incarnation whose clock `begin` is."""
-        self.position = 0
-        self.is_reading = False
-        """Whether it reads history at a new broker, so that positions of others are not its own."""
-
-    def first_due(self, event: Event) -> bool:
-        """Whether the event is due."""
-        if event.seq <= self.got.get(event.publisher, 0):
-            return False
-        cut = self.cuts.get(event.publisher)
-        return event.seq >= cut if cut is not None else event.stamp > self.begin
-
-    def last(self) -> dict[str, int]:
-        """The ending cut, if it ended now."""
-        return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
 
 
 class _Offer:
@@ -126,7 +94,7 @@ class FencedClient(ClientNode):
         self._taken = 0
         self._untaken: deque[tuple[int, int]] = deque()
         self._largest = 0
-        self._subscriptions: dict[str, _Subscription] = {}
+        self._subscriptions: dict[str, HeldSubscription] = {}
         # publications
         self._seq = 0
         self._confirmed = 0
@@ -244,12 +212,18 @@ class FencedClient(ClientNode):
             case messages.Active():
                 self._activate(message)
             case messages.Position():
+                for held in self._subscriptions.values():
+                    if not held.is_reading:
+                        held.position = max(held.position, message.position)
+            case messages.Reached():
                 self._reach(message)
+            case messages.Lagging():
+                self._lag(message)
             case messages.Unsubscribed():
-                held = self._subscriptions.get(message.subscription)
-                if held is not None and held.state is _State.ENDING:
-                    del self._subscriptions[message.subscription]
-                    self._emit(Ended(held.name, held.last()))
+                ended = self._subscriptions.pop(message.subscription, None)
+                if ended is not None:
+                    is_complete = ended.state is not HeldState.ENDING
+                    self._emit(Ended(ended.name, ended.last(), is_complete))
 
     def _ready(self, message: messages.Ready) -> None:
         self._is_attached = True
@@ -275,17 +249,17 @@ class FencedClient(ClientNode):
                 else:
                     self._say(messages.ClientUnadvertise(self._session, name))
 
-    def _bring(self, held: _Subscription, ready: messages.Ready) -> None:
+    def _bring(self, held: HeldSubscription, ready: messages.Ready) -> None:
         """Tell a broker that has the session now of a subscription, as far as it does not know it."""
-        if held.state is _State.ENDING:
+        if held.state is HeldState.ENDING:
             if ready.is_resumed:
                 self._say(messages.ClientUnsubscribe(self._session, held.name))
             else:
                 del self._subscriptions[held.name]
                 self._emit(Ended(held.name, held.last()))
             return
-        if held.state is _State.REQUESTED:
-            self._say(messages.ClientSubscribe(self._session, held.name, held.filter.text))
+        if held.state is HeldState.REQUESTED:
+            self._say(held.call(self._session, is_new=True))
         elif not ready.is_resumed:
             if held.born is not None:
                 clocks = [
@@ -293,35 +267,51 @@ class FencedClient(ClientNode):
                     if broker == held.born.broker and below > held.born.number
                 ]  # fmt: skip
                 held.begin = min([held.begin, *clocks])
+            self._say(held.call(self._session, is_new=False))
             held.is_reading = True
-            resumption = messages.Resumption(held.position)
-            self._say(messages.ClientSubscribe(self._session, held.name, held.filter.text, resumption))
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 
     def _activate(self, message: messages.Active) -> None:
         held = self._subscriptions.get(message.subscription)
-        if held is None or held.state is not _State.REQUESTED:
+        if held is None or held.state is not HeldState.REQUESTED:
             return
-        held.state = _State.ACTIVE
+        held.state = HeldState.ACTIVE
         held.cuts, held.begin, held.position = dict(message.cuts), message.begin, message.position
-        held.born = self._incarnation
+        if held.begins is None:
+            held.born = self._incarnation
+        elif held.begins == NEWEST:
+            held.begins = Position.at(message.position)
+        if held.ends == NEWEST:
+            held.ends = Position.at(message.until)
         for publisher, cut in held.cuts.items():
             self._emit(CutFixed(held.name, publisher, cut))
         self._emit(Activated(held.name))
 
-    def _reach(self, message: messages.Position) -> None:
-        for held in self._subscriptions.values():
-            if message.subscription == held.name:
-                held.is_reading = False
-            elif message.subscription or held.is_reading:
+    def _reach(self, message: messages.Reached) -> None:
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is None:
                 continue
             held.position = max(held.position, message.position)
+            held.is_reading = not message.is_live
+            if message.gap is not None:
+                self._emit(Skipped(name, {}, message.gap))
+            if held.is_replay:
+                self._emit(CaughtUp(name, held.reached(), message.is_live))
+                held.is_replay = not message.is_live
+
+    def _lag(self, message: messages.Lagging) -> None:
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is not None:
+                held.is_reading = held.is_replay = True
+                self._emit(CaughtUp(name, held.reached(), False))
 
     def _deliver(self, message: messages.Delivery) -> None:
         for name in message.subscriptions:
             held = self._subscriptions.get(name)
-            if held is None or held.state is not _State.ACTIVE:
+            if held is None or held.state is not HeldState.ACTIVE:
                 continue
             due = self._due(held, message.events)
             if due:
@@ -329,17 +319,15 @@ class FencedClient(ClientNode):
                 self._count += len(due)
                 self._emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
 
-    def _due(self, held: _Subscription, events: Events) -> Events:
+    def _due(self, held: HeldSubscription, events: Events) -> Events:
         """Of these events, those that are due."""
-        first, last = events[0], events[-1]
-        is_run_due = isinstance(events, EventRun) and held.cuts.get(first.publisher, last.seq + 1) <= first.seq
-        if is_run_due and held.got.get(first.publisher, 0) < first.seq:
-            held.got[first.publisher] = last.seq
+        if isinstance(events, EventRun) and held.is_run_due(events):
+            held.got[events.publisher] = events.last
             return events
         found = []
         for event in events:
-            if held.first_due(event):
-                if event.publisher not in held.cuts:
+            if held.is_due(event):
+                if held.begins is None and event.publisher not in held.cuts:
                     held.cuts[event.publisher] = event.seq
                     self._emit(CutFixed(held.name, event.publisher, event.seq))
                 held.got[event.publisher] = event.seq
@@ -423,20 +411,21 @@ class FencedClient(ClientNode):
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def _subscribe(self, call: Subscribe) -> None:
-        if call.since is not None or call.name:
-            self._emit(Rejected(call, "this protocol has no history and no durable subscriptions yet"))
+        if call.name:
+            self._emit(Rejected(call, "this protocol has no durable subscriptions yet"))
             return
         pattern = self._parse(call, call.subscription, is_taken=call.subscription in self._subscriptions)
         if pattern is not None:
-            self._subscriptions[call.subscription] = _Subscription(call.subscription, pattern)
-            self._say(messages.ClientSubscribe(self._session, call.subscription, call.filter))
+            held = HeldSubscription(call.subscription, pattern, call.since, call.until)
+            self._subscriptions[call.subscription] = held
+            self._say(held.call(self._session, is_new=True))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
         held = self._subscriptions.get(call.subscription)
-        if held is None or held.state is _State.ENDING:
+        if held is None or held.state is HeldState.ENDING:
             self._emit(Rejected(call, f"there is no subscription {call.subscription!r} to end"))
             return
-        held.state = _State.ENDING
+        held.state = HeldState.ENDING
         if self._is_attached:
             self._say(messages.ClientUnsubscribe(self._session, call.subscription))
 
@@ -447,6 +436,8 @@ class FencedClient(ClientNode):
             return None
         try:
             check_texts(self._name, (*self._texts(), (name, call.filter)))
+            if isinstance(call, Subscribe) and call.since is not None:
+                check_readings(self._name, 1 + sum(held.is_replay for held in self._subscriptions.values()))
             return parse(call.filter)
         except (CallError, FilterError) as error:
             self._emit(Rejected(call, str(error)))

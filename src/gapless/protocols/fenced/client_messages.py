@@ -5,29 +5,41 @@ Every message carries the session it belongs to: a number that the client increa
 
 from typing import TypeAlias, get_args
 
-import msgspec
-
 from gapless.events import Events
+from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.parts.messages import Cuts, Message
 
 __all__ = [
-    "ANSWERS", "CLIENT_MESSAGES", "Active", "Attach", "ClientAdvertise", "ClientGot", "ClientPublish",
-    "ClientSubscribe", "ClientUnadvertise", "ClientUnsubscribe", "Closed", "Confirmed", "Delivery", "Detach", "Note",
+    "ANSWERS",
+    "CLIENT_MESSAGES",
+    "NEWEST",
+    "Active",
+    "Attach",
+    "ClientAdvertise",
+    "ClientGot",
+    "ClientPublish",
+    "ClientSubscribe",
+    "ClientUnadvertise",
+    "ClientUnsubscribe",
+    "Closed",
+    "Confirmed",
+    "Delivery",
+    "Detach",
+    "Lagging",
+    "Note",
     "Position",
-    "Ready", "Resumption", "Retry", "Stable", "Unadvertised", "Unsubscribed",
+    "Reached",
+    "Ready",
+    "Retry",
+    "Stable",
+    "Unadvertised",
+    "Unsubscribed",
 ]  # fmt: skip
 
 
 class _OfSession(Message, frozen=True):
     session: int
-
-
-class Resumption(msgspec.Struct, frozen=True, array_like=True):
-    """Where an active subscription goes on at another broker."""
-
-    position: int
-    """Everything with a timestamp up to this has been delivered."""
 
 
 class Attach(_OfSession, frozen=True):
@@ -67,7 +79,12 @@ class ClientSubscribe(_OfSession, frozen=True):
 
     subscription: str
     filter: str
-    resumption: Resumption | None = None
+    since: int = -1
+    """Everything with a larger timestamp, too; `NEWEST`: than any that was given by now."""
+    until: int = 0
+    """If it is not 0: nothing with a larger timestamp, and then the subscription ends. `NEWEST`, as above."""
+    is_resumed: bool = False
+    """It was active elsewhere: everything up to `since` has been delivered."""
 
 
 class ClientUnsubscribe(_OfSession, frozen=True):
@@ -88,6 +105,8 @@ class ClientGot(_OfSession, frozen=True):
     number: int
 
 
+NEWEST = TIMESTAMP_MAX
+"""Stands for the newest timestamp, which the broker knows."""
 CLIENT_MESSAGES = (
     Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
 )  # fmt: skip
@@ -127,7 +146,9 @@ class Active(_OfSession, frozen=True):
     begin: int
     """Events of publishers without a cut are due if their timestamp is larger."""
     position: int
-    """The final position before `begin`."""
+    """The final position before `begin`; if it begins in the past: where."""
+    until: int = 0
+    """If it ends: where."""
 
 
 class Stable(_OfSession, frozen=True):
@@ -153,8 +174,26 @@ class Position(_OfSession, frozen=True):
 
     number: int
     position: int
-    subscription: str = ""
-    """If only for one."""
+
+
+class Reached(_OfSession, frozen=True):
+    """Everything with a timestamp up to this has been sent, for these subscriptions, which read history."""
+
+    number: int
+    position: int
+    subscriptions: list[str]
+    is_live: bool
+    """Whether what follows is what is published."""
+    gap: tuple[int, int] | None = None
+    """What was admitted between these timestamps nobody has any more. From 0: the beginning of what is kept."""
+
+
+class Lagging(_OfSession, frozen=True):
+    """Too much waits for the client: these subscriptions read from a position on what was not sent."""
+
+    number: int
+    position: int
+    subscriptions: list[str]
 
 
 class Delivery(_OfSession, frozen=True):
@@ -172,9 +211,10 @@ class Unsubscribed(_OfSession, frozen=True):
     subscription: str
 
 
-Note: TypeAlias = Active | Position | Unsubscribed
+Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed
 Answer: TypeAlias = (
-    Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Delivery | Unsubscribed
-)
+    Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging | Delivery
+    | Unsubscribed
+)  # fmt: skip
 ANSWERS = get_args(Answer)
 """All that a broker sends to a client."""

@@ -23,7 +23,8 @@ def demand(message: Any) -> Demand | None:
         case ClientPublish():
             return Demand(events=message.events)
         case ClientSubscribe():
-            return Demand({message.subscription: message.filter})
+            histories = [message.subscription] if message.since >= 0 and not message.is_resumed else []
+            return Demand({message.subscription: message.filter}, histories)
         case ClientAdvertise():
             return Demand(advertisements={message.advertisement: message.filter})
         case ClientUnsubscribe():

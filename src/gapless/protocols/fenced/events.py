@@ -8,12 +8,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from gapless.events import EventRun, Events
+from gapless.protocols.fenced.client_state import LocalState, Reading
 from gapless.protocols.fenced.messages import Name, Publication
-from gapless.protocols.fenced.outbox import deliver
-from gapless.protocols.fenced.state import BrokerState, Link, LocalState, LocalSubscription
+from gapless.protocols.fenced.outbox import cost_of, deliver
+from gapless.protocols.fenced.state import BrokerState, Link
 from gapless.protocols.gapless.alike import stretches
 
-__all__ = ["forward_to", "process"]
+__all__ = ["process"]
 
 
 def process(s: BrokerState, events: Events, origin: Link | None) -> None:
@@ -46,23 +47,35 @@ def _parts(s: BrokerState, events: Events) -> Iterator[tuple[list[Name], Events]
 
 def _dispatch(s: BrokerState, names: list[Name], events: Events, origin: Link | None) -> None:
     links: dict[Link, None] = {}
-    local: dict[str, list[str]] = {}
+    own: list[Name] = []
     for name in names:
         target = s.subscriptions[name].origin
         if target is None:
-            forward_to(s.locals[name], events, local)
+            own.append(name)
         elif target is not origin:
             links[target] = None
     for link in links:
         if link.key in s.links:
             s.send_along(link, Publication(events))
-    for client, subscriptions in local.items():
-        deliver(s, s.sessions[client], events, subscriptions)
+    if own:
+        _deliver(s, own, events)
 
 
-def forward_to(local: LocalSubscription, events: Events, found: dict[str, list[str]]) -> None:
-    """Note the events for a local subscription: for its client, if it is live."""
-    if local.state is LocalState.LIVE:
-        found.setdefault(local.name.client, []).append(local.name.local)
-    else:
-        local.buffer.append(events)
+def _deliver(s: BrokerState, names: list[Name], events: Events) -> None:
+    """Deliver events to the local subscriptions that are live, and keep them for the others."""
+    cost = cost_of(events)
+    live: dict[str, list[str]] = {}
+    reading: dict[int, tuple[Reading, list[str]]] = {}
+    for name in names:
+        local = s.locals[name]
+        if local.state is LocalState.LIVE:
+            live.setdefault(name.client, []).append(name.local)
+        elif local.reading is not None:
+            reading.setdefault(local.reading.number, (local.reading, []))[1].append(name.local)
+        elif local.kept is not None:
+            local.kept.add(events, [name.local], cost)
+    for client, subscriptions in live.items():
+        deliver(s, s.sessions[client], events, subscriptions, cost, is_live=True)
+    for each, subscriptions in reading.values():
+        if each.kept is not None:
+            each.kept.add(events, subscriptions, cost)

@@ -32,10 +32,9 @@ from gapless.protocols.fenced.messages import (
     LinkMessage,
     Name,
     RequestJournal,
-    RequestWave,
     SubscriptionRecord,
 )
-from gapless.protocols.fenced.positions import drop_wave
+from gapless.protocols.fenced.positions import ask_wave, drop_wave
 from gapless.protocols.fenced.routing import (
     put_advertisement,
     put_subscription,
@@ -385,11 +384,7 @@ def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
                 receive_completed(s, s.name, Completed(region.tag))
             else:
                 s.send(member, Completed(region.tag))
-    root = next((name for name in s.topology.brokers if s.status(name).is_joined), None)
-    if root == s.name:
-        s.wave_asked = True
-    elif root is not None:
-        s.send(root, RequestWave())
+    ask_wave(s, is_lost=True)
     for link in links:
         s.inbox.extend((link.peer, LinkMessage(link.tag, body)) for body in s.early.pop(link.key, ()))
 

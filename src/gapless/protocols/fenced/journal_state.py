@@ -1,8 +1,28 @@
 """A journal as data: what an incarnation admitted, or a copy of a part of it."""
 
+from gapless.events import Attributes, EventRun, Events
 from gapless.protocols.fenced.messages import Entry, Incarnation, JournalCopy
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "size_of"]
+
+EVENT_BYTES = 48
+"""What an event takes beside its payload and its attributes."""
+VALUE_BYTES = 9
+"""What a value takes that is no text."""
+
+
+def size_of(events: Events) -> int:
+    """About how many bytes the events take."""
+    if isinstance(events, EventRun):
+        shared = sum(_size_of_attributes(attributes) for attributes, _ in events.alike)
+        return shared + sum(map(len, events.payloads)) + EVENT_BYTES * len(events)
+    return sum(_size_of_attributes(each.attributes) + len(each.payload) + EVENT_BYTES for each in events)
+
+
+def _size_of_attributes(attributes: Attributes) -> int:
+    return sum(
+        len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES) for name, value in attributes.items()
+    )
 
 
 class Journal:

@@ -1,41 +1,49 @@
-"""Subscriptions of clients that have their sessions here: attempts, activation, and history for those that are resumed.
+"""Subscriptions of clients that have their sessions here: attempts, activation, and going over to history and back.
 
 An attempt begins with a note of the clock, of the final position, and of the publishers that advertise what overlaps.
 When all of these have answered, the cut is whole, and the subscription is **active**: whatever is published from now
 on is delivered. Nothing is delivered before. A publisher that was not there yet needs no cut: its events have larger
 timestamps than the beginning of the attempt, since its advertisement had to pass this broker.
 
-A subscription that was active elsewhere is **resumed**: its attempt is an ordinary one, and then it reads history
-from its position up to a final position after the attempt, and goes over to what came since.
+Four kinds of subscriptions read history (`reading`): those that were active elsewhere, that begin in the past, that end
+there, and those whose client lags. The attempts of the first two are ordinary ones; the last is active all the time.
+All subscriptions of a client that were live before read together, in one order: what one of them gets may be an effect
+of what another one gets.
 """
 
-from gapless.events import Event
-from gapless.filters import parse
-from gapless.protocols.fenced.client_messages import Active, Position
-from gapless.protocols.fenced.messages import Attempt, Incarnation, ReadHistory, ReadReply
-from gapless.protocols.fenced.outbox import deliver, note
-from gapless.protocols.fenced.routing import activate, put_subscription, spread
-from gapless.protocols.fenced.state import (
-    BrokerState,
-    Journal,
-    LocalState,
-    LocalSubscription,
-    Reading,
-    Session,
-    Subscription,
-)
+from gapless.protocols.fenced.client_messages import NEWEST, Active, ClientSubscribe, Lagging, Reached, Unsubscribed
+from gapless.protocols.fenced.client_state import Kept, LocalState, LocalSubscription, Reading, Session, SessionPhase
+from gapless.protocols.fenced.messages import Attempt, Name
+from gapless.protocols.fenced.outbox import cost_of, deliver, drop_live, note
+from gapless.protocols.fenced.reading import WORK_MAX, advance, begin_reading, end_reading, rest
+from gapless.protocols.fenced.routing import activate, put_subscription, remove_subscription, spread
+from gapless.protocols.fenced.state import BrokerState, Subscription
 from gapless.protocols.parts.filter_pairs import overlap
 
-__all__ = [
-    "activate_whole", "answer_read", "ask_again", "begin_attempt", "finish_readings", "receive_read_reply",
-    "restart_attempts", "start_readings",
-]  # fmt: skip
+__all__ = ["activate_whole", "fall_behind", "read_on", "remove_local", "restart_attempts", "subscribe"]
+
+
+def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
+    """A client wants what matches, perhaps from a position on, perhaps up to another."""
+    s.locals[local.name] = local
+    newest = max(s.clock.now, s.clock.last)
+    until = 0 if message.since < 0 else newest if message.until == NEWEST else message.until
+    if message.since >= 0:  # one before the newest, so that it reads until the newest is final
+        local.since = local.position = max(0, (until or newest) - 1) if message.since == NEWEST else message.since
+        if not local.is_resumed:
+            note(s, session, Active, local.name.local, {}, 0, local.since, until)
+    if until:
+        begin_reading(s, session, [local], local.since, until)
+    else:
+        begin_attempt(s, local)
 
 
 def begin_attempt(s: BrokerState, local: LocalSubscription) -> None:
     """Send the subscription out, as a new attempt."""
-    local.begin, local.position = s.clock.last, s.final.timestamp
-    local.cuts, local.buffer = {}, []
+    local.begin, local.cuts = s.clock.last, {}
+    if local.since < 0:
+        local.position = s.final.timestamp
+        local.kept = Kept(s.clock.last, s.options.lag_window // 2)
     s.pending[local.name] = local
     local.expected = {each.publisher for each in s.advertisements.values() if overlap(each.filter, local.filter)}
     subscription = Subscription(local.name, local.filter, local.attempt, None, False)
@@ -54,6 +62,23 @@ def restart_attempts(s: BrokerState) -> bool:
     return bool(names)
 
 
+def remove_local(s: BrokerState, name: Name) -> None:
+    """The subscription is over."""
+    local = s.locals.pop(name)
+    s.pending.pop(name, None)
+    reading = local.reading
+    if reading is not None:
+        reading.subscriptions.pop(name.local)
+        if not reading.subscriptions:
+            end_reading(s, reading)
+    elif local.is_resumed and s.sessions[name.client].phase is SessionPhase.OPEN:
+        _resume_together(s, s.sessions[name.client])
+    remove_subscription(s, name)
+
+
+# ---- activation --------------------------------------------------------------------------------------------
+
+
 def activate_whole(s: BrokerState) -> bool:
     """Activate the attempts whose cut is whole."""
     whole = [
@@ -62,152 +87,105 @@ def activate_whole(s: BrokerState) -> bool:
     for local in whole:
         del s.pending[local.name]
         session = s.sessions[local.name.client]
-        if local.resumes_from is None:
-            _announce(s, session, local)
-            local.state = LocalState.LIVE
-            for events in local.buffer:
-                deliver(s, session, events, [local.name.local])
-            local.buffer = []
+        if local.since < 0:
+            _begin_with_its_cut(s, session, local)
+        elif local.is_resumed:
+            local.state = LocalState.READING
+            _resume_together(s, session)
         else:
-            local.state, local.target = LocalState.READING, s.clock.last
-            s.awaiting_history[local.name] = local
+            begin_reading(s, session, [local], local.since)
         activate(s, s.subscriptions[local.name])
     return bool(whole)
 
 
-def _announce(s: BrokerState, session: Session, local: LocalSubscription) -> None:
-    name, cuts, begin, position = local.name.local, dict(local.cuts), local.begin, local.position
-    note(s, session, lambda number: Active(session.number, number, name, cuts, begin, position))
-
-
-# ---- history -----------------------------------------------------------------------------------------------
-
-
-def _sources(s: BrokerState) -> set[Incarnation] | None:
-    """All incarnations that have admitted anything; None as long as a journal is not sealed whose broker is back."""
-    found = set()
-    for name in s.topology.brokers:
-        status = s.status(name)
-        if status.sealed_below < status.number:
-            return None
-        found |= {Incarnation(name, number) for number, length in status.lengths if length}
-        if not status.is_excluded:
-            found.add(Incarnation(name, status.number))
-    return found
-
-
-def start_readings(s: BrokerState) -> bool:
-    """Let resumed subscriptions read, once a final position lies after their attempts: those of a client together."""
-    if s.is_frozen or not s.awaiting_history:
-        return False
-    busy = {id(local) for reading in s.readings.values() for local in reading.subscriptions}
-    ready: dict[str, list[LocalSubscription]] = {}
-    for local in s.awaiting_history.values():
-        if local.target <= s.final.timestamp and id(local) not in busy:
-            ready.setdefault(local.name.client, []).append(local)
-    for subscriptions in ready.values():
-        since = min(local.resumes_from or 0 for local in subscriptions)
-        reading = Reading(s.next_request, subscriptions, since, s.final.timestamp)
-        s.next_request += 1
-        s.readings[reading.request] = reading
-        _ask(s, reading)
-    return bool(ready)
-
-
-def _ask(s: BrokerState, reading: Reading) -> None:
-    texts = [local.filter.text for local in reading.subscriptions]
-    question = ReadHistory(reading.request, reading.since, reading.until, texts)
-    receive_read_reply(s, s.name, _look_up(s, question))
-    if reading.request in s.readings:
-        for name in s.topology.brokers:
-            if name != s.name and s.is_live(name):
-                s.send(name, question)
-
-
-def ask_again(s: BrokerState) -> None:
-    """Answers may have been lost with their brokers."""
-    for reading in list(s.readings.values()):
-        if any(s.locals.get(local.name) is not local for local in reading.subscriptions):
-            del s.readings[reading.request]
-        else:
-            _ask(s, reading)
-
-
-def answer_read(s: BrokerState, peer: str, message: ReadHistory) -> None:
-    """Look up what a reader asks for."""
-    s.send(peer, _look_up(s, message))
-
-
-def _look_up(s: BrokerState, question: ReadHistory) -> ReadReply:
-    complete: list[Incarnation] = []
-    events: list[Event] = []
-    for incarnation, journal in ((s.incarnation, s.journal), *s.journals.items()):
-        if incarnation == s.incarnation:
-            is_complete = s.clock.last >= question.until
-        else:
-            lengths = dict(s.status(incarnation.broker).lengths)
-            is_complete = lengths.get(incarnation.number) == len(journal)
-        if is_complete:
-            complete.append(incarnation)
-            events += _matching(journal, question)
-    return ReadReply(question.request, complete, events)
-
-
-def _matching(journal: Journal, question: ReadHistory) -> list[Event]:
-    filters = [parse(text) for text in question.filters]
-    return [
-        event
-        for entry in journal.entries
-        if question.since < entry.timestamp <= question.until
-        for event in entry.events
-        if any(each.matches(event.attributes) for each in filters)
-    ]
-
-
-def receive_read_reply(s: BrokerState, peer: str, message: ReadReply) -> None:
-    """A part of what was asked for."""
-    reading = s.readings.get(message.request)
-    if reading is None:
-        return
-    for event in message.events:
-        reading.events[event.publisher, event.seq] = event
-    reading.complete |= {Incarnation(*each) for each in message.complete}
-
-
-def finish_readings(s: BrokerState) -> bool:
-    """Deliver what has been read, in causal order, and go over to what came since."""
-    if s.is_frozen:
-        return False
-    if not s.readings:
-        return False
-    sources = _sources(s)
-    if sources is None:
-        return False
-    whole = [reading for reading in s.readings.values() if sources <= reading.complete]
-    for reading in whole:
-        del s.readings[reading.request]
-        live = [local for local in reading.subscriptions if s.locals.get(local.name) is local]
-        if live:
-            _finish(s, reading, live)
-    return bool(whole)
-
-
-def _finish(s: BrokerState, reading: Reading, subscriptions: list[LocalSubscription]) -> None:
-    session = s.sessions[subscriptions[0].name.client]
-    for event in sorted(reading.events.values(), key=lambda each: (each.stamp, each.publisher, each.seq)):
-        names = [local.name.local for local in subscriptions if local.filter.matches(event.attributes)]
-        if names:
-            deliver(s, session, [event], names)
-    for local in subscriptions:
-        _go_live(s, session, local, reading.until)
-
-
-def _go_live(s: BrokerState, session: Session, local: LocalSubscription, until: int) -> None:
+def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscription) -> None:
     name = local.name.local
-    note(s, session, lambda number: Position(session.number, number, until, name))
-    local.state = LocalState.LIVE
-    s.awaiting_history.pop(local.name, None)
-    for events in local.buffer:
-        if events[0].stamp > until:
-            deliver(s, session, events, [name])
-    local.buffer = []
+    place = note(s, session, Active, name, dict(local.cuts), local.begin, local.position)
+    kept = local.kept
+    if kept is None or not kept.is_complete:
+        _read_together(s, session, [local])
+        return
+    local.state, local.kept, local.live_place = LocalState.LIVE, None, place
+    for events, names in kept.events:
+        deliver(s, session, events, names, cost_of(events), is_live=True)
+
+
+def _resume_together(s: BrokerState, session: Session) -> None:
+    """Let the client's subscriptions that were active elsewhere read, when the last of them is active here."""
+    own = [local for local in s.locals.values() if local.name.client == session.client and local.is_resumed]
+    waiting = [local for local in own if local.state is LocalState.READING and local.reading is None]
+    if waiting and not any(local.state is LocalState.PENDING for local in own):
+        _read_together(s, session, waiting)
+
+
+def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
+    """Let these read, with those that do so already, from the smallest position on. What a client gets again by that it
+    leaves out."""
+    for known in [reading for reading in session.readings.values() if reading.is_resuming]:
+        subscriptions = [*known.subscriptions.values(), *subscriptions]
+        end_reading(s, known)
+    begin_reading(s, session, subscriptions, min(local.position for local in subscriptions), is_resuming=True)
+
+
+# ---- history and back --------------------------------------------------------------------------------------
+
+
+def read_on(s: BrokerState) -> bool:
+    """Go on with the readings that can, as long as the turn lasts. Whether anything has come to its end."""
+    has_ended = False
+    while s.due_readings and s.read_work < WORK_MAX:
+        number = next(iter(s.due_readings))
+        del s.due_readings[number]
+        reading = s.readings.get(number)
+        if reading is not None and advance(s, reading):
+            has_ended = True
+            if reading.until:
+                _finish(s, reading)
+            else:
+                _go_live(s, reading)
+    if s.due_readings:
+        rest(s)
+    return has_ended
+
+
+def _finish(s: BrokerState, reading: Reading) -> None:
+    """It has read up to its end."""
+    for local in list(reading.subscriptions.values()):
+        remove_local(s, local.name)
+        note(s, reading.session, Unsubscribed, local.name.local)
+
+
+def _go_live(s: BrokerState, reading: Reading) -> None:
+    """It has read up to a position after which all was kept: that follows."""
+    session, kept, subscriptions = reading.session, reading.kept, list(reading.subscriptions.values())
+    assert kept is not None, "what reads without an end keeps what is published"
+    end_reading(s, reading)
+    place = note(s, session, Reached, reading.position, [local.name.local for local in subscriptions], True)
+    for local in subscriptions:
+        local.state, local.live_place = LocalState.LIVE, place
+    for events, names in kept.events:
+        present = [name for name in names if name in reading.subscriptions]
+        if events[0].stamp > reading.position and present:
+            deliver(s, session, events, present, cost_of(events), is_live=True)
+
+
+def fall_behind(s: BrokerState) -> None:
+    """Too much waits for these clients: drop what was published and not sent, and read it from history."""
+    lagging, s.lagging = s.lagging, {}
+    for client in lagging:
+        session = s.sessions.get(client)
+        if session is not None and session.waiting > s.options.lag_window:
+            drop_live(session)
+            live = [each for each in s.locals.values() if each.name.client == client and each.state is LocalState.LIVE]
+            if live:
+                _fall(s, session, live)
+
+
+def _fall(s: BrokerState, session: Session, live: list[LocalSubscription]) -> None:
+    place, position = session.position_sent
+    for local in live:
+        if place > local.live_place:
+            local.position = max(local.position, position)
+    start = min(local.position for local in live)
+    note(s, session, Lagging, start, [local.name.local for local in live])
+    _read_together(s, session, live)

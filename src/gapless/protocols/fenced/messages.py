@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from gapless.events import Event, EventRun, Events
+from gapless.events import EventRun, Events
 from gapless.protocols.parts.messages import Cuts, Message
 
 __all__ = [
@@ -49,11 +49,11 @@ __all__ = [
     "LinkMessage",
     "Members",
     "Name",
+    "Page",
     "Prepare",
     "Promise",
     "Publication",
-    "ReadHistory",
-    "ReadReply",
+    "ReadPage",
     "Refused",
     "RemoveAdvertisement",
     "RemoveSubscription",
@@ -459,30 +459,42 @@ class LastNumberReply(Message, frozen=True):
 
 
 class RequestWave(Message, frozen=True):
-    """To the root: begin a wave now."""
+    """To the root: begin a wave now, or when the one that is passing has ended."""
+
+    is_lost: bool
+    """Whether the one that is passing may have been lost."""
 
 
-class ReadHistory(Message, frozen=True):
-    """Which events with a timestamp in (since, until] match the filters?"""
+class ReadPage(Message, frozen=True):
+    """What has the journal of this incarnation after `since` and up to `until`, which is final, that matches?"""
 
-    request: int
+    reading: int
+    incarnation: Incarnation
+    length: int
+    """If the reader knows that the journal is sealed: its length; else -1."""
     since: int
     until: int
-    filters: list[str]
+    filter: str
 
 
-class ReadReply(Message, frozen=True):
-    """Those in the journals that the sender holds up to `until`, with the incarnations that it can speak for."""
+class Page(Message, frozen=True):
+    """The first part of it: the sender speaks for the journal from `since` up to `upto`."""
 
-    request: int
-    complete: list[Incarnation]
-    events: list[Event]
+    reading: int
+    incarnation: Incarnation
+    since: int
+    upto: int
+    """Not after `since`, if the sender does not hold what follows."""
+    dropped: int
+    """The sender holds nothing any more up to this timestamp; 0 if it has dropped nothing."""
+    events: list[Events]
+    """Each of one entry, so with one timestamp."""
 
 
 Body: TypeAlias = (
     LinkMessage | Members | Accusation | Join | JoinReply | Prepare | Promise | Refused | Accept | Accepted | Hold
     | Held | RequestJournal | JournalReply | Contribution | Completed | CloseSession | SessionClosed | LastNumber
-    | LastNumberReply | RequestWave | ReadHistory | ReadReply
+    | LastNumberReply | RequestWave | ReadPage | Page
 )  # fmt: skip
 
 

@@ -25,6 +25,10 @@ class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delivery_window: int = 4_096
     """How many deliveries a broker sends ahead of the application; further ones wait at the broker."""
 
+    lag_window: int = 16_384
+    """How many deliveries may wait at the broker for a slow client; beyond that it reads from history what it lacks.
+    Each KiB of them counts as one more, here and in `delivery_window`."""
+
     retry_ms: float = 100.0
     """How long a client waits for an answer before it asks the next broker; twice as long each time."""
 
@@ -38,7 +42,7 @@ class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For tests only: any of the rules above."""
 
     def __post_init__(self) -> None:
-        for name in ("window", "client_window", "delivery_window"):
+        for name in ("window", "client_window", "delivery_window", "lag_window"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         for name in ("wave_ms", "retry_ms", "proposal_ms", "session_s"):

@@ -1,41 +1,90 @@
 """What a session sends to its client: numbered, kept until the application has taken it, and at a bounded pace.
 
 At most `delivery_window` events are on their way or with the client at a time; what follows waits here. After a
-connection breaks, a client that comes back to the same incarnation gets what it lacks again.
+connection breaks, a client that comes back to the same incarnation gets what it lacks again. If more than `lag_window`
+events wait, the client **lags**: what was published and not sent is dropped, and read from history (`local`).
+
+The **cost** of events is their number, and one more for each KiB: a window bounds both.
 """
 
-from collections.abc import Callable
+from collections import deque
 from typing import Any
 
 from gapless.events import Events
-from gapless.protocols.fenced.client_messages import Delivery
-from gapless.protocols.fenced.state import BrokerState, Session
+from gapless.protocols.fenced.client_messages import Delivery, Position
+from gapless.protocols.fenced.client_state import Outgoing, Session
+from gapless.protocols.fenced.journal_state import size_of
+from gapless.protocols.fenced.state import BrokerState
 
-__all__ = ["acknowledge", "deliver", "note", "repeat"]
+__all__ = ["acknowledge", "cost_of", "deliver", "drop_live", "has_room", "note", "note_position", "repeat"]
 
 
-def deliver(s: BrokerState, session: Session, events: Events, subscriptions: list[str]) -> None:
+def cost_of(events: Events) -> int:
+    """What events count for in a window."""
+    return len(events) + size_of(events) // 1024
+
+
+def deliver(
+    s: BrokerState, session: Session, events: Events, subscriptions: list[str], cost: int, *, is_live: bool
+) -> None:
     """Send events for some of the client's subscriptions."""
-    _put(s, session, lambda number: Delivery(session.number, number, events, subscriptions), len(events))
+    _put(s, session, Delivery, (events, subscriptions), cost, is_live)
+    if session.waiting > s.options.lag_window:
+        s.lagging[session.client] = None
 
 
-def note(s: BrokerState, session: Session, make: Callable[[int], Any]) -> None:
-    """Send something else in its place among the deliveries."""
-    _put(s, session, make, 0)
+def note(s: BrokerState, session: Session, kind: type[Any], *fields: Any, cost: int = 0) -> int:
+    """Send something else in its place among the deliveries; returns which place that is."""
+    return _put(s, session, kind, fields, cost, is_live=False)
 
 
-def _put(s: BrokerState, session: Session, make: Callable[[int], Any], size: int) -> None:
-    session.unsent.append((make(session.next_number), size))
+def note_position(s: BrokerState, session: Session, timestamp: int) -> None:
+    """Everything up to a position has been put for all that is live. Of those that wait one after another, the last
+    says it all."""
+    if session.unsent and session.unsent[-1].kind is Position:
+        session.unsent.pop()
+    _put(s, session, Position, (timestamp,), 0, is_live=True)
+
+
+def has_room(s: BrokerState, session: Session) -> bool:
+    """Whether the client would be sent what is put now, so that history is read no faster than it is taken."""
+    return session.is_connected and session.in_flight + session.waiting < s.options.delivery_window
+
+
+def _put(
+    s: BrokerState, session: Session, kind: type[Any], fields: tuple[Any, ...], cost: int, is_live: bool
+) -> int:  # fmt: skip
+    place = session.next_place
+    session.next_place += 1
+    item = Outgoing(place, kind, fields, cost, is_live)
+    if session.unsent or not _is_open(s, session):
+        session.unsent.append(item)
+        session.waiting += cost
+    else:
+        _send(s, session, item)
+    return place
+
+
+def _is_open(s: BrokerState, session: Session) -> bool:
+    return session.is_connected and session.in_flight < s.options.delivery_window
+
+
+def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
+    message = item.kind(session.number, session.next_number, *item.fields)
     session.next_number += 1
-    _send_more(s, session)
+    session.sent.append((message, item.cost))
+    session.in_flight += item.cost
+    if item.kind is Position:
+        session.position_sent = item.place, item.fields[0]
+    s.tell(session.client, message)
 
 
 def _send_more(s: BrokerState, session: Session) -> None:
-    while session.unsent and session.is_connected and session.in_flight < s.options.delivery_window:
-        message, size = session.unsent.popleft()
-        session.sent.append((message, size))
-        session.in_flight += size
-        s.tell(session.client, message)
+    while session.unsent and _is_open(s, session):
+        item = session.unsent.popleft()
+        session.waiting -= item.cost
+        _send(s, session, item)
+    s.due_readings |= dict.fromkeys(session.readings)
 
 
 def acknowledge(s: BrokerState, session: Session, number: int) -> None:
@@ -45,15 +94,17 @@ def acknowledge(s: BrokerState, session: Session, number: int) -> None:
     _send_more(s, session)
 
 
+def drop_live(session: Session) -> None:
+    """Drop what was published and not sent."""
+    session.unsent = deque(item for item in session.unsent if not item.is_live)
+    session.waiting = sum(item.cost for item in session.unsent)
+
+
 def repeat(s: BrokerState, session: Session, received: int) -> None:
     """The client came back to its session: send again what has not arrived."""
     acknowledge(s, session, received)
-    again = [(_renumbered(message, session.number), size) for message, size in session.sent]
-    session.sent.clear()
-    session.sent.extend(again)
-    unsent = [(_renumbered(message, session.number), size) for message, size in session.unsent]
-    session.unsent.clear()
-    session.unsent.extend(unsent)
+    again = [(_renumbered(message, session.number), cost) for message, cost in session.sent]
+    session.sent = deque(again)
     for message, _ in session.sent:
         s.tell(session.client, message)
     _send_more(s, session)

@@ -11,19 +11,21 @@ what those incarnations had admitted has arrived everywhere.
 A wave that used a link which a handover removed is dropped; the members of the handover ask the root for another.
 """
 
-from gapless.protocols.fenced.client_messages import Position
-from gapless.protocols.fenced.messages import Echo, Final, FinalPosition, Incarnation, Wave
-from gapless.protocols.fenced.outbox import note
-from gapless.protocols.fenced.state import BrokerState, Link, LocalState, Session, Stage, WaveState
+from gapless.protocols.fenced.client_state import LocalState
+from gapless.protocols.fenced.messages import Echo, Final, FinalPosition, Incarnation, RequestWave, Wave
+from gapless.protocols.fenced.outbox import note_position
+from gapless.protocols.fenced.state import BrokerState, Link, Stage, WaveState
 
 __all__ = [
     "WAVE_TIMER",
+    "ask_wave",
     "drop_wave",
     "echo_if_due",
     "is_root",
     "learn_final",
     "receive_echo",
     "receive_final",
+    "receive_request",
     "receive_wave",
     "tick",
 ]
@@ -33,10 +35,33 @@ PATIENCE = 20
 """So many intervals after a wave began, the root begins another."""
 
 
+def root(s: BrokerState) -> str | None:
+    """Who begins the waves."""
+    return next((name for name in s.topology.brokers if s.status(name).is_joined), None)
+
+
 def is_root(s: BrokerState) -> bool:
     """Whether this broker begins the waves."""
-    first = next((name for name in s.topology.brokers if s.status(name).is_joined), None)
-    return first == s.name and s.stage is Stage.JOINED
+    return root(s) == s.name and s.stage is Stage.JOINED
+
+
+def ask_wave(s: BrokerState, *, is_lost: bool = False) -> None:
+    """Somebody waits for a final position: let the root begin a wave, once until the next one. With `is_lost`, the one
+    that is passing may have used a link that is gone."""
+    first = root(s)
+    if first is None or (s.has_asked_wave and not is_lost):
+        return
+    s.has_asked_wave = True
+    if first == s.name:
+        receive_request(s, RequestWave(is_lost))
+    else:
+        s.send(first, RequestWave(is_lost))
+
+
+def receive_request(s: BrokerState, message: RequestWave) -> None:
+    """Somebody waits for a final position."""
+    s.wave_wanted = True
+    s.wave_lost |= message.is_lost
 
 
 def tick(s: BrokerState) -> None:
@@ -44,9 +69,9 @@ def tick(s: BrokerState) -> None:
     if s.is_frozen or not is_root(s):
         return
     interval = int(s.options.wave_ms * 1000)
-    if s.wave is not None and s.clock.now - s.wave_began < PATIENCE * interval and not s.wave_asked:
+    if s.wave is not None and s.clock.now - s.wave_began < PATIENCE * interval and not s.wave_lost:
         return
-    s.wave_asked = False
+    s.wave_wanted = s.wave_lost = False
     s.wave_began = s.clock.now
     _pass_on(s, None, Wave(s.clock.next(), s.smallest_final))
 
@@ -114,17 +139,15 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
     if position.timestamp <= s.final.timestamp:
         return
     s.final = position
+    s.has_asked_wave = False
+    s.due_readings |= dict.fromkeys(s.readings)
     _add_seals(s.sealed_final, position.sealed)
     live: dict[str, bool] = {}
     for local in s.locals.values():
         live[local.name.client] = live.get(local.name.client, False) or local.state is LocalState.LIVE
     for client, is_live in live.items():
         if is_live:
-            _tell(s, s.sessions[client], position.timestamp)
-
-
-def _tell(s: BrokerState, session: Session, timestamp: int) -> None:
-    note(s, session, lambda number: Position(session.number, number, timestamp))
+            note_position(s, s.sessions[client], position.timestamp)
 
 
 def drop_wave(s: BrokerState, removed: list[Link]) -> None:

@@ -32,7 +32,7 @@ from gapless.protocols.fenced.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.fenced.journal import admit, has_room
-from gapless.protocols.fenced.local import begin_attempt
+from gapless.protocols.fenced.local import remove_local, subscribe
 from gapless.protocols.fenced.messages import (
     Attempt,
     CloseSession,
@@ -43,7 +43,7 @@ from gapless.protocols.fenced.messages import (
     SessionClosed,
 )
 from gapless.protocols.fenced.outbox import acknowledge, note, repeat
-from gapless.protocols.fenced.routing import flood, put_advertisement, remove_advertisement, remove_subscription
+from gapless.protocols.fenced.routing import flood, put_advertisement, remove_advertisement
 from gapless.protocols.fenced.state import BrokerState, LocalSubscription, Session, SessionPhase
 
 __all__ = [
@@ -166,14 +166,7 @@ def _begin_closing(s: BrokerState, session: Session) -> None:
     s.busy_clients[session.client] = None
     session.queue.clear()
     for name in [name for name in s.locals if name.client == session.client]:
-        _remove_local(s, name)
-
-
-def _remove_local(s: BrokerState, name: Name) -> None:
-    del s.locals[name]
-    s.pending.pop(name, None)
-    s.awaiting_history.pop(name, None)
-    remove_subscription(s, name)
+        remove_local(s, name)
 
 
 def _finish_closing(s: BrokerState, session: Session) -> None:
@@ -292,17 +285,15 @@ def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> No
     name = Name(session.client, message.subscription)
     if name in s.locals:
         return
-    since = None if message.resumption is None else message.resumption.position
-    local = LocalSubscription(name, parse(message.filter), Attempt(session.epoch, 0), since)
-    s.locals[name] = local
-    begin_attempt(s, local)
+    attempt = Attempt(session.epoch, 0)
+    subscribe(s, session, message, LocalSubscription(name, parse(message.filter), attempt, -1, message.is_resumed))
 
 
 def _unsubscribe(s: BrokerState, session: Session, message: ClientUnsubscribe) -> None:
     name = Name(session.client, message.subscription)
     if name in s.locals:
-        _remove_local(s, name)
-    note(s, session, lambda number: Unsubscribed(session.number, number, message.subscription))
+        remove_local(s, name)
+    note(s, session, Unsubscribed, message.subscription)
 
 
 def _queue(session: Session, events: Events) -> None:

@@ -234,8 +234,6 @@ class BrokerState:
         """Sessions that wait for their fence."""
         self.locals: dict[Name, LocalSubscription] = {}
         self.pending: dict[Name, LocalSubscription] = {}
-        self.awaiting_history: dict[Name, LocalSubscription] = {}
-        """Resumed subscriptions that wait for a final position, or read."""
         self.busy_clients: dict[str, None] = {}
         """Those whose sessions have calls to take, or close."""
         self.restarts: dict[Name, None] = {}
@@ -252,9 +250,20 @@ class BrokerState:
         """At the root: what the last wave found."""
         self.wave: WaveState | None = None
         self.wave_began = 0
-        self.wave_asked = False
-        """At the root: whether a handover has ended since."""
+        self.wave_wanted = False
+        """At the root: whether somebody waits for a final position."""
+        self.wave_lost = False
+        """At the root: whether a handover has ended since the last wave began."""
+        self.has_asked_wave = False
+        """Whether the root was asked for a wave since the last final position."""
+        # history
         self.readings: dict[int, Reading] = {}
+        self.due_readings: dict[int, None] = {}
+        """Those that may go on."""
+        self.read_work = 0
+        """What was done for them in this turn."""
+        self.lagging: dict[str, None] = {}
+        """Clients for which too much waits."""
         self.next_request = 1
         # handover
         self.handover: Handover | None = None
