@@ -34,7 +34,6 @@ from rich.progress import track
 from rich.table import Table
 
 from gapless.overlay import random_tree
-from gapless.protocols.epidemic.options import Recovery
 from gapless.simulator import Scenario, run_scenario
 from gapless.simulator.relinking import ChangingTree
 from gapless.simulator.scenario import (
@@ -49,6 +48,7 @@ from gapless.simulator.scenario import (
     SubscribeAction,
 )
 from gapless.trace import Trace
+from gapless_papers.protocols.epidemic.options import Recovery
 
 RECOVERIES: tuple[Recovery, ...] = ("none", "push", "subscriber-pull", "publisher-pull", "combined-pull")
 DELIVERED_LEAST = 0.99

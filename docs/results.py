@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 from pathlib import Path
 
-from gapless_spark.lab.experiment_file import load_experiment
-from gapless_spark.lab.grid import cases_of
+from gapless_papers.lab.experiment_file import load_experiment
+from gapless_papers.lab.grid import cases_of
 
 __all__ = ["RESULTS", "pages", "store", "with_numbers"]
 

@@ -77,11 +77,10 @@ def spark() -> "Iterator[SparkSession]":
 
 
 WITHOUT_THE_SESSION = (
-    "test_lab_cluster.py", "test_lab_experiment_file.py", "test_lab_figures.py", "test_lab_workloads.py",
     "test_chains.py", "test_glance.py", "test_streams.py", "stream/test_causes.py", "stream/test_columns.py",
     "stream/test_lookout.py", "stream/test_options.py", "stream/test_pushdown.py",
 )  # fmt: skip
-"""Files of `tests/spark` and `tests/lab` that do not use the session of Spark."""
+"""Files of `tests/spark` that do not use the session of Spark."""
 
 
 @cache
@@ -100,7 +99,7 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith(("tests/spark/", "tests/lab/")) and not file.endswith(WITHOUT_THE_SESSION):
+        if file.startswith("tests/spark/") and not file.endswith(WITHOUT_THE_SESSION):
             return "spark"
         return file if _makes_something_once(file) else nodeid
 

@@ -1,7 +1,11 @@
 """Arrows point down: what each part may import, read from the source.
 
 The lower a part, the fewer it knows. Protocols know no runtime, so that the simulator and the brokers can drive the
-same object; what judges knows nothing of what it judges; and nobody here knows Spark.
+same object; what judges knows nothing of what it judges.
+
+Of the three packages, `gapless` is the product: it imports no research, and Spark only behind the doors below.
+`gapless_papers` is the research, on top of the product. `gapless_spark` has everything that imports PySpark, and knows
+no research: what it runs for the laboratory is handed to it.
 """
 
 import ast
@@ -29,7 +33,7 @@ MAY_IMPORT = {
     "filters": {"errors", "events"},
     "protocol": {"errors", "events", "positions", "overlay", "disk", "names"},
     "protocols": {"errors", "events", "positions", "overlay", "disk", "filters", "names", "printable", "protocol"},
-    "registry": {"errors", "protocol", "protocols"},
+    "registry": {"errors", "protocol"},
     "trace": {"errors", "events", "positions", "protocol"},
     "archive": {"errors", "events", "positions", "filters", "trace"},
     "checkers": {"errors", "events", "filters", "protocol", "trace"},
@@ -56,6 +60,22 @@ MAY_IMPORT = {
     },
 }  # fmt: skip
 """Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
+
+PACKAGES = {
+    "gapless": set[str](),
+    "gapless_papers": {"gapless"},
+    "gapless_spark": {"gapless"},
+}
+"""Each package, with those that it may import. Doors are the exceptions."""
+
+PAPERS_MAY_IMPORT = {
+    "protocols": {"errors", "events", "filters", "overlay", "protocol", "protocols"},
+    "lab": {
+        "cli", "errors", "events", "overlay", "protocol", "registry", "simulator", "toml_file", "trace",
+    },
+    "commands": {"cli"},
+}  # fmt: skip
+"""Each part of `gapless_papers`, with the parts of `gapless` that it builds on."""
 
 ROOMS = {
     "pieces": set[str](),
@@ -200,7 +220,7 @@ ROOMS = {
 PUBLIC = {"client", "errors", "events", "positions", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
-DOORS = ("gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/lab.py")
+DOORS = {"gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless_papers/lab/command.py"}
 """Commands that run on Spark: they open it inside a function, when they are called."""
 
 STARTER = "gapless/runtime/fleet.py"
@@ -211,7 +231,7 @@ IMPORTS_ELSEWHERE = "gapless_spark/worker_python.py"
 LOADERS = {"gapless/__init__.py", "gapless/registry.py", "gapless/runtime/codec.py", "gapless/trace/__init__.py"}
 """Who imports modules by names that it puts together: public names, protocols, and the messages of a protocol."""
 
-PURE_PARTS = ("filters", "protocols")
+PURE_PARTS = ("gapless/filters", "gapless/protocols", "gapless_papers/protocols")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
 """A state machine reads no clock, draws no lot and opens no socket."""
 
@@ -279,6 +299,21 @@ def test_arrows_point_down() -> None:
     _show(complaints + _unused(MAY_IMPORT, used))
 
 
+def test_arrows_point_down_from_the_research() -> None:
+    complaints = []
+    used: dict[str, set[str]] = {part: set() for part in PAPERS_MAY_IMPORT}
+    for file in sorted((SOURCE / "gapless_papers").rglob("*.py")):
+        own = _part(_module(file))
+        for line, module in _imports(file):
+            if module.startswith("gapless.") and own in used:
+                used[own].add(_part(module))
+                if _part(module) not in PAPERS_MAY_IMPORT[own]:
+                    complaints.append(f"{file}:{line}: {own} must not import {module}")
+            elif module.startswith("gapless_papers.") and (own, _part(module)) == ("protocols", "lab"):
+                complaints.append(f"{file}:{line}: protocols know nothing of the laboratory")
+    _show(complaints + _unused(PAPERS_MAY_IMPORT, used))
+
+
 def test_arrows_point_down_between_the_rooms_of_the_default_protocol() -> None:
     house = "gapless.protocols.gapless."
     complaints = []
@@ -338,14 +373,18 @@ def test_a_circle_is_found() -> None:
     assert _circle({"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": set()}) == ["b", "c"]
 
 
-def test_no_part_knows_spark() -> None:
-    _show([
-        f"{file}:{line}: {module}"
-        for file in _files()
-        if file.relative_to(SOURCE).as_posix() not in DOORS
-        for line, module in _imports(file)
-        if module.split(".")[0] in ("pyspark", "gapless_spark")
-    ])  # fmt: skip
+def test_packages_import_only_those_below_them() -> None:
+    complaints = []
+    for file in _all_files():
+        own, place = file.relative_to(SOURCE).parts[0], file.relative_to(SOURCE).as_posix()
+        allowed = PACKAGES[own] | {own} | ({"gapless_spark"} if place in DOORS else set())
+        for line, module in _imports(file):
+            package = module.split(".")[0]
+            if _is_ours(module) and package not in allowed:
+                complaints.append(f"{file}:{line}: {own} must not import {package}")
+            if package in ("pyspark", "py4j") and own != "gapless_spark":
+                complaints.append(f"{file}:{line}: only gapless_spark imports {package}")
+    _show(complaints)
 
 
 def _programs(file: Path) -> Iterator[tuple[int, str]]:
@@ -398,7 +437,7 @@ def test_one_place_starts_the_command_line_as_a_process() -> None:
 
 
 def _is_ours(module: str) -> bool:
-    return module.split(".")[0] in ("gapless", "gapless_spark")
+    return module.split(".")[0] in PACKAGES
 
 
 def test_few_places_import_by_name() -> None:
@@ -415,8 +454,7 @@ def test_python_m_gapless_is_the_command_line() -> None:
 def test_state_machines_are_pure(part: str) -> None:
     _show([
         f"{file}:{line}: {module}"
-        for file in _files()
-        if _part(_module(file)) == part
+        for file in sorted((SOURCE / part).rglob("*.py"))
         for line, module in _imports(file)
         if module.split(".")[0] in IMPURE
     ])  # fmt: skip
@@ -430,6 +468,15 @@ def test_state_machines_are_pure(part: str) -> None:
         ("import gapless.filters, gapless.protocol", {"pyspark", "pyarrow", "rich", "typer"}),
         ("import gapless.cli.main", {"pyspark", "pyarrow", "gapless.simulator"}),
         ("import gapless.simulator", {"pyspark", "py4j"}),
+        ("import gapless; gapless.connect", {"gapless_papers", "importlib.metadata"}),
+        (
+            "import gapless.registry as found; found.find_protocol('gapless')",
+            {"gapless_papers", "gapless.protocols.fenced", "importlib.metadata"},
+        ),
+        (
+            "import gapless.registry as found; found.find_protocol('srpt')",
+            {"gapless.protocols.gapless", "gapless_papers.protocols.delta"},
+        ),
     ],
 )
 def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
@@ -437,9 +484,6 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not unwanted & set(loaded)
 
-
-MIRRORS = {"spark": "gapless_spark", "spark/stream": "gapless_spark/stream", "lab": "gapless_spark/lab"}
-"""Directories of tests whose part has another place than `src/gapless/…`."""
 
 BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "model", "package", "pages"}
 """Tests of what is not in `src`."""
@@ -450,17 +494,20 @@ def _test_directories() -> list[Path]:
     return sorted({file.parent for file in here.rglob("*.py")} - {here})
 
 
+def _place_of_tests(directory: Path) -> str:
+    """Where the tests of a directory of `src` belong: `gapless_papers/lab` has them in `papers/lab`."""
+    name = directory.relative_to(SOURCE).as_posix()
+    return name.removeprefix("gapless/") if name.startswith("gapless/") else name.removeprefix("gapless_")
+
+
 def test_tests_mirror_the_source() -> None:
     here = Path(__file__).parent
     tests = {directory.relative_to(here).as_posix() for directory in _test_directories()}
-    parts = {file.parent.relative_to(SOURCE / "gapless").as_posix() for file in _files()} - {"."}
-    tested = {name for name in parts if any((here / name).rglob("test_*.py"))}
-    _show([f"src/gapless/{name} has no tests in tests/{name}" for name in sorted(parts - tested)])
-    _show([
-        f"tests/{name} mirrors no part of src"
-        for name in sorted(tests - parts - BESIDE)
-        if name not in MIRRORS or not (SOURCE / MIRRORS[name]).is_dir()
-    ])  # fmt: skip
+    product = {_place_of_tests(file.parent) for file in _files()} - {"gapless"}
+    tested = {name for name in product if any((here / name).rglob("test_*.py"))}
+    _show([f"src/gapless/{name} has no tests in tests/{name}" for name in sorted(product - tested)])
+    parts = {_place_of_tests(file.parent) for file in _all_files()}
+    _show([f"tests/{name} mirrors no part of src" for name in sorted(tests - parts - BESIDE)])
 
 
 def test_tests_are_packages() -> None:

@@ -9,12 +9,15 @@ import ast
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import msgspec
 from coverage import Coverage
+
+from gapless.registry import find_protocol
 
 __all__ = ["Branch", "Branches", "RuleMeter", "Unreached", "fingerprint", "rules_of", "unreached"]
 
@@ -38,8 +41,9 @@ class Unreached(msgspec.Struct, frozen=True):
 
 
 def rules_of(protocol: str) -> Path:
-    """Where the rules of a protocol stand."""
-    return Path(__file__).parents[1] / "src" / "gapless" / "protocols" / protocol
+    """Where the rules of a protocol stand: the package of its `PROTOCOL`."""
+    module = find_protocol(protocol).broker.__module__.rpartition(".")[0]
+    return Path(str(import_module(module).__file__)).resolve().parent
 
 
 def fingerprint(rules: Path) -> str:

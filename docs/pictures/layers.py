@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from docs.pictures.drawing import Drawing
-from gapless.registry import protocols
+from gapless.registry import protocol_names
 
 __all__ = ["draw_layers"]
 
@@ -14,7 +14,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 WIDTH, BOX, STEP = 860, (122, 44), 84
 INK, FILL, EDGE = "#1f3d66", "#eef3fa", "#8aa0bd"
 WORDS = {
-    "gapless_spark": ("streams, audit, lab", 0.5),
+    "gapless_papers": ("protocols, laboratory", 0.3),
+    "gapless_spark": ("streams, audit", 0.56),
     "cli": ("the command", 0.33),
     "sync": ("without a loop", 0.82),
     "client": ("connect, publish", 0.75),
@@ -24,7 +25,7 @@ WORDS = {
     "archive": ("history in Parquet", 0.3),
     "security": ("who may do what", 0.75),
     "trace": ("what happened", 0.5),
-    "registry": ("which there are", 0.13),
+    "registry": ("which there are", 0.3),
     "protocols": ("state machines", 0.13),
     "protocol": ("step(input, now)", 0.45),
     "filters": ("the SQL after WHERE", 0.2),
@@ -34,10 +35,10 @@ WORDS = {
     "disk": ("what a disk is asked", 0.92),
     "errors": ("with a way out", 0.4),
     "toml_file": ("what people write", 0.75),
-    "private_files": ("for the owner alone", 0.26),
-    "printable": ("names, and text shown", 0.58),
+    "private_files": ("for the owner alone", 0.24),
+    "printable": ("names, and text shown", 0.6),
     "events": ("what is published", 0.4),
-    "positions": ("places in the stream", 0.6),
+    "positions": ("places in the stream", 0.42),
 }
 """What each part is, in as many words as fit, and how far to the right it stands; how high, the imports say."""
 
@@ -60,7 +61,7 @@ def draw_layers() -> str:
         drawing.box((x - BOX[0] / 2, y - BOX[1] / 2), BOX, FILL, INK)
         drawing.words((x, y - 3), part, INK, size=14, weight="bold")
         drawing.words((x, y + 13), WORDS[part][0], "#444", size=10)
-    drawing.words((WIDTH / 2, 30 + STEP * len(rows) + 20), f"protocols: {', '.join(protocols())}", "#444")
+    drawing.words((WIDTH / 2, 30 + STEP * len(rows) + 20), f"protocols: {', '.join(protocol_names())}", "#444")
     return drawing.text()
 
 
@@ -84,7 +85,8 @@ def _arrows() -> dict[str, set[str]]:
         own = _part(".".join(file.relative_to(SOURCE).with_suffix("").parts))
         if own not in ("__init__", "__main__"):
             found[own] |= {other for other in map(_part, _imports(file)) if other in WORDS and other != own}
-    found["cli"] -= {"gapless_spark"}  # its commands open it when they are called, if it is there
+    for part in ("cli", "gapless_papers"):
+        found[part] -= {"gapless_spark"}  # its commands open it when they are called, if it is there
     return found
 
 

@@ -21,6 +21,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.metadata import distribution
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -131,13 +132,16 @@ def _start(
 
 
 def _our_packages(workshop: Path) -> Path:
-    """Our own code as a zip file that executors can import from."""
+    """Our own code as a zip file that executors can import from, with the entry points by which it is found."""
     archive = workshop / "gapless_packages.zip"
     source = Path(gapless.__file__).parents[1]
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for package in ("gapless", "gapless_spark"):
+        for package in ("gapless", "gapless_papers", "gapless_spark"):
             for file in sorted((source / package).rglob("*.py")):
                 packed.write(file, file.relative_to(source))
+        own = distribution("gapless")
+        for name in ("METADATA", "entry_points.txt"):
+            packed.writestr(f"gapless-{own.version}.dist-info/{name}", own.read_text(name) or "")
     return archive
 
 

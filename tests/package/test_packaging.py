@@ -102,7 +102,7 @@ def test_the_wheel_is_that_of_the_checkout(wheel: Path) -> None:
         packed = set(archive.namelist())
     sources = [file for file in (ROOT / "src").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     assert {file.relative_to(ROOT / "src").as_posix() for file in sources} <= packed
-    assert not [name for name in packed if not re.match(r"gapless(_spark)?/|gapless-[^/]*\.dist-info/", name)]
+    assert not [name for name in packed if not re.match(r"gapless(_papers|_spark)?/|gapless-[^/]*\.dist-info/", name)]
 
 
 def test_the_first_program_works_with_the_client_alone(client_only: Environment, address: str, tmp_path: Path) -> None:

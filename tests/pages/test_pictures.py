@@ -32,4 +32,4 @@ def test_every_picture_is_shown_somewhere() -> None:
 
 
 def test_every_part_is_in_the_picture_of_the_architecture() -> None:
-    assert set(WORDS) == {*MAY_IMPORT, "gapless_spark"}
+    assert set(WORDS) == {*MAY_IMPORT, "gapless_papers", "gapless_spark"}

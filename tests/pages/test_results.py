@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docs.results import RESULTS, pages, store, with_numbers
 
-from gapless_spark.lab.experiment_file import load_experiment
+from gapless_papers.lab.experiment_file import load_experiment
 
 EXPERIMENTS = RESULTS.parent
 

@@ -7,9 +7,9 @@ import msgspec
 
 from gapless.client import connect
 from gapless.overlay import chain
-from gapless.protocols.locaps.messages import ClientSubscribe
 from gapless.runtime import wire
 from gapless.runtime.event_loop import run
+from gapless_papers.protocols.locaps.messages import ClientSubscribe
 
 from .local import QUICK, Local, local
 from .raw_peer import Raw, framed

@@ -11,11 +11,11 @@ from gapless.checkers import check
 from gapless.errors import ProtocolError, ScenarioError
 from gapless.overlay import Overlay, chain
 from gapless.protocol import Publish, Subscribe
-from gapless.protocols.topics.topic_filter import topic_of
 from gapless.simulator import Simulation, check_scenario, generate, parse_scenario, run_scenario
 from gapless.simulator.networks import overlay_of
 from gapless.simulator.scenario import AdvertiseAction, SubscribeAction, UnsubscribeAction
 from gapless.trace import Recorder
+from gapless_papers.protocols.topics.topic_filter import topic_of
 
 from .flooding import FLOODING
 

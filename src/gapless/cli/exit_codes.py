@@ -16,7 +16,6 @@ __all__ = [
     "EPILOG",
     "INTERRUPTED",
     "INVALID",
-    "LAB_EPILOG",
     "NETWORK_EPILOG",
     "PIPE_CLOSED",
     "UNKNOWN",
@@ -40,7 +39,6 @@ EPILOG = (
 )
 
 NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug of ours, 130 interrupted."
-LAB_EPILOG = "Exit codes: 0 all runs are done, 1 some failed, 64 bad input, 70 a bug of ours, 130 interrupted."
 
 _CODES: "dict[Status, int]" = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
 

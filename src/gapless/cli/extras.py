@@ -9,9 +9,10 @@ __all__ = ["missing_extra"]
 EXTRAS = {
     "broker": ("cryptography", "jwt", "numpy", "prometheus_client", "rich", "typer"),
     "cli": ("pyarrow",),
-    "spark": ("matplotlib", "pandas", "pyspark"),
+    "papers": ("matplotlib",),
+    "spark": ("pandas", "py4j", "pyspark"),
 }
-"""What each extra adds to the one before it; `pyproject.toml` names the same packages."""
+"""What each extra adds to those that it builds on; `pyproject.toml` names the same packages."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> str:

@@ -14,9 +14,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from gapless.cli.data_commands import DATA_EPILOG, data
-from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, LAB_EPILOG, NETWORK_EPILOG
+from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, NETWORK_EPILOG
+from gapless.cli.extensions import GroupWithExtensions
 from gapless.cli.extras import missing_extra
-from gapless.cli.lab_commands import lab
 from gapless.cli.names_commands import names
 from gapless.cli.security_commands import security
 from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
@@ -29,7 +29,8 @@ __all__ = ["app", "run"]
 app = typer.Typer(
     help="Gapless: publish/subscribe in which a subscription has no gap and no effect comes before its cause.\n\n"
     "Start with:  [bold]gapless demo[/bold]",
-    epilog=EPILOG, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
+    cls=GroupWithExtensions, epilog=EPILOG, add_completion=False, rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
 )  # fmt: skip
 filters = typer.Typer(
     help='Look at a filter.\n\nStart with:  [bold]gapless filter check "price < 10 AND NOT sold"[/bold]'
@@ -46,7 +47,6 @@ app.add_typer(filters, name="filter", epilog=EPILOG)
 app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
 app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
 app.add_typer(networks, name="network", epilog=NETWORK_EPILOG)
-app.add_typer(lab, name="lab", epilog=LAB_EPILOG)
 app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
 app.add_typer(data, name="data", epilog=DATA_EPILOG)
 app.add_typer(names, name="subscriptions", epilog=NETWORK_EPILOG)

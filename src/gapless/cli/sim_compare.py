@@ -19,7 +19,7 @@ from gapless.cli.terminal import output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies
 from gapless.errors import ProtocolError
 from gapless.protocol import GUARANTEE_NAMES, ProtocolSpec
-from gapless.registry import find_protocol, protocols
+from gapless.registry import find_protocol, protocol_names, protocols
 from gapless.simulator import Entry, Scenario, compare, load_scenario
 from gapless.simulator.networks import overlay_of
 
@@ -59,7 +59,7 @@ def _chosen(names: str | None) -> list[ProtocolSpec]:
         return list(protocols().values())
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
-        raise ProtocolError(f"--protocols names none; choose some of: {', '.join(protocols())}")
+        raise ProtocolError(f"--protocols names none; choose some of: {', '.join(protocol_names())}")
     return [find_protocol(name) for name in dict.fromkeys(wanted)]
 
 

@@ -28,8 +28,8 @@ What a runtime promises a node:
 | what a message carries: events, or another message | `carrying` |
 | what a client's message asks for, where not everybody may do everything | `judging` |
 
-A protocol registers itself by being a module (or package) of `gapless.protocols` with a `PROTOCOL` attribute
-(`gapless.registry`).
+The registry (`gapless.registry`) finds a protocol by its name: the product's own, and those that other packages offer
+as entry points.
 """
 
 from gapless.protocol.effects import (

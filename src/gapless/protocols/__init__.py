@@ -1,1 +1,1 @@
-"""Every protocol of the registry: one module or package each, found by its `PROTOCOL` attribute."""
+"""The protocols of the product, one package each: its `PROTOCOL` is what the registry finds."""

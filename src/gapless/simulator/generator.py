@@ -21,7 +21,7 @@ from gapless.errors import ScenarioError
 from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec, convert_options, largest_f
-from gapless.registry import protocols
+from gapless.registry import find_protocol, protocol_names
 from gapless.simulator.beyond_plan import BEYOND, BeyondPlan
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
@@ -74,7 +74,7 @@ def generate(
     between.
     `scale`: see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
     """
-    spec = protocols().get(protocol)
+    spec = find_protocol(protocol) if protocol in protocol_names() else None
     draft = _Draft if spec is None or not spec.topics_only else _TopicDraft
     chosen = choose_scale(scale, seed)
     given = limits or GeneratorLimits()
@@ -148,7 +148,7 @@ class _Draft:
         for _ in range(rng.randint(*limits.publications)):
             self._draw_publication(rng.choice(publishers))
         self._draw_leaving()
-        known = protocols().get(protocol)
+        known = self._spec
         if known is not None and known.keeps_history:
             self._draw_positions()
             options = {**self._draw_slow(), **options}

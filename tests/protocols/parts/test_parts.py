@@ -2,7 +2,6 @@
 
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held
-from gapless.protocols.parts.numbered_names import client_in, name_of, number_in
 
 
 def test_the_oldest_are_forgotten_first() -> None:
@@ -19,9 +18,3 @@ def test_a_subscription_ends_with_the_last_that_came_of_each_publisher_or_before
     assert held.last() == {"ann": 4, "bob": 2}
     held.got["bob"] = 7
     assert held.last() == {"ann": 4, "bob": 7}
-
-
-def test_a_numbered_name_says_whose_it_is_and_which() -> None:
-    name = name_of("ann/phone", 7)
-    assert (client_in(name), number_in(name)) == ("ann/phone", 7)
-    assert client_in(name_of("ann", "7.2")) == "ann"

@@ -1,0 +1,134 @@
+"""What a paper says beside what we measure: does it hold, and if not, how far is it off?
+
+A number agrees if ours lies within the noise that the claim allows, which is a share of the effect that the paper
+reports. Three cases cannot be told: fewer than `RUNS_LEAST` runs, an interval wider than the noise, and a difference
+that is larger than the noise and smaller than the intervals of both numbers together. A shape holds if it does on
+every line: a flat one varies by no more than the noise; one that grows never falls by more than that, and ends higher
+by more; and the other way round.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import hypot, sqrt
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from gapless_papers.lab.experiment import Claim
+from gapless_papers.lab.figures.data import Runs
+from gapless_papers.lab.figures.estimate import Estimate, deviation_of, student_quantile
+
+__all__ = ["RUNS_LEAST", "Judgement", "judge_claim", "paper_half_width"]
+
+RUNS_LEAST = 20
+"""With fewer runs no number is judged."""
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What became of a claim; `unmeasured` if no run speaks of it, as in a quick sweep."""
+
+    claim: Claim
+    verdict: Literal["agrees", "differs", "uncertain", "unmeasured"]
+    ours: Estimate | None = None
+    deviation: float | None = None
+    """Ours minus the paper's, as a share of the paper's."""
+    lines: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    """Of a shape: each line with its means, in the order of the axis."""
+    runs: int = 0
+    """How many stand behind the number, or behind the point of the lines that has the fewest."""
+
+
+def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
+    """Compare. A glance looks at smaller networks: their shapes are the paper's, their numbers are not."""
+    if claim.paper is None:
+        return _judge_shape(claim, runs)
+    return Judgement(claim, "unmeasured") if quick else _judge_number(claim, runs)
+
+
+def _judge_number(claim: Claim, runs: Runs) -> Judgement:
+    assert claim.paper is not None
+    ours = _averaged(claim, runs) if claim.along else _measured(claim, runs)
+    if ours is None:
+        return Judgement(claim, "unmeasured")
+    difference = ours.mean - claim.paper
+    deviation = difference / abs(claim.paper) if claim.paper else None
+    return Judgement(claim, _verdict(claim, abs(difference), ours), ours, deviation, runs=ours.runs)
+
+
+def _verdict(claim: Claim, difference: float, ours: Estimate) -> Literal["agrees", "differs", "uncertain"]:
+    assert claim.paper is not None
+    allowed = claim.noise * abs(claim.paper)
+    half = ours.half_width or 0.0
+    if ours.runs < RUNS_LEAST:
+        return "uncertain"
+    if difference <= allowed:
+        return "agrees" if half <= allowed else "uncertain"
+    return "uncertain" if difference <= hypot(half, paper_half_width(claim)) else "differs"
+
+
+def paper_half_width(claim: Claim) -> float:
+    """Of the confidence interval of the paper's number, if it gives one."""
+    if claim.paper_deviation is None or claim.paper_runs < 2:
+        return 0.0
+    return student_quantile(claim.paper_runs - 1) * claim.paper_deviation / sqrt(claim.paper_runs)
+
+
+def _measured(claim: Claim, runs: Runs) -> Estimate | None:
+    ours = runs.where(claim.where).estimate(claim.y)
+    if ours is not None and claim.out_of is not None:
+        ours = msgspec.structs.replace(ours, mean=claim.out_of - ours.mean)
+    if ours is None or claim.against is None:
+        return ours if ours is None or claim.of == "mean" else deviation_of(ours)
+    other = runs.where(claim.against).estimate(claim.y)
+    return None if other is None or other.mean == 0 else _compared(claim, ours, other)
+
+
+def _averaged(claim: Claim, runs: Runs) -> Estimate | None:
+    """The mean over all values of an axis, none of which may be missing."""
+    values = {value: group for (value,), group in runs.groups([claim.along]).items() if value is not None}
+    found = [_measured(claim, group) for group in values.values()]
+    whole = [estimate for estimate in found if estimate is not None]
+    if not whole or len(whole) < len(found):
+        return None
+    halves = [estimate.half_width for estimate in whole]
+    half = None if None in halves else hypot(*(half or 0.0 for half in halves)) / len(whole)
+    return Estimate(fmean(estimate.mean for estimate in whole), 0.0, min(estimate.runs for estimate in whole), half)
+
+
+def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
+    """A ratio, an increase or a reduction in percent; errors add up as those of independent numbers do."""
+    ratio = ours.mean / other.mean
+    half = None
+    if ours.half_width is not None and other.half_width is not None and ours.mean:
+        half = abs(ratio) * hypot(ours.half_width / ours.mean, other.half_width / other.mean)
+    scale = 1.0 if claim.as_ == "ratio" else 100.0
+    value = {"ratio": ratio, "increase": ratio - 1, "reduction": 1 - ratio}[claim.as_] * scale
+    return Estimate(value, 0.0, min(ours.runs, other.runs), None if half is None else half * scale)
+
+
+def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
+    lines, counts = [], []
+    for values, group in runs.where(claim.where).groups(claim.by).items():
+        points = [
+            (float(x) if not isinstance(x, str) else 0.0, part.estimate(claim.y))
+            for (x,), part in group.groups([claim.along]).items()
+            if x is not None
+        ]
+        means = tuple(value.mean for _, value in sorted(points, key=lambda point: point[0]) if value is not None)
+        lines.append((", ".join(str(value) for value in values), means))
+        counts += [value.runs for _, value in points if value is not None]
+    if not lines or any(len(means) < 2 for _, means in lines):
+        return Judgement(claim, "unmeasured")
+    holds = all(_has_shape(claim, means) for _, means in lines)
+    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines), runs=min(counts))
+
+
+def _has_shape(claim: Claim, means: Sequence[float]) -> bool:
+    room = claim.noise * max(abs(mean) for mean in means)
+    if claim.shape == "flat":
+        return max(means) - min(means) <= room
+    if claim.shape == "falls":
+        means = [-mean for mean in means]
+    steady = all(later >= earlier - room for earlier, later in pairwise(means))
+    return steady and means[-1] - means[0] > room

@@ -1,0 +1,121 @@
+"""From an experiment to its cases: one for each run, with a key that says whether it has been done already.
+
+The key is a hash of everything that a run depends on: the case itself and the code that carries it out. Two cases with
+the same key give the same result, on any machine; after a change of either the key is another.
+"""
+
+import hashlib
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import gapless
+import gapless_papers
+from gapless.errors import ExperimentError
+from gapless_papers.lab.experiment import Axis, Experiment, Scalar
+
+__all__ = ["Case", "cases_of", "code_version"]
+
+CASES_MAX = 100_000
+"""More than these are a slip of the pen."""
+
+_PARTS = ("errors.py", "events.py", "filters", "overlay", "protocol", "protocols", "simulator", "trace")
+"""What a run is made of, of `gapless`."""
+_PAPERS_PARTS = ("protocols", "lab/conduct.py", "lab/measures.py", "lab/observer.py", "lab/workloads")
+"""And of this package."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One run of an experiment."""
+
+    experiment: str
+    axes: dict[str, Scalar]
+    """What tells it from the other cases: protocol, seed, and the axes of its grid."""
+    workload: str
+    parameters: dict[str, Any]
+    protocol: str
+    options: dict[str, Any]
+    seed: int
+    measure: tuple[str, ...]
+    trace: bool
+
+    @property
+    def name(self) -> str:
+        """How it is called among the cases of its experiment."""
+        return ",".join(f"{axis}={_text(value)}" for axis, value in self.axes.items())
+
+    @property
+    def run(self) -> str:
+        """How its run is called."""
+        return f"{self.experiment}/{self.name}"
+
+    def key(self) -> str:
+        """The same for equal cases, carried out by the same code."""
+        text = msgspec.json.encode([code_version(), self], order="deterministic")
+        return hashlib.sha256(text).hexdigest()[:24]
+
+
+def cases_of(experiment: Experiment, *, quick: bool = False) -> list[Case]:
+    """All runs that the experiment asks for, in the order of its grids."""
+    found: dict[str, Case] = {}
+    for grid in experiment.grid:
+        axes = {name: values for name, values in grid.items() if name != "seeds"}
+        seeds = grid.get("seeds", experiment.seeds)
+        if quick:
+            axes = {name: experiment.quick.grid.get(name, values) for name, values in axes.items()}
+            seeds = seeds if experiment.quick.seeds is None else experiment.quick.seeds
+        for case in _crossed(experiment, axes, list(range(seeds)) if isinstance(seeds, int) else seeds, quick):
+            found.setdefault(case.name, case)
+            if len(found) > CASES_MAX:
+                raise ExperimentError(f"{experiment.file}: asks for more than {CASES_MAX:,} runs")
+    if not found:
+        raise ExperimentError(f"{experiment.file}: the grid is empty, so there is nothing to run")
+    return list(found.values())
+
+
+def _crossed(experiment: Experiment, axes: dict[str, Axis], seeds: list[int], quick: bool) -> list[Case]:
+    fixed = {**experiment.parameters, **(experiment.quick.parameters if quick else {})}
+    names = [*axes, "seed"]
+    return [
+        _case(experiment, dict(zip(names, values, strict=True)), fixed) for values in product(*axes.values(), seeds)
+    ]
+
+
+def _case(experiment: Experiment, axes: dict[str, Scalar], fixed: dict[str, Any]) -> Case:
+    protocol = str(axes.get("protocol", ""))
+    parameters = dict(fixed)
+    options = dict(experiment.options.get(protocol, {}))
+    for axis, value in axes.items():
+        if axis.startswith("options."):
+            options[axis.removeprefix("options.")] = value
+        elif axis not in ("protocol", "seed"):
+            parameters[axis] = value
+    workload = experiment.workload
+    if experiment.scenario:
+        workload, parameters = "scenario", {"document": experiment.document, "changes": parameters}
+        protocol = protocol or experiment.document["protocol"]["name"]
+    return Case(
+        experiment=experiment.name, axes=axes, workload=workload, parameters=parameters, protocol=protocol,
+        options=options, seed=int(axes["seed"]), measure=experiment.measure, trace=experiment.trace,
+    )  # fmt: skip
+
+
+def _text(value: Scalar) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+@cache
+def code_version() -> str:
+    """A hash of the source of everything that takes part in a run."""
+    digest = hashlib.sha256()
+    ours, papers = Path(gapless.__file__).parent, Path(gapless_papers.__file__).parent
+    places = [ours / part for part in _PARTS] + [papers / part for part in _PAPERS_PARTS]
+    for place in places:
+        assert place.exists(), f"{place} takes part in runs no more; take it out of the list"
+        for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            digest.update(f"{file.relative_to(ours.parent)}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,139 @@
+"""A sweep: all cases of an experiment that are not done yet, in a pool of workers.
+
+Processes of this machine are one pool (`process_pool`), a cluster of Spark is another (`gapless_spark.task_pool`). A
+sweep knows neither: it hands out cases, the longest first, and keeps each result as soon as it is there. An interrupted
+sweep loses only the runs under way.
+
+A run that fails is reported and leaves the others alone; so does one that takes its worker along (out of memory, say).
+"""
+
+import shlex
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from gapless_papers.lab.experiment import Experiment
+from gapless_papers.lab.experiment_file import workload_of
+from gapless_papers.lab.grid import Case
+from gapless_papers.lab.store import Failure, Store
+from gapless_papers.lab.tasks import DONE, carry_out
+
+__all__ = ["Found", "Pool", "Progress", "SweepReport", "Work", "repeat_line", "run_sweep"]
+
+Work: TypeAlias = Callable[[str, str], dict[str, Any]]
+"""Takes the key of a task and its text; gives a row."""
+Found: TypeAlias = Generator[tuple[str, dict[str, Any] | None], None, None]
+"""The key of each task with its row, as they are done; without a row if the task's worker died."""
+
+
+class Pool(Protocol):
+    """Workers that carry out tasks."""
+
+    def run(
+        self, work: Work, tasks: Sequence[tuple[str, str]], schema: pa.Schema, on_done: Callable[[int], None]
+    ) -> Found:
+        """Carry out the tasks; they begin in the order given. The rows have the schema.
+
+        `on_done` may be told how many are done before their rows are there; that is a guess.
+        """
+        ...
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a sweep is."""
+
+    done: int
+    failed: int
+    total: int
+
+
+class SweepReport(msgspec.Struct, frozen=True):
+    """What became of a sweep."""
+
+    experiment: str
+    runs: int
+    """Asked for."""
+    found: int
+    """Of them, done before."""
+    failures: tuple[Failure, ...]
+    seconds: float
+    run_seconds: float
+    """What the runs took by themselves, one after the other."""
+
+
+def repeat_line(experiment: Experiment, case: Case, *, quick: bool) -> str:
+    """The command that runs this case again, alone."""
+    line = ["gapless", "lab", "run", experiment.file, "--only", case.name]
+    return shlex.join([*line, "--quick"] if quick else line)
+
+
+def run_sweep(
+    experiment: Experiment, cases: Sequence[Case], store: Store, pool: Pool, *, quick: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> SweepReport:  # fmt: skip
+    """Do what is not done, keep it, and make the tables. The pool is left alone if nothing is to be done."""
+    start = time.perf_counter()
+    todo = {case.key(): case for case in cases}
+    found = [key for key in todo if store.has(key)]
+    for key in found:
+        del todo[key]
+    store.clear_tables()
+    sweep = _Sweep(experiment, store, quick, len(cases), len(found), on_progress)
+    if todo:
+        sweep.run(pool, todo)
+    store.finish(cases, sweep.failures)
+    return SweepReport(
+        experiment.name, len(cases), len(found), tuple(sweep.failures), time.perf_counter() - start, sweep.run_seconds
+    )
+
+
+class _Sweep:
+    """The runs of a sweep that are not done."""
+
+    def __init__(
+        self, experiment: Experiment, store: Store, quick: bool, total: int, found: int,
+        on_progress: Callable[[Progress], None],
+    ) -> None:  # fmt: skip
+        self.failures: list[Failure] = []
+        self.run_seconds = 0.0
+        self._experiment = experiment
+        self._store = store
+        self._quick = quick
+        self._total = total
+        self._done = self._told = found
+        self._on_progress = on_progress
+
+    def run(self, pool: Pool, todo: dict[str, Case]) -> None:
+        """All of them."""
+        longest_first = sorted(todo, key=lambda key: -workload_of(todo[key]).cost())
+        tasks = [(key, msgspec.json.encode(todo[key]).decode()) for key in longest_first]
+        with closing(pool.run(partial(carry_out, str(self._store.runs)), tasks, DONE, self._tell)) as rows:
+            for key, row in rows:
+                self._take(key, todo[key], row)
+                self._tell(0)
+
+    def _take(self, key: str, case: Case, row: dict[str, Any] | None) -> None:
+        if row is None:
+            self._fail(case, "the worker that ran it died, perhaps for want of memory", "")
+            return
+        self.run_seconds += row["seconds"]
+        if row["failure"] is None:
+            self._store.keep(key, row["metrics"], with_trace=case.trace)
+            self._done += 1
+        else:
+            self._fail(case, row["failure"], row["details"])
+
+    def _fail(self, case: Case, reason: str, details: str) -> None:
+        line = repeat_line(self._experiment, case, quick=self._quick)
+        self.failures.append(Failure(case.run, reason, line, details))
+
+    def _tell(self, further: int) -> None:
+        """What a pool guesses never takes back what was told before."""
+        guess = self._done + further
+        self._told = min(max(self._told, guess), self._total - len(self.failures))
+        self._on_progress(Progress(self._told, len(self.failures), self._total))

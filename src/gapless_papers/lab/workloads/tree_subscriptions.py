@@ -1,0 +1,155 @@
+"""Newcomers subscribe at the leaves of a binary tree (paper 001, section VII).
+
+A full binary tree, every hop takes the same time, clients sit beside their brokers. At the beginning publishers
+advertise; after a while some subscriptions are made and become stable; after another while the newcomers subscribe,
+each at a leaf drawn by the seed and to a topic of its own. Only the newcomers are measured. Messages of one link do not
+overtake each other, so with `jitter` newcomers that subscribe at once delay each other, most of all where everyone is
+told of every subscription (`delta`); `newcomers = 1` measures one alone.
+
+- With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
+- Without it there is one publisher for all, at the root.
+- With `every_ms` the publishers publish something for each newcomer every so often, from long before it subscribes
+  until it must have got some of it: then the first event can be waited for.
+- With `jitter` a hop takes anything from no time to twice `hop_ms`, drawn for each message; else always `hop_ms`.
+- With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
+  hops up and down again: the ways of the two to the root meet `pivot` hops above the newcomer.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import Any
+
+from gapless.errors import ExperimentError
+from gapless.overlay import Overlay, binary
+from gapless.simulator import Scenario
+from gapless.simulator.scenario import (
+    Action,
+    AdvertiseAction,
+    Client,
+    LatencySpec,
+    Network,
+    ProtocolChoice,
+    PublishAction,
+    Run,
+    SubscribeAction,
+)
+from gapless_papers.lab.workloads.workload import ScenarioWorkload
+
+__all__ = ["TreeSubscriptions"]
+
+APART_MS = 20_000.0
+"""Long enough for everything before to be stable, in the deepest tree and the slowest protocol."""
+
+
+class TreeSubscriptions(ScenarioWorkload, frozen=True):
+    """All times are milliseconds, all ways hops."""
+
+    depth: int
+    """Of the tree; its diameter is twice that."""
+    f: int = 1
+    distance: int | None = None
+    covered: float = 0.0
+    pivot: int = 1
+    newcomers: int = 20
+    hop_ms: float = 50.0
+    jitter: bool = False
+    every_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.depth <= 12:
+            raise ValueError(f"depth is {self.depth}, but must be from 1 to 12")
+        if self.distance is not None and not 0 <= self.distance <= 2 * self.depth:
+            raise ValueError(f"no two brokers of a tree of depth {self.depth} are {self.distance} hops apart")
+        if not 0 <= self.covered <= 1:
+            raise ValueError(f"covered is {self.covered:g}, which is no probability; choose from 0 to 1")
+        if not 0 <= self.pivot <= self.depth:
+            raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
+        if self.every_ms is not None and self.every_ms <= 0:
+            raise ValueError(f"every_ms is {self.every_ms:g}, but must be more than 0")
+
+    def cost(self) -> float:
+        """In messages."""
+        return float(2**self.depth * self.newcomers)
+
+    def counts(self, subscription: str) -> bool:
+        """Only newcomers."""
+        return subscription.startswith("new")
+
+    def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
+        """The tree, the publishers, those who are there already, and the newcomers."""
+        overlay = binary(self.depth)
+        dice = random.Random(f"{seed}/tree-subscriptions")
+        clients: dict[str, Client] = {}
+        actions: list[Action] = []
+        if self.distance is None:
+            clients["root"] = Client("root", "b0")
+            actions.append(AdvertiseAction(0.0, "root", "all", "topic >= 0"))
+        for number in range(self.newcomers):
+            leaf = dice.choice(overlay.brokers[2**self.depth - 1 :])
+            for client, action in self._newcomer(number, leaf, overlay, dice):
+                clients[client.name] = client
+                actions.append(action)
+        return Scenario(
+            name="tree-subscriptions",
+            network=Network("binary", depth=self.depth, f=self.f, latency=self._latency()),
+            protocol=ProtocolChoice(protocol, dict(options)),
+            run=Run(seed=seed, settle_ms=self._settle_ms()),
+            clients=tuple(clients.values()),
+            actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
+        )
+
+    def _newcomer(
+        self, number: int, leaf: str, overlay: Overlay, dice: random.Random
+    ) -> Iterator[tuple[Client, Action]]:
+        """A newcomer's publisher, whoever covers it, and itself."""
+        if self.distance is not None:
+            publisher = Client(f"publisher{number}", _at_distance(overlay, leaf, self.distance, dice))
+            yield publisher, AdvertiseAction(0.0, publisher.name, f"all{number}", f"topic = {number}")
+        if self.every_ms is not None:
+            source = Client("root", "b0") if self.distance is None else publisher
+            length_ms = 4 * self.hop_ms * (2 * self.depth + 1)
+            yield (
+                source,
+                PublishAction(
+                    2 * APART_MS - length_ms / 2,
+                    source.name,
+                    {"topic": number, "size": 8},
+                    ceil(1.5 * length_ms / self.every_ms),
+                    self.every_ms,
+                ),
+            )
+        if dice.random() < self.covered:
+            old = Client(f"old{number}", _cousin(leaf, self.pivot))
+            yield old, SubscribeAction(APART_MS, old.name, f"old{number}", f"topic = {number}")
+        new = Client(f"new{number}", leaf)
+        wanted = f"topic = {number} AND size > 7"
+        yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
+
+    def _settle_ms(self) -> float:
+        """Long enough for the slowest newcomer: with jitter a way takes twice the average or more."""
+        return (16 if self.jitter else 4) * self.hop_ms * (self.depth + 1)
+
+    def _latency(self) -> LatencySpec:
+        if self.jitter:
+            return LatencySpec("jitter", min_ms=0.0, max_ms=2 * self.hop_ms)
+        return LatencySpec(ms=self.hop_ms)
+
+
+def _at_distance(overlay: Overlay, broker: str, distance: int, dice: random.Random) -> str:
+    found = [other for other in overlay.brokers if overlay.distance(broker, other) == distance]
+    if not found:
+        raise ExperimentError(f"no broker is {distance} hops away from {broker}; choose a smaller distance")
+    return dice.choice(found)
+
+
+def _cousin(leaf: str, up: int) -> str:
+    """A leaf whose way to the root meets that of this one `up` hops above."""
+    first = len_of_levels_above(leaf)
+    place = int(leaf[1:]) - first
+    return leaf if up == 0 else f"b{first + (place ^ 1 << (up - 1))}"
+
+
+def len_of_levels_above(leaf: str) -> int:
+    """How many brokers stand above the level of this one: the number of the first of its level."""
+    return (1 << (int(leaf[1:]) + 1).bit_length() - 1) - 1

@@ -1,0 +1,264 @@
+"""A client of the `delta` protocol: attached to one broker, and waiting for it when it is gone.
+
+It keeps what it published until it has reached every subscriber, and the place at which each subscription stands. When
+the connection was lost it attaches again with all of that: events that may have been lost are sent again, and what was
+for its subscriptions meanwhile comes.
+
+A broker that stays away for longer than the patience is given up. The client then turns to the next of its contacts
+with the events it keeps, so that none is lost; its subscriptions that have started end exactly where they stand, as
+nobody keeps what comes next for them, and those that have not started are asked for there.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from gapless.events import Event
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    ClientPlace,
+    Confirmed,
+    Connected,
+    Deliver,
+    Effect,
+    Ended,
+    Input,
+    Publish,
+    SetTimer,
+    Start,
+    Subscribe,
+    Suspected,
+    TimerFired,
+    Trusted,
+    Unadvertise,
+    Unsubscribe,
+)  # fmt: skip
+from gapless_papers.protocols.delta.messages import (
+    Accepted,
+    Acknowledge,
+    Attach,
+    Claim,
+    ClientOffers,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnsubscribe,
+    Cuts,
+    Delivery,
+    Detach,
+    Lost,
+    Started,
+    ToClient,
+)
+from gapless_papers.protocols.delta.options import DeltaOptions
+from gapless_papers.protocols.parts.calling_client import CallingClient
+from gapless_papers.protocols.parts.numbered_names import name_of
+
+__all__ = ["DeltaClient"]
+
+PATIENCE = "patience"
+
+
+class _Subscription:
+    """A subscription as the client holds it. No cuts are kept, only how far it is with each publisher."""
+
+    def __init__(self, name: str, number: int, text: str) -> None:
+        self.name = name
+        self.number = number
+        self.text = text
+        self.wire_name = ""
+        self.has_started = False
+        self.positions: Cuts = {}
+        """The last number of each publisher that came, or that stands before the start."""
+
+
+class DeltaClient(CallingClient):
+    """A client node."""
+
+    def __init__(self, place: ClientPlace, options: DeltaOptions) -> None:
+        super().__init__(place)
+        self._contacts = place.contacts
+        self._patience_us = round(options.patience_ms * 1000)
+        self._window = options.window
+        self._now = 0
+        self._attempts = 0
+        self._suspected: dict[str, int] = {}
+        self._kept: deque[Event] = deque()
+        self._subscriptions: dict[str, _Subscription] = {}
+        """By the name that the user gave."""
+        self._by_wire_name: dict[str, _Subscription] = {}
+        self._offers: dict[str, None] = {}
+        self._publishes = False
+
+    @property
+    def window(self) -> int:
+        """How many publications may be unconfirmed."""
+        return self._window
+
+    def step(self, item: Input, now: int) -> Sequence[Effect]:
+        """Take one input; return what it causes."""
+        self._now = now
+        return super().step(item, now)
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the client keeps."""
+        return {"subscriptions": len(self._subscriptions), "kept": len(self._kept)}
+
+    def _heed(self, item: Input) -> None:
+        match item:
+            case Start():
+                self._attach()
+            case Connected():
+                self._on_connected(item)
+            case Suspected():
+                self._on_suspected(item)
+            case Trusted():
+                self._on_trusted(item)
+            case TimerFired():
+                self._leave_the_dead()
+            case _:
+                pass
+
+    # ---- the broker ---------------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        """Say all there is to say; what had not started is asked for anew."""
+        self._attempts += 1
+        claims, wishes = [], []
+        for held in self._subscriptions.values():
+            if held.has_started:
+                claims.append(Claim(held.wire_name, dict(held.positions)))
+            else:
+                wishes.append(self._wish(held))
+        self._send(Attach(self._seq, self._publishes, tuple(claims), tuple(wishes)))
+        for event in self._kept:
+            self._send(ClientPublish(event))
+
+    def _wish(self, held: _Subscription) -> ClientSubscribe:
+        self._by_wire_name.pop(held.wire_name, None)
+        held.wire_name = name_of(self._name, f"{held.number}.{self._attempts}")
+        self._by_wire_name[held.wire_name] = held
+        return ClientSubscribe(held.wire_name, held.text)
+
+    def _on_connected(self, item: Connected) -> None:
+        if item.peer == self._broker:
+            self._attach()
+
+    def _on_suspected(self, item: Suspected) -> None:
+        self._suspected[item.peer] = self._now
+        if item.peer == self._broker:
+            self._effects.append(SetTimer(PATIENCE, self._patience_us))
+
+    def _on_trusted(self, item: Trusted) -> None:
+        self._suspected.pop(item.peer, None)
+        self._leave_the_dead()
+
+    def _leave_the_dead(self) -> None:
+        """Turn to another broker if this one has been gone for too long, and another is there."""
+        since = self._suspected.get(self._broker)
+        if since is None or self._now - since < self._patience_us:
+            return
+        found = next((contact for contact in self._contacts if contact not in self._suspected), None)
+        if found is None:
+            return
+        self._send(Detach())
+        self._broker = found
+        for held in [held for held in self._subscriptions.values() if held.has_started]:
+            self._end(held)
+        self._attach()
+
+    # ---- calls --------------------------------------------------------------------------------------------
+
+    def _advertise(self, call: Advertise) -> None:
+        """Delta floods subscriptions, so nobody needs to be told what will be published."""
+        if self._can_be_made(call, call.advertisement, self._offers):
+            self._offers[call.advertisement] = None
+            self._effects.append(Advertised(call.advertisement))
+            if not self._publishes:
+                self._publishes = True
+                self._send(ClientOffers())
+
+    def _unadvertise(self, call: Unadvertise) -> None:
+        if call.advertisement not in self._offers:
+            self._reject_unknown(call)
+            return
+        del self._offers[call.advertisement]
+
+    def _subscribe(self, call: Subscribe) -> None:
+        if self._can_be_made(call, call.subscription, self._subscriptions):
+            self._calls += 1
+            held = self._subscriptions[call.subscription] = _Subscription(call.subscription, self._calls, call.filter)
+            self._send(self._wish(held))
+
+    def _unsubscribe(self, call: Unsubscribe) -> None:
+        held = self._subscriptions.get(call.subscription)
+        if held is None:
+            self._reject_unknown(call)
+            return
+        self._end(held)
+        self._send(ClientUnsubscribe(held.wire_name))
+
+    def _publish(self, call: Publish) -> None:
+        if len(self._kept) >= self._window:
+            self._reject(call, f"{len(self._kept)} publications have not reached every subscriber; try later")
+            return
+        self._publishes = True
+        event = self._next_event(call)
+        self._kept.append(event)
+        self._send(ClientPublish(event))
+
+    def _can_be_made(self, call: Advertise | Subscribe, name: str, taken: Mapping[str, object]) -> bool:
+        if name in taken:
+            self._reject_taken(call, name)
+            return False
+        return self._filter_of(call) is not None
+
+    def _end(self, held: _Subscription) -> None:
+        del self._subscriptions[held.name]
+        del self._by_wire_name[held.wire_name]
+        self._effects.append(Ended(held.name, held.positions))
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._on_delivery(message)
+            case Accepted():
+                self._on_accepted(message)
+            case Started():
+                self._on_started(message)
+            case Lost():
+                self._on_lost(message)
+            case _:
+                assert_never(message)
+
+    def _on_accepted(self, message: Accepted) -> None:
+        before = len(self._kept)
+        while self._kept and self._kept[0].seq <= message.seq:
+            self._kept.popleft()
+        if len(self._kept) != before:
+            self._effects.append(Confirmed(message.seq))
+
+    def _on_started(self, message: Started) -> None:
+        held = self._by_wire_name.get(message.name)
+        if held is not None:
+            held.has_started = True
+            held.positions = message.skipped | {publisher: cut - 1 for publisher, cut in message.cuts.items()}
+            self._fix(held.name, message.cuts)
+            self._effects.append(Activated(held.name))
+
+    def _on_delivery(self, message: Delivery) -> None:
+        event = message.event
+        for name in message.names:
+            held = self._by_wire_name.get(name)
+            if held is not None:
+                held.positions[event.publisher] = event.seq
+                self._effects.append(Deliver(event, held.name))
+        self._send(Acknowledge(message.ticket))
+
+    def _on_lost(self, message: Lost) -> None:
+        held = self._by_wire_name.get(message.name)
+        if held is not None:
+            self._end(held)

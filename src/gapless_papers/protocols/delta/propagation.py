@@ -1,0 +1,269 @@
+"""Subscription propagation, with confirmations, and recovery (sections IV and VII).
+
+A subscription goes away from its source over all sessions, and each broker uses it from the moment it is known. Once
+everyone beyond has confirmed it, or cannot be reached, a broker confirms it to whoever it came from; the source's
+confirmation starts it. Confirmations carry the partitions that could not be told (tags), and where the subscription
+starts with the publishers there (cuts).
+
+**Back to the island.** Those beyond a partition learn of a subscription past its nodes. They tell it back to those on
+the way to the source, or around it, with whom they have sessions, so that no publication is sent to a broker that would
+not know whom it is for, and nobody forgets a source that is gone for a while.
+
+**Partial recovery** is what happens when a session begins. Each end says which subscriptions it knows, and tells the
+other what it lacks: those from its own side, to be passed on and confirmed, and those from the other's side, told back.
+Publications follow only then. When the peer has confirmed all it was told, the partitions with it are over, and the
+notifier says so.
+
+**Why nobody is forgotten.** A broker confirms a subscription only when each broker beyond with which it has or wants a
+session has confirmed it; whoever comes later is told when the session begins.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gapless.protocol import BrokerPlace
+from gapless_papers.protocols.delta.forwarding import Forwarding
+from gapless_papers.protocols.delta.messages import (
+    NO_TAGS,
+    AddSubscription,
+    ConfirmSubscription,
+    Cuts,
+    Heard,
+    Hello,
+    RemoveSubscription,
+)
+from gapless_papers.protocols.delta.neighbourhood import Neighbourhood
+from gapless_papers.protocols.delta.options import DeltaOptions
+from gapless_papers.protocols.delta.partitions import PartitionTable
+from gapless_papers.protocols.delta.sequences import Sequences
+from gapless_papers.protocols.delta.sessions import Session, Sessions
+from gapless_papers.protocols.delta.subscriptions import HERE, Subscription, SubscriptionTable
+
+__all__ = ["Propagation"]
+
+
+class _Clients(Protocol):
+    """The clients attached here."""
+
+    def next_numbers(self) -> Cuts: ...
+
+    def on_known(self, subscription: Subscription) -> None: ...
+
+    def on_confirmed(self, subscription: Subscription, cuts: dict[str, Cuts]) -> None: ...
+
+    def on_removed(self, subscription: Subscription) -> None: ...
+
+
+class Propagation:
+    """What one broker does with subscriptions."""
+
+    def __init__(
+        self, place: BrokerPlace, neighbourhood: Neighbourhood, sessions: Sessions, table: SubscriptionTable,
+        partitions: PartitionTable, sequences: Sequences, forwarding: Forwarding, clients: _Clients,
+        options: DeltaOptions, send: Callable[[str, object], None],
+    ) -> None:  # fmt: skip
+        self._name = place.name
+        self._neighbourhood = neighbourhood
+        self._sessions = sessions
+        self._table = table
+        self._partitions = partitions
+        self._sequences = sequences
+        self._forwarding = forwarding
+        self._clients = clients
+        self._waits = options.legitimacy == "wait"
+        self._send = send
+        self._incarnation = place.incarnation
+        self._notices = 0
+
+    # ---- subscriptions of clients here --------------------------------------------------------------------
+
+    def subscribe(self, name: str, text: str) -> None:
+        """A client here subscribes."""
+        self._learn(AddSubscription(name, text, self._name, (), ()), None)
+
+    def unsubscribe(self, name: str) -> None:
+        """A subscription is over."""
+        self._remove(name, None)
+
+    # ---- messages -----------------------------------------------------------------------------------------
+
+    def on_add(self, session: Session, message: AddSubscription) -> None:
+        """A subscription, away from its source or back towards it."""
+        session.heard += 1
+        subscription = self._table.get(message.name)
+        if self._table.is_removed(message.name):
+            self._send(session.peer, RemoveSubscription(message.name))
+        elif subscription is None:
+            self._learn(message, session)
+        elif session.direction == subscription.direction:
+            if subscription.is_confirmed:
+                self._confirm(session, subscription, {})
+            else:
+                subscription.senders[session.peer] = None
+                self._shorten(subscription, message)
+        session.unheard.pop(message.name, None)
+
+    def on_confirm(self, session: Session, message: ConfirmSubscription) -> None:
+        """Everyone beyond the peer knows the subscription."""
+        session.unheard.pop(message.name, None)
+        subscription = self._table.pending.get(message.name)
+        if subscription is not None:
+            subscription.confirmed[session.peer] = (message.tags, message.cuts)
+            self._conclude(subscription)
+        self._pay(session, message.name)
+
+    def on_remove(self, session: Session, message: RemoveSubscription) -> None:
+        """A subscription is over."""
+        self._remove(message.name, session)
+
+    def on_heard(self, session: Session, message: Heard) -> None:
+        """What comes now was sent when the peer had been told so many."""
+        for name in [name for name, (place, _) in session.unheard.items() if place <= message.count]:
+            del session.unheard[name]
+
+    # ---- the beginning and the end of sessions --------------------------------------------------------------
+
+    def tell_all(self, session: Session, hello: Hello) -> None:
+        """A session begins: tell the peer what it lacks."""
+        confirmed, pending = set(hello.confirmed), set(hello.pending)
+        for name in (*hello.confirmed, *hello.pending):
+            if self._table.is_removed(name):
+                self._send(session.peer, RemoveSubscription(name))
+        for subscription in self._table:
+            name = subscription.name
+            if self._is_beyond(session, subscription):
+                if name not in confirmed:
+                    if subscription.is_confirmed:
+                        session.owed[name] = None
+                    self._tell(session, subscription)
+                    if name in pending:
+                        session.unheard.pop(name, None)
+                elif not subscription.is_confirmed:
+                    subscription.confirmed[session.peer] = (NO_TAGS, {})
+            elif name not in confirmed and name not in pending:
+                self._tell_back(session, subscription)
+        session.is_told = True
+        self.conclude_all()
+
+    def on_closed(self, session: Session) -> None:
+        """A session is over, and with it what the peer has confirmed and asked for."""
+        for subscription in self._table.pending.values():
+            subscription.confirmed.pop(session.peer, None)
+            subscription.senders.pop(session.peer, None)
+        self.conclude_all()
+
+    def conclude_all(self) -> None:
+        """Sessions have changed: perhaps nobody is left to wait for."""
+        for subscription in list(self._table.pending.values()):
+            self._conclude(subscription)
+
+    def end_partitions(self, session: Session) -> None:
+        """Has the peer got all that it lacked?"""
+        if session.is_told and session.is_synchronised and not session.owed:
+            for detector in self._partitions.recover(session.peer):
+                self._notices += 1
+                serial = (self._incarnation, self._notices)
+                self._forwarding.notify(self._name, serial, detector, session.peer)
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _is_beyond(self, session: Session, subscription: Subscription) -> bool:
+        """Whether the peer is further from the source than this broker."""
+        return session.direction != subscription.direction
+
+    def _learn(self, message: AddSubscription, sender: Session | None) -> None:
+        subscription = self._table.enter(message)
+        numbers = self._clients.next_numbers()
+        if numbers:
+            subscription.cuts = {self._name: numbers}
+        if sender is not None and not self._is_beyond(sender, subscription):
+            subscription.senders[sender.peer] = None
+        self._forwarding.note_missed(subscription)
+        for session in self._sessions.usable():
+            if self._is_beyond(session, subscription):
+                self._tell(session, subscription)
+            elif session is not sender:
+                self._tell_back(session, subscription)
+        if subscription.gate == HERE:
+            self._clients.on_known(subscription)
+        self._conclude(subscription)
+
+    def _tell(self, session: Session, subscription: Subscription) -> None:
+        """Away from the source; to be confirmed."""
+        path = (*subscription.path, self._name, *session.bypassed)[-self._sequences.strong_window :]
+        bypassed = subscription.bypassed + session.bypassed
+        if bypassed:
+            bypassed = tuple([name for name in bypassed if name in path])
+            if session.bypassed and self._waits and not self._sequences.is_strongly_legitimate(path, bypassed):
+                session.illegitimate[subscription.name] = subscription
+                return
+        session.told += 1
+        session.unheard[subscription.name] = (session.told, subscription)
+        text, source = subscription.filter.text, subscription.source
+        self._send(session.peer, AddSubscription(subscription.name, text, source, path, bypassed))
+
+    def _tell_back(self, session: Session, subscription: Subscription) -> None:
+        """To a peer on the way to the source, or on another way from there."""
+        there = self._neighbourhood.paths[session.peer]
+        shared = sum(name in subscription.path for name in there)
+        turn = subscription.path.index(there[shared - 1])
+        path = subscription.path[: turn + 1] + there[shared:]
+        if path[0] != subscription.source and len(path) <= self._neighbourhood.radius:
+            return
+        session.told += 1
+        bypassed = tuple([name for name in path if name in subscription.bypassed or name in session.bypassed])
+        text, source = subscription.filter.text, subscription.source
+        self._send(session.peer, AddSubscription(subscription.name, text, source, path[:-1], bypassed))
+
+    def _shorten(self, subscription: Subscription, message: AddSubscription) -> None:
+        """Another copy may have bypassed fewer."""
+        if len(message.bypassed) < len(subscription.bypassed):
+            subscription.bypassed = message.bypassed
+            for session in self._sessions.usable():
+                if session.illegitimate.pop(subscription.name, None) is not None:
+                    self._tell(session, subscription)
+
+    def _conclude(self, subscription: Subscription) -> None:
+        """Confirm it if everyone beyond has, or if there is nobody."""
+        confirmed = subscription.confirmed
+        for peer in self._sessions.beyond(subscription.direction):
+            if peer not in confirmed:
+                return
+        if subscription.name not in self._table.pending:
+            return
+        del self._table.pending[subscription.name]
+        subscription.is_confirmed = True
+        tags, cuts = self._partitions.tags_away_from(subscription.direction), subscription.cuts
+        for further_tags, further_cuts in confirmed.values():
+            tags |= further_tags
+            cuts |= further_cuts
+        if tags:
+            subscription.tags = frozenset([each for each in tags if each.nodes[-1] not in cuts])
+        senders, subscription.senders = subscription.senders, {}
+        subscription.cuts = {}
+        subscription.confirmed = {}
+        if subscription.gate == HERE:
+            self._clients.on_confirmed(subscription, cuts)
+        for peer in senders:
+            self._confirm(self._sessions.get(peer), subscription, cuts)
+
+    def _confirm(self, session: Session, subscription: Subscription, cuts: dict[str, Cuts]) -> None:
+        self._send(session.peer, ConfirmSubscription(subscription.name, subscription.tags, cuts))
+
+    def _remove(self, name: str, source: Session | None) -> None:
+        if self._table.is_removed(name):
+            return
+        subscription = self._table.remove(name)
+        for session in self._sessions.usable():
+            if subscription is not None and session is not source:
+                self._send(session.peer, RemoveSubscription(name))
+            session.unheard.pop(name, None)
+            session.illegitimate.pop(name, None)
+            self._pay(session, name)
+        if subscription is not None and subscription.gate == HERE:
+            self._clients.on_removed(subscription)
+
+    def _pay(self, session: Session, name: str) -> None:
+        if name in session.owed:
+            del session.owed[name]
+            self.end_partitions(session)

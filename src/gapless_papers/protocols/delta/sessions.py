@@ -1,0 +1,253 @@
+"""Sessions: what two brokers of a neighbourhood know of each other's words.
+
+A session is opened by whoever wants to route over it, and lasts until a connection breaks, one suspects the other, or
+neither routes over it any more. Both number their sessions. `Hello` says "my number is m, and yours, as far as I heard,
+is y", together with the names of the subscriptions that its sender knows. Whoever hears a new number forgets the
+session before, answers with its own `Hello`, tells what the other lacks, and goes on from there: it may **send**. It
+**listens** only once it has heard its own number back, so whatever belongs to an earlier session, still in flight or
+sent in the belief that it lasts, is never listened to.
+
+*Why this matters:* a publication that was sent before its sender knew a subscription, and is late, must not arrive
+after the confirmation of that subscription has come by another way.
+
+Nothing is heard from a suspected broker. If it says hello it is called back as soon as it is trusted.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gapless_papers.protocols.delta.messages import Hello, Number, Partition, Use
+from gapless_papers.protocols.delta.neighbourhood import Neighbourhood
+from gapless_papers.protocols.delta.subscriptions import Subscription
+from gapless_papers.protocols.delta.unconfirmed import Unconfirmed
+
+__all__ = ["Session", "Sessions"]
+
+
+class Session:
+    """One broker's end of a session."""
+
+    def __init__(self, peer: str, path: tuple[str, ...]) -> None:
+        self.peer = peer
+        self.distance = len(path)
+        self.direction = path[0]
+        self.bypassed = path[:-1]
+        self.active = False
+        """Whether this broker routes over it."""
+        self.peer_active = False
+        self.mine: Number = ()
+        self.theirs: Number = ()
+        """The numbers of the session. With theirs known, this end may send."""
+        self.is_heard = False
+        """Whether the peer has heard the number of this end, which is then listening."""
+        self.called = False
+        """Whether the suspected peer is waiting for an answer."""
+        self.outbox: dict[int, Unconfirmed] = {}
+        """Publications that are to go this way and are not confirmed, by number."""
+        self.forget()
+
+    def forget(self) -> None:
+        """What was said is void."""
+        self.is_heard = False
+        self.is_told = False
+        """Whether the peer has been told what it lacked."""
+        self.sent_synchronised = False
+        self.is_synchronised = False
+        """Whether this end has been told what it lacked."""
+        self.is_peer_informed = False
+        self.heard = 0
+        """How many subscriptions the peer has told."""
+        self.heard_told = 0
+        """How many of them the peer knows to be heard."""
+        self.told = 0
+        """How many subscriptions the peer was told."""
+        self.unheard: dict[str, tuple[int, Subscription]] = {}
+        """Those of them of which it is not known whether the peer has heard, with their places."""
+        self.owed: dict[str, None] = {}
+        """Subscriptions confirmed here that the peer, which is recovering, has not confirmed yet."""
+        self.illegitimate: dict[str, Subscription] = {}
+        """Subscriptions that must not be sent because too many brokers were bypassed."""
+        self.unsent: dict[int, Unconfirmed] = dict(self.outbox)
+        """Publications of the outbox that have not been sent in this session."""
+
+    @property
+    def may_send(self) -> bool:
+        return bool(self.theirs)
+
+
+class _Listener(Protocol):
+    """Whoever keeps what the sessions are about."""
+
+    def summary(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Partition, ...]]: ...
+
+    def on_greeted(self, session: Session, hello: Hello) -> None: ...
+
+    def on_closed(self, session: Session) -> None: ...
+
+
+class Sessions:
+    """All sessions of one broker; made when first needed."""
+
+    def __init__(
+        self, incarnation: int, neighbourhood: Neighbourhood, send: Callable[[str, object], None], listener: _Listener
+    ) -> None:
+        self._neighbourhood = neighbourhood
+        self._send = send
+        self._listener = listener
+        self._sessions: dict[str, Session] = {}
+        self._usable: dict[str, Session] = {}
+        self._beyond: dict[str, tuple[str, ...]] = {}
+        self._incarnation = incarnation
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._usable)
+
+    def get(self, peer: str) -> Session:
+        """The session with a broker of the neighbourhood, open or not."""
+        session = self._sessions.get(peer)
+        if session is None:
+            session = self._sessions[peer] = Session(peer, self._neighbourhood.paths[peer])
+        return session
+
+    def usable(self) -> list[Session]:
+        """Those over which this broker may send."""
+        return list(self._usable.values())
+
+    def beyond(self, direction: str) -> tuple[str, ...]:
+        """With whom this broker has a session, or wants one, in all directions but this."""
+        found = self._beyond.get(direction)
+        if found is None:
+            paths = self._neighbourhood.paths
+            peers = dict.fromkeys([*self._neighbourhood.active, *self._usable])
+            found = self._beyond[direction] = tuple([peer for peer in peers if paths[peer][0] != direction])
+        return found
+
+    # ---- the beginning
+
+    def agree_silently(self) -> None:
+        """All brokers start at once and know nothing yet: their sessions to their neighbours are open."""
+        number = self._next_number()
+        for peer in self._neighbourhood.active:
+            session = self.get(peer)
+            session.active = session.peer_active = True
+            session.mine = number
+            self._set_theirs(session, number)
+            session.is_heard = session.is_told = session.sent_synchronised = session.is_synchronised = True
+            session.is_peer_informed = True
+
+    def use_active(self) -> None:
+        """The active sessions have been found anew: open those, and let go of others."""
+        active = self._neighbourhood.active
+        self._beyond = {}
+        for session in [session for session in self._sessions.values() if session.active]:
+            if session.peer not in active:
+                self._release(session)
+        for peer in active:
+            session = self.get(peer)
+            if not session.active:
+                self._engage(session)
+
+    # ---- what happens to the peer
+
+    def on_connected(self, peer: str) -> None:
+        """What was in flight may be lost: both ends start over."""
+        session = self._sessions.get(peer)
+        if session is not None:
+            self._close(session)
+            if session.active:
+                self._greet(session)
+
+    def on_suspected(self, peer: str) -> None:
+        """The peer may be dead."""
+        session = self._sessions.get(peer)
+        if session is not None and session.mine:
+            session.called = session.may_send
+            self._close(session)
+
+    def on_trusted(self, peer: str) -> None:
+        """The peer is back; it may believe that the session has lasted, or be waiting for one."""
+        session = self._sessions.get(peer)
+        if session is not None and session.called:
+            session.called = False
+            if not session.mine:
+                self._greet(session)
+
+    # ---- messages
+
+    def on_hello(self, peer: str, hello: Hello) -> None:
+        """Agree to a session, or learn that the peer has."""
+        session = self.get(peer)
+        if peer in self._neighbourhood.suspected:
+            session.called = True
+            return
+        session.peer_active = hello.active
+        if hello.mine != session.theirs:
+            self._forget(session)
+            session.mine = session.mine or self._next_number()
+            self._set_theirs(session, hello.mine)
+            session.is_heard = hello.yours == session.mine
+            self._say_hello(session)
+            self._listener.on_greeted(session, hello)
+        elif hello.yours == session.mine:
+            session.is_heard = True
+        self._close_if_unused(session)
+
+    def on_use(self, peer: str, use: Use) -> None:
+        """The peer begins or ends routing over the session."""
+        session = self.get(peer)
+        if session.is_heard:
+            session.peer_active = use.active
+            self._close_if_unused(session)
+        elif use.active and not session.mine and peer not in self._neighbourhood.suspected:
+            self._greet(session)
+
+    # ---- inside
+
+    def _engage(self, session: Session) -> None:
+        session.active = True
+        if session.theirs:
+            self._send(session.peer, Use(True))
+        elif not session.mine:
+            self._greet(session)
+
+    def _release(self, session: Session) -> None:
+        session.active = False
+        if session.theirs:
+            self._send(session.peer, Use(False))
+        self._close_if_unused(session)
+
+    def _close_if_unused(self, session: Session) -> None:
+        if session.theirs and session.is_heard and not session.active and not session.peer_active:
+            self._close(session)
+
+    def _greet(self, session: Session) -> None:
+        session.mine = self._next_number()
+        self._say_hello(session)
+
+    def _say_hello(self, session: Session) -> None:
+        self._send(session.peer, Hello(session.mine, session.theirs, session.active, *self._listener.summary()))
+
+    def _close(self, session: Session) -> None:
+        session.mine = ()
+        session.peer_active = False
+        self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        was_open = session.may_send
+        self._set_theirs(session, ())
+        session.forget()
+        if was_open:
+            self._listener.on_closed(session)
+
+    def _set_theirs(self, session: Session, number: Number) -> None:
+        session.theirs = number
+        self._beyond = {}
+        if number:
+            self._usable[session.peer] = session
+        else:
+            self._usable.pop(session.peer, None)
+
+    def _next_number(self) -> Number:
+        self._count += 1
+        return self._incarnation, self._count

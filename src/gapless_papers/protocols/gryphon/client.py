@@ -1,0 +1,93 @@
+"""A client of the `gryphon` protocol: attached to one broker for good.
+
+The link to its broker is made whole like any other (`link_stream`), so that the broker's words come in their order.
+While the broker does not take what the client sends, `buffer` calls are kept and further ones refused.
+"""
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from gapless.protocol import (
+    Advertise,
+    ClientPlace,
+    Connected,
+    Input,
+    Publish,
+    Received,
+    Send,
+    SetTimer,
+    Subscribe,
+    TimerFired,
+)  # fmt: skip
+from gapless.protocols.parts.messages import ClientWord
+from gapless_papers.protocols.gryphon.link_stream import LinkStream
+from gapless_papers.protocols.gryphon.messages import (
+    Acknowledgement,
+    Delivery,
+    Missing,
+    Offered,
+    Packet,
+    Started,
+    ToClient,
+)
+from gapless_papers.protocols.gryphon.options import GryphonOptions
+from gapless_papers.protocols.parts.numbered_client import NumberedClient
+
+__all__ = ["GryphonClient"]
+
+
+class GryphonClient(NumberedClient):
+    """A client node."""
+
+    def __init__(self, place: ClientPlace, options: GryphonOptions) -> None:
+        super().__init__(place)
+        self._stream = LinkStream(
+            options,
+            lambda message: self._effects.append(Send(place.broker, message)),
+            lambda what, delay_us: self._effects.append(SetTimer(what, delay_us)),
+        )
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the client keeps."""
+        return {**super().state_size(), "unacknowledged": self._stream.kept}
+
+    # ---- the link -----------------------------------------------------------------------------------------
+
+    def _send(self, message: ClientWord) -> None:
+        self._stream.send(message)
+
+    def _receive(self, item: Received) -> None:
+        message: Packet | Acknowledgement | Missing = item.message
+        if isinstance(message, Missing):
+            self._stream.missed(message)
+            return
+        self._stream.acknowledged(message.received)
+        if isinstance(message, Packet):
+            for body in self._stream.receive(message):
+                told: Any = body
+                self._hear(told)
+
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._deliver(message.event, message.numbers, self._subscriptions)
+            case Started():
+                self._on_started(message)
+            case Offered():
+                self._stabilise(message.number)
+            case _:
+                assert_never(message)
+
+    def _heed(self, item: Input) -> None:
+        match item:
+            case Connected() if item.peer == self._broker:
+                self._stream.reconnect()
+            case TimerFired():
+                self._stream.timer_fired(item.key)
+            case _:
+                pass
+
+    def _objection(self, call: Advertise | Subscribe | Publish) -> str:
+        if self._stream.is_full:
+            return f"broker {self._broker!r} has not taken your last {self._stream.kept} calls; try later"
+        return ""

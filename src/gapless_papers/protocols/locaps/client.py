@@ -1,0 +1,159 @@
+"""A client of the `locaps` protocol: attached to one broker, and to another if that fails.
+
+**If its broker fails** its subscriptions end where they stand, and the client is told so. It turns to the next broker
+that lives, with its advertisements, the events of which it does not know that they came through, and its past; what
+is asked of it from then on happens there.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from gapless.events import Event
+from gapless.protocol import (
+    Advertise,
+    ClientPlace,
+    Ended,
+    Input,
+    Publish,
+    Subscribe,
+    Suspected,
+    Trusted,
+)  # fmt: skip
+from gapless.protocols.parts.held import Offer
+from gapless_papers.protocols.locaps.messages import (
+    ClientReturn,
+    Confirmation,
+    Dead,
+    Delivery,
+    Due,
+    Stable,
+    Started,
+    ToClient,
+)
+from gapless_papers.protocols.locaps.options import LocapsOptions
+from gapless_papers.protocols.parts.numbered_client import NumberedClient
+
+__all__ = ["LocapsClient"]
+
+HELD_MAX = 10_000
+"""How many events a client may publish before its advertisements are stable: its broker keeps them."""
+
+
+class LocapsClient(NumberedClient):
+    """A client node."""
+
+    def __init__(self, place: ClientPlace, options: LocapsOptions) -> None:
+        super().__init__(place)
+        self._held_back = 0
+        self._closing: dict[int, Offer] = {}
+        """Taken back, with events before that that may not have come through."""
+        self._contacts = place.contacts
+        self._suspects: dict[str, None] = {}
+        self._excluded: dict[str, None] = {}
+        """Brokers that never serve this client again: the former ones, and those that say that they are excluded."""
+        self._former: tuple[str, ...] = ()
+        self._events: dict[int, Event] = {}
+        """Those that may not have come through."""
+        self._is_keeping = options.paths == "f+1"
+        self._due: Due = {}
+        """What others must have before anything that this client publishes from now on."""
+
+    def state_size(self) -> Mapping[str, int]:
+        """How much the client keeps."""
+        return {**super().state_size(), "unconfirmed": len(self._events)}
+
+    # ---- what it asks for ---------------------------------------------------------------------------------
+
+    def _objection(self, call: Advertise | Subscribe | Publish) -> str:
+        if not isinstance(call, Publish):
+            return ""
+        if self._held_back >= HELD_MAX:
+            return f"{self._held_back} publications wait for your advertisements to be stable; try later"
+        if len(self._events) >= HELD_MAX:
+            return f"{len(self._events)} publications have not come through yet; try later"
+        return ""
+
+    def _took_back(self, number: int, offer: Offer) -> None:
+        if self._events:
+            offer.last = self._seq
+            self._closing[number] = offer
+
+    def _published(self, event: Event) -> None:
+        self._held_back += not all(offer.is_stable for offer in self._offers.values())
+        if self._is_keeping:
+            self._events[event.seq] = event
+
+    # ---- if the broker fails ------------------------------------------------------------------------------
+
+    def _heed(self, item: Input) -> None:
+        match item:
+            case Suspected():
+                self._on_suspected(item)
+            case Trusted():
+                self._suspects.pop(item.peer, None)
+            case _:
+                pass
+
+    def _on_suspected(self, item: Suspected) -> None:
+        self._suspects[item.peer] = None
+        if item.peer == self._broker and self._is_keeping:
+            self._go_on_elsewhere()
+
+    def _on_dead(self, message: Dead) -> None:
+        """A broker was taken for dead, and says so itself: in answer to each call, of which the first counts."""
+        self._excluded[message.broker] = None
+        if message.broker == self._broker:
+            self._go_on_elsewhere()
+
+    def _go_on_elsewhere(self) -> None:
+        """Turn to the next contact: one that is suspected only if there is no other. Without any, stay here."""
+        for held in self._subscriptions.values():
+            self._effects.append(Ended(held.name, held.last()))
+        self._subscriptions = {}
+        self._excluded[self._broker] = None  # whoever serves this client next takes its former brokers for dead
+        left = [name for name in self._contacts if name not in self._excluded]
+        left.sort(key=self._suspects.__contains__)
+        if not left:
+            return
+        self._former = (*self._former, self._broker)
+        self._broker = left[0]
+        offers = {number: offer.filter.text for number, offer in {**self._closing, **self._offers}.items()}
+        events = list(self._events.values())
+        self._send(ClientReturn(self._former, offers, tuple(self._closing), events, self._due))
+
+    def _on_confirmation(self, message: Confirmation) -> None:
+        for seq in [seq for seq in self._events if seq <= message.seq]:
+            del self._events[seq]
+        for number in [number for number, offer in self._closing.items() if offer.last <= message.seq]:
+            del self._closing[number]
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def _hear(self, message: ToClient) -> None:
+        match message:
+            case Delivery():
+                self._on_delivery(message)
+            case Confirmation():
+                self._on_confirmation(message)
+            case Started():
+                self._on_started(message)
+            case Stable():
+                self._on_stable(message)
+            case Dead():
+                self._on_dead(message)
+            case _:
+                assert_never(message)
+
+    def _on_delivery(self, message: Delivery) -> None:
+        if message.due:
+            self._due = message.due  # the latest word, which stands on all before it
+        self._deliver(message.event, message.numbers, self._subscriptions)
+
+    def _on_stable(self, message: Stable) -> None:
+        if not message.confirms:
+            self._is_keeping = False
+            self._events = {}
+            self._closing = {}
+        self._stabilise(message.number)
+        if all(offer.is_stable for offer in self._offers.values()):
+            self._held_back = 0

@@ -1,0 +1,1 @@
+"""What several of the papers' protocols are made of, once."""

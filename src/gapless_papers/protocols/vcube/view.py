@@ -1,0 +1,32 @@
+"""Who is a member of a topic, as far as one broker knows (UPDATE of Algorithm 3).
+
+For each broker the latest news counts, by that broker's own clock. Those that have left are remembered, so that older
+news cannot bring them back. The table holds one entry for each broker at most.
+"""
+
+from collections.abc import Iterable
+
+from gapless_papers.protocols.vcube.messages import Entry
+
+__all__ = ["View"]
+
+
+class View:
+    """The members of one topic."""
+
+    __slots__ = ("_clocks", "members")
+
+    def __init__(self, members: int = 0) -> None:
+        self.members = members
+        """As bits of the whole cube."""
+        self._clocks: dict[int, int] = {}
+
+    def update(self, entries: Iterable[Entry]) -> None:
+        """Take news, where it is newer than what is known."""
+        for broker, clock, is_member in entries:
+            if clock > self._clocks.get(broker, -1):
+                self._clocks[broker] = clock
+                if is_member:
+                    self.members |= 1 << broker
+                else:
+                    self.members &= ~(1 << broker)

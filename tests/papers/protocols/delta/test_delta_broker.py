@@ -1,0 +1,234 @@
+"""One broker, word by word: what is delivered, what is withheld, and what it answers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from gapless.events import Event
+from gapless.overlay import chain
+from gapless.protocol import BrokerPlace, Effect, Received, Send, Start, Suspected
+from gapless_papers.protocols.delta.broker import DeltaBroker
+from gapless_papers.protocols.delta.messages import (
+    Acknowledge,
+    AddSubscription,
+    Attach,
+    ClientPublish,
+    ClientSubscribe,
+    ConfirmPublication,
+    ConfirmSubscription,
+    Delivery,
+    Heard,
+    Hello,
+    Partition,
+    Partitions,
+    Publication,
+    Recovered,
+    RemoveSubscription,
+    Started,
+    Synchronised,
+    Tags,
+    Vector,
+)
+from gapless_papers.protocols.delta.options import DeltaOptions
+
+NOBODY: Tags = frozenset()
+FAR = Partition("b2", (0, 1), ("b3",))
+
+
+class Talk:
+    """A broker in the middle of a chain of five, and what it says."""
+
+    def __init__(self, name: str = "b1", f: int = 1, incarnation: int = 0) -> None:
+        self.broker = DeltaBroker(BrokerPlace(name, chain(5), f, incarnation), DeltaOptions())
+        self.broker.step(Start(), 0)
+
+    def hear(self, peer: str, message: Any) -> list[tuple[str, Any]]:
+        return said(self.broker.step(Received(peer, message), 0))
+
+    def subscribe(self, tags: Tags = NOBODY, cuts: dict[str, dict[str, int]] | None = None) -> None:
+        """Client c subscribes, and both neighbours confirm."""
+        self.hear("c", Attach(0, False, (), ()))
+        self.hear("c", ClientSubscribe("c/1.1", "x = 1"))
+        self.hear("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
+        started = self.hear("b2", ConfirmSubscription("c/1.1", tags, cuts or {}))
+        assert isinstance(started[0][1], Started)
+
+
+def said(effects: Sequence[Effect]) -> list[tuple[str, Any]]:
+    return [(effect.peer, effect.message) for effect in effects if isinstance(effect, Send)]
+
+
+def publication(
+    seq: int, *, source: str = "b3", number: int | None = None, tags: Tags = NOBODY, missed: tuple[str, ...] = ()
+) -> Publication:
+    """From a client p at the source, past b2."""
+    number = seq if number is None else number
+    way: Vector = (("p", 0, seq), (source, 0, seq), ("b2", 0, number))
+    return Publication(Event("p", seq, {"x": 1}), number, way, tags, frozenset(missed))
+
+
+def passed(answers: list[tuple[str, Any]], peer: str) -> Publication:
+    """The one publication that was sent to the peer."""
+    [message] = [message for to, message in answers if to == peer and isinstance(message, Publication)]
+    return message
+
+
+def kinds(answers: list[tuple[str, Any]]) -> list[type]:
+    return [type(message) for _, message in answers]
+
+
+# ---- what is delivered
+
+
+def test_it_delivers_and_confirms_when_the_client_has_it() -> None:
+    talk = Talk()
+    talk.subscribe()
+    [(client, delivery)] = talk.hear("b2", publication(1))
+    assert (client, delivery) == ("c", Delivery(1, Event("p", 1, {"x": 1}), ("c/1.1",)))
+    assert talk.hear("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
+
+
+def test_a_copy_that_comes_while_the_first_is_kept_is_confirmed_with_it() -> None:
+    talk = Talk()
+    talk.subscribe()
+    talk.hear("b2", publication(1))
+    assert talk.hear("b2", publication(1)) == []
+    assert talk.hear("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
+
+
+def test_a_copy_that_comes_later_is_confirmed_at_once() -> None:
+    talk = Talk()
+    talk.subscribe()
+    talk.hear("b2", publication(1))
+    talk.hear("c", Acknowledge(1))
+    assert talk.hear("b2", publication(1)) == [("b2", ConfirmPublication(1))]
+
+
+def test_what_comes_before_the_start_is_not_delivered_then_or_later() -> None:
+    talk = Talk()
+    talk.hear("c", Attach(0, False, (), ()))
+    talk.hear("c", ClientSubscribe("c/1.1", "x = 1"))
+    talk.hear("b2", Heard(1))
+    assert talk.hear("b2", publication(1)) == [("b2", ConfirmPublication(1))]
+    talk.hear("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
+    [(_, started)] = talk.hear("b2", ConfirmSubscription("c/1.1", NOBODY, {"b3": {"p": 1}}))
+    assert started == Started("c/1.1", {"p": 2}, {"p": 1})
+
+
+def test_what_is_below_the_cut_is_not_delivered() -> None:
+    talk = Talk()
+    talk.subscribe(cuts={"b3": {"p": 3}})
+    assert kinds(talk.hear("b2", publication(2))) == [ConfirmPublication]
+    assert kinds(talk.hear("b2", publication(3))) == [Delivery]
+
+
+def test_what_missed_the_subscription_somewhere_is_not_delivered() -> None:
+    talk = Talk()
+    talk.subscribe()
+    assert kinds(talk.hear("b2", publication(1, missed=("c/1.1",)))) == [ConfirmPublication]
+    assert kinds(talk.hear("b2", publication(2))) == [Delivery]
+
+
+def test_what_was_sent_before_the_sender_had_heard_has_missed_it() -> None:
+    """Told to b2 at once, heard there later: b2 says so before what it sends then."""
+    talk = Talk()
+    talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    passed_on = passed(talk.hear("b2", publication(1)), "b0")
+    assert passed_on.missed == {"d/1.1"}
+    talk.hear("b2", Heard(1))
+    passed_on = passed(talk.hear("b2", publication(2)), "b0")
+    assert passed_on.missed == frozenset()
+
+
+def test_what_is_kept_when_a_subscription_becomes_known_has_missed_it() -> None:
+    """It is sent again when the connection to b0 has been lost, and says so."""
+    talk = Talk()
+    talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    talk.hear("b2", Heard(1))
+    assert passed(talk.hear("b2", publication(1)), "b0").missed == frozenset()
+    talk.hear("b0", AddSubscription("e/1.1", "x = 1", "b0", ("b0",), ()))
+    answers = talk.hear("b0", Hello((0, 77), (), True, ("d/1.1",), ("e/1.1",), ()))
+    [own] = [message for _, message in answers if isinstance(message, Hello)]
+    assert (own.yours, own.pending) == ((0, 77), ("d/1.1", "e/1.1"))
+    talk.hear("b0", Hello((0, 77), own.mine, True, ("d/1.1",), ("e/1.1",), ()))
+    assert passed(talk.hear("b0", Synchronised(True)), "b0").missed == {"e/1.1"}
+
+
+# ---- tags
+
+
+def test_a_publication_is_tagged_with_the_partition_it_was_published_in() -> None:
+    talk = Talk()
+    talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    talk.hear("b2", Heard(1))
+    talk.hear("b2", Partitions((FAR,), 1))
+    passed_on = passed(talk.hear("b2", publication(1)), "b0")
+    assert passed_on.tags == {FAR}
+    passed_on = passed(talk.hear("b2", publication(2, source="b4")), "b0")
+    assert passed_on.tags == NOBODY
+
+
+def test_what_has_a_tag_of_the_subscription_is_withheld_until_the_partition_is_over() -> None:
+    talk = Talk()
+    talk.subscribe(tags=frozenset({FAR}))
+    assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [ConfirmPublication]
+    other = Partition("b2", (0, 2), ("b3",))
+    assert kinds(talk.hear("b2", publication(2, tags=frozenset({other})))) == [Delivery]
+    notice = Recovered("b2", (0, 1), "b2", "b3", 3, (("b2", 0, 3),))
+    assert talk.hear("b2", notice) == [("b2", ConfirmPublication(3))]
+    assert kinds(talk.hear("b2", publication(3, number=4, tags=frozenset({FAR})))) == [Delivery]
+
+
+def test_a_confirmation_is_tagged_with_who_could_not_be_told() -> None:
+    talk = Talk("b2", f=2)
+    talk.hear("b1", AddSubscription("d/1.1", "x = 1", "b1", ("b1",), ()))
+    effects = [effect for peer in ("b3", "b4") for effect in said(talk.broker.step(Suspected(peer), 0))]
+    [confirmation] = [message for _, message in effects if isinstance(message, ConfirmSubscription)]
+    assert {tag.nodes for tag in confirmation.tags} == {("b3",), ("b3", "b4")}
+
+
+def test_who_has_confirmed_by_another_way_is_no_tag() -> None:
+    talk = Talk()
+    talk.subscribe(tags=frozenset({FAR}), cuts={"b3": {"p": 1}})
+    assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [Delivery]
+
+
+# ---- subscriptions
+
+
+def test_a_subscription_is_confirmed_from_the_far_end_on() -> None:
+    talk = Talk()
+    told = talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    assert told == [("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1"), ()))]
+    cuts = {"b3": {"p": 4}}
+    confirmed = talk.hear("b2", ConfirmSubscription("d/1.1", NOBODY, cuts))
+    assert confirmed == [("b0", ConfirmSubscription("d/1.1", NOBODY, cuts))]
+    again = talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    assert again == [("b0", ConfirmSubscription("d/1.1", NOBODY, {}))]
+
+
+def test_publishers_here_say_where_it_starts_with_them() -> None:
+    talk = Talk("b4")
+    talk.hear("p", Attach(0, True, (), ()))
+    talk.hear("p", ClientPublish(Event("p", 1, {"x": 2})))
+    answer = talk.hear("b3", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1", "b2", "b3"), ()))
+    assert answer == [("b3", ConfirmSubscription("d/1.1", NOBODY, {"b4": {"p": 2}}))]
+
+
+def test_what_is_over_is_not_taken_back() -> None:
+    talk = Talk()
+    message = AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ())
+    talk.hear("b0", message)
+    assert talk.hear("b0", RemoveSubscription("d/1.1")) == [("b2", RemoveSubscription("d/1.1"))]
+    assert talk.hear("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ())) == [
+        ("b2", RemoveSubscription("d/1.1"))
+    ]
+    assert talk.broker.state_size()["subscriptions"] == 0
+
+
+@pytest.mark.parametrize("peer", ["b0", "b2"])
+def test_a_session_that_was_not_agreed_on_is_not_listened_to(peer: str) -> None:
+    talk = Talk(incarnation=1)
+    assert talk.hear(peer, AddSubscription("d/1.1", "x = 1", peer, (peer,), ())) == []
+    assert talk.broker.state_size()["subscriptions"] == 0

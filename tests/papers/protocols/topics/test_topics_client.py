@@ -1,0 +1,207 @@
+"""A client of topics: what it checks itself, what it tells its broker, and what it makes of the answers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from gapless.events import Event
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Advertised,
+    ClientPlace,
+    Confirmed,
+    CutFixed,
+    Deliver,
+    Effect,
+    Ended,
+    Publish,
+    Published,
+    Received,
+    Rejected,
+    Send,
+    Start,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from gapless_papers.protocols.topics.client import TopicClient
+from gapless_papers.protocols.topics.messages import (
+    ClientAdvertise,
+    ClientEnd,
+    ClientPublish,
+    ClientSubscribe,
+    Delivery,
+    Ready,
+    Refused,
+    Taken,
+)
+
+
+class Desk:
+    """A client and its broker's end of the line."""
+
+    def __init__(self, window: int | None = 3) -> None:
+        self.client = TopicClient(ClientPlace("ann", "b0", ("b0",)), window)
+
+    def call(self, item: Any) -> Sequence[Effect]:
+        return self.client.step(item, 0)
+
+    def hear(self, message: Any) -> Sequence[Effect]:
+        return self.client.step(Received("b0", message), 0)
+
+    def subscribed(self) -> "Desk":
+        self.call(Subscribe("s", "topic = 'news'"))
+        self.hear(Ready(1, {"bob": 4}))
+        return self
+
+
+def news(seq: int, publisher: str = "bob") -> Event:
+    return Event(publisher, seq, {"topic": "news"})
+
+
+def test_a_topic_may_be_written_either_way_round() -> None:
+    desk = Desk()
+    assert desk.call(Subscribe("s", "topic = 'news'")) == [Send("b0", ClientSubscribe(1, "news"))]
+    assert desk.call(Advertise("a", "'it''s' = (topic)")) == [Send("b0", ClientAdvertise(2, "it's"))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TRUE",
+        "topic = 'a' OR topic = 'b'",
+        "topic <> 'a'",
+        "topic LIKE 'a%'",
+        "other = 'a'",
+        "topic = 1",
+        "topic = other",
+    ],
+)
+def test_any_other_filter_is_rejected_with_a_way_out(text: str) -> None:
+    call = Subscribe("s", text)
+    reason = f"the filter {text!r} is no topic, and this protocol serves topics only; write topic = 'name'"
+    assert Desk().call(call) == [Rejected(call, reason)]
+
+
+def test_what_cannot_be_read_is_rejected_with_the_place() -> None:
+    [rejected] = Desk().call(Advertise("a", "topic = "))
+    assert isinstance(rejected, Rejected)
+    assert "^" in rejected.reason
+
+
+def test_a_name_is_taken_once_among_its_kind() -> None:
+    desk = Desk()
+    desk.call(Subscribe("x", "topic = 'news'"))
+    assert isinstance(desk.call(Advertise("x", "topic = 'news'"))[0], Send)
+    again = Subscribe("x", "topic = 'other'")
+    assert desk.call(again) == [Rejected(again, "'x' is taken; give it another name")]
+
+
+def test_a_subscription_is_active_with_its_cuts_when_the_broker_is_a_member() -> None:
+    desk = Desk()
+    desk.call(Subscribe("s", "topic = 'news'"))
+    assert desk.hear(Ready(1, {"bob": 4, "eve": 1})) == [
+        CutFixed("s", "bob", 4),
+        CutFixed("s", "eve", 1),
+        Activated("s"),
+    ]
+
+
+def test_an_advertisement_is_stable_when_the_broker_is_a_member() -> None:
+    desk = Desk()
+    desk.call(Advertise("a", "topic = 'news'"))
+    assert desk.hear(Ready(1, {})) == [Advertised("a")]
+
+
+def test_an_event_is_delivered_for_each_of_its_subscriptions() -> None:
+    desk = Desk().subscribed()
+    desk.call(Subscribe("s2", "topic = 'news'"))
+    assert desk.hear(Delivery(news(4), (1, 2))) == [Deliver(news(4), "s"), Deliver(news(4), "s2")]
+
+
+def test_the_end_is_exact_and_what_comes_later_is_dropped() -> None:
+    desk = Desk()
+    desk.call(Subscribe("s", "topic = 'news'"))
+    desk.hear(Ready(1, {"bob": 4, "eve": 1}))
+    desk.hear(Delivery(news(4), (1,)))
+    desk.hear(Delivery(news(9, "zoe"), (1,)))
+    ended = desk.call(Unsubscribe("s"))
+    assert ended == [Send("b0", ClientEnd(1, "news")), Ended("s", {"bob": 4, "eve": 0, "zoe": 9})]
+    assert desk.hear(Delivery(news(5), (1,))) == []
+    assert desk.hear(Ready(1, {})) == []
+
+
+def test_ends_of_nothing_are_rejected() -> None:
+    desk = Desk().subscribed()
+    for call, what in (
+        (Unsubscribe("x"), "subscription 'x' to end"),
+        (Unadvertise("s"), "advertisement 's' to take back"),
+    ):
+        assert desk.call(call) == [Rejected(call, f"there is no {what}")]
+
+
+@pytest.mark.parametrize("use", [Subscribe("u", "topic = 'news'"), Advertise("u", "topic = 'news'")])
+def test_who_subscribes_or_advertises_may_publish(use: Subscribe | Advertise) -> None:
+    desk = Desk()
+    desk.call(use)
+    event = Event("ann", 1, {"topic": "news", "x": 1}, b"!")
+    assert desk.call(Publish(event.attributes, b"!")) == [Published(event), Send("b0", ClientPublish("news", event))]
+
+
+def test_others_may_not() -> None:
+    desk = Desk()
+    call = Publish({"topic": "news"})
+    reason = "you neither subscribe to topic 'news' nor advertise it; do so first"
+    assert desk.call(call) == [Rejected(call, reason)]
+    desk.call(Advertise("a", "topic = 'news'"))
+    desk.call(Unadvertise("a"))
+    assert desk.call(call) == [Rejected(call, reason)]
+
+
+@pytest.mark.parametrize("attributes", [{}, {"topic": 7}])
+def test_an_event_needs_a_topic(attributes: dict[str, Any]) -> None:
+    call = Publish(attributes)
+    reason = "the event has no topic; give it a string attribute 'topic'"
+    assert Desk().subscribed().call(call) == [Rejected(call, reason)]
+
+
+def test_publications_are_confirmed_in_order_whatever_the_order_of_their_topics() -> None:
+    desk = Desk().subscribed()
+    for _ in range(3):
+        desk.call(Publish({"topic": "news"}))
+    assert desk.hear(Taken(2)) == []
+    assert desk.hear(Taken(1)) == [Confirmed(2)]
+    assert desk.hear(Taken(3)) == [Confirmed(3)]
+
+
+def test_the_window_is_a_bound() -> None:
+    desk = Desk(window=2).subscribed()
+    call = Publish({"topic": "news"})
+    desk.call(call)
+    desk.call(call)
+    assert desk.call(call) == [Rejected(call, "2 of your publications are still on their way; try later")]
+    desk.hear(Taken(1))
+    assert isinstance(desk.call(call)[0], Published)
+    assert desk.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 2}
+
+
+def test_without_a_window_nothing_is_counted() -> None:
+    desk = Desk(window=None).subscribed()
+    for _ in range(10):
+        desk.call(Publish({"topic": "news"}))
+    assert desk.client.state_size()["unconfirmed"] == 0
+
+
+def test_what_the_broker_refuses_is_rejected_and_forgotten() -> None:
+    desk = Desk()
+    call = Subscribe("s", "topic = 'news'")
+    desk.call(call)
+    assert desk.hear(Refused(1, "too many")) == [Rejected(call, "too many")]
+    assert desk.client.state_size()["subscriptions"] == 0
+    assert desk.hear(Refused(1, "too many")) == []
+
+
+def test_other_inputs_do_nothing() -> None:
+    assert Desk().call(Start()) == []
