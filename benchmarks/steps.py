@@ -2,6 +2,7 @@
 
     python benchmarks/steps.py            # some seconds
     python benchmarks/steps.py --quick    # a glance
+    python benchmarks/steps.py --protocol fenced
 
 A publisher, a chain of brokers and a subscriber in one process; what they say to each other goes through the codec, and
 the clock is counted. Payloads of 100 bytes, in calls of 256 events. So the figures show what our own code costs, on a
@@ -52,8 +53,8 @@ ROLES = ("publisher", "broker", "subscriber")
 class Nodes:
     """A chain of brokers with a publisher at its last and a subscriber at its first."""
 
-    def __init__(self, brokers: int, f: int) -> None:
-        spec = find_protocol("gapless")
+    def __init__(self, brokers: int, f: int, protocol: str) -> None:
+        spec = find_protocol(protocol)
         options = spec.options()
         names = [f"b{number}" for number in range(brokers)]
         overlay = chain(brokers)
@@ -139,9 +140,9 @@ class Nodes:
             self.wait(PACE_US)
 
 
-def measure(brokers: int, f: int, runs: int, size: int) -> dict[str, float]:
+def measure(brokers: int, f: int, runs: int, size: int, protocol: str) -> dict[str, float]:
     """Microseconds of the processor an event and node, by role and kind of work."""
-    nodes = Nodes(brokers, f)
+    nodes = Nodes(brokers, f, protocol)
     nodes.give("publisher", Advertise("publisher/a", FILTER))
     nodes.give("subscriber", Subscribe("subscriber/s", FILTER))
     nodes.settle()
@@ -164,13 +165,16 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--protocol", default="gapless")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
     arguments = parser.parse_args()
     gc.set_threshold(50_000, 20, 50)  # as brokers do
     runs = 100 if arguments.quick else 400
     kinds = [(1, 0, RUN), (3, 1, RUN), (1, 0, 1), (3, 1, 1)]
     found = {
-        f"{brokers} brokers, f = {f}, calls of {size}": measure(brokers, f, runs if size > 1 else 5 * runs, size)
+        f"{brokers} brokers, f = {f}, calls of {size}": measure(
+            brokers, f, runs if size > 1 else 5 * runs, size, arguments.protocol
+        )
         for brokers, f, size in kinds
     }
     table = Table(title="microseconds of the processor an event and node")
