@@ -81,7 +81,7 @@ def _confirmed_length(s: BrokerState) -> int:
 
 def release(s: BrokerState) -> None:
     """Let go of what enough acceptors hold."""
-    if s.is_frozen or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
+    if s.released == len(s.journal) or s.is_frozen or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
         return
     confirmed = _confirmed_length(s)
     while s.released < confirmed:
