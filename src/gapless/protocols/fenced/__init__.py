@@ -28,7 +28,7 @@ from gapless.protocols.fenced.topology import electorates, why_too_small
 
 
 def _refuses(overlay: Overlay, f: int, options: FencedOptions) -> str | None:
-    return trees_only(overlay, f, options) or why_too_small(overlay, f)
+    return trees_only(overlay, f, options) or why_too_small(overlay, f, options.history_bytes)
 
 
 PROTOCOL = ProtocolSpec(

@@ -50,6 +50,7 @@ from gapless.protocols.fenced.messages import (
     Contribution,
     CutAnswer,
     Echo,
+    Entries,
     Excluded,
     Final,
     Frame,
@@ -70,6 +71,7 @@ from gapless.protocols.fenced.messages import (
     Refused,
     RemoveAdvertisement,
     RemoveSubscription,
+    RequestEntries,
     RequestJournal,
     RequestWave,
     Resume,
@@ -128,6 +130,8 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     RequestWave: lambda s, _peer, message: positions.receive_request(s, message),
     ReadPage: history.answer_page,
     Page: reading.receive_page,
+    RequestEntries: history.answer_entries,
+    Entries: history.receive_entries,
 }
 """What is taken during a handover, too: it changes nothing that a contribution has told."""
 
@@ -205,6 +209,7 @@ class FencedBroker(BrokerNode):
             handover.ask_journals(s)
             sessions.ask_fences(s)
             reading.ask_again(s)
+            history.refill(s)
             s.emit(SetTimer(RETRY_TIMER, RETRY_US))
         elif kind == reading.READ_TIMER:
             pass  # `_settle` reads on

@@ -159,7 +159,7 @@ class FencedClient(ClientNode):
         self._session += 1
         self._is_attached, self._retries = False, 0
         attach = messages.Attach(
-            self._session, self._incarnation, self._opened, self._received, self._largest, self._confirmed
+            self._session, self._incarnation, self._opened, self._received, self._largest, self._seq, self._confirmed
         )
         self._emit(Send(self._broker, attach))
         self._set_timer()

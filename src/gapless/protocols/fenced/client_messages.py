@@ -53,8 +53,10 @@ class Attach(_OfSession, frozen=True):
     """The last delivery that arrived in it."""
     largest: int
     """The largest timestamp that was delivered to the client."""
+    published: int
+    """The last of its publications."""
     confirmed: int
-    """The last of its publications that it knows to be confirmed."""
+    """The last one that it knows to be confirmed."""
 
 
 class ClientAdvertise(_OfSession, frozen=True):

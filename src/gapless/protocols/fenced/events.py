@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from gapless.events import EventRun, Events
 from gapless.protocols.fenced.client_state import LocalState, Reading
+from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Name, Publication
-from gapless.protocols.fenced.outbox import cost_of, deliver
+from gapless.protocols.fenced.outbox import deliver
 from gapless.protocols.fenced.state import BrokerState, Link
 from gapless.protocols.gapless.alike import stretches
 

@@ -190,7 +190,7 @@ def _sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> Journ
     journal = s.journals.get(incarnation)
     if journal is None or len(journal) < length:
         return None
-    return journal.copy(incarnation, 0, length)
+    return journal.copy(incarnation, journal.place_after(s.stable), length)
 
 
 def ask_journals(s: BrokerState) -> None:
@@ -271,7 +271,8 @@ def _process_union(s: BrokerState, region: Region, contributions: dict[str, Cont
     floor = max(each.stable for each in contributions.values())
     union: list[Events] = [events for each in contributions.values() for events in each.log]
     for incarnation, length in _sealed(s, region):
-        union += [entry.events for entry in s.journals[incarnation].entries[:length]]
+        journal = s.journals[incarnation]
+        union += [entry.events for entry in journal.entries[: length - journal.start]]
     if "sort" in s.off:
         union.sort(key=lambda events: (events[0].publisher, events[0].seq))
     else:

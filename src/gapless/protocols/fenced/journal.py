@@ -8,17 +8,24 @@ the f nearest acceptors that seem to live. When any f acceptors hold it (their p
 from gapless.events import Event, EventRun, Events
 from gapless.protocols.fenced.client_messages import Confirmed
 from gapless.protocols.fenced.events import process
+from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Entry, Held, Hold, Incarnation
 from gapless.protocols.fenced.state import BrokerState, Journal, Session, Stage
 
-__all__ = ["admit", "has_room", "receive_held", "receive_hold", "release", "replicate"]
+__all__ = ["admit", "has_room", "receive_held", "receive_hold", "release", "replicate", "settle"]
 
 
 def has_room(s: BrokerState) -> bool:
     """Whether the window has room: what all brokers have processed leaves it."""
-    while s.stable_entries < s.released and s.journal.entries[s.stable_entries].timestamp <= s.stable:
+    settle(s)
+    return s.window_used < s.window
+
+
+def settle(s: BrokerState) -> None:
+    """What all brokers have processed leaves the window, and may be dropped."""
+    while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
+        s.window_used -= cost_of(s.journal.entry(s.stable_entries).events)
         s.stable_entries += 1
-    return len(s.journal) - s.stable_entries < s.options.window
 
 
 def admit(s: BrokerState, session: Session, events: Events) -> None:
@@ -29,18 +36,19 @@ def admit(s: BrokerState, session: Session, events: Events) -> None:
     else:
         stamped = [Event(each.publisher, each.seq, each.attributes, each.payload, timestamp) for each in events]
     s.journal.append(Entry(stamped))
+    s.window_used += cost_of(stamped)
     session.unreleased += 1
     for holder in s.holders:
-        s.send(holder.broker, Hold(s.journal.copy(s.incarnation, len(s.journal) - 1), False, s.stable_entries))
+        s.send(holder.broker, Hold(s.journal.last_entry(s.incarnation), False))
 
 
 def replicate(s: BrokerState) -> None:
-    """Choose who holds the journal; a new holder gets it from the beginning."""
+    """Choose who holds the journal; a new holder gets what not all brokers have processed."""
     live = [name for name in s.topology.acceptors[s.name] if s.is_live(name) and name not in s.suspects]
     before, s.holders = s.holders, [s.current(name) for name in live[: s.topology.f]]
     for holder in s.holders:
         if holder not in before:
-            s.send(holder.broker, Hold(s.journal.copy(s.incarnation), True, s.stable_entries))
+            s.send(holder.broker, Hold(s.journal.copy(s.incarnation, s.journal.place_after(s.stable)), True))
     s.held_by = {each: length for each, length in s.held_by.items() if s.current(each.broker) == each}
 
 
@@ -51,11 +59,10 @@ def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
     if acceptor is None or incarnation.number < acceptor.promised_below:
         return
     journal = s.journals.setdefault(incarnation, Journal())
-    if message.copy.start > len(journal):
-        return  # it was sent to an earlier incarnation of this broker; the whole journal follows
+    if message.copy.start > len(journal) and not message.is_new:
+        return  # it was sent to an earlier incarnation of this broker; what it needs follows
     journal.extend_from(message.copy)
-    if journal.entries:
-        s.clock.see(journal.entries[-1].timestamp)
+    s.clock.see(journal.last_timestamp)
     if acceptor.has_recovered:
         s.send(peer, Held(len(journal)))
 
@@ -85,7 +92,7 @@ def release(s: BrokerState) -> None:
         return
     confirmed = _confirmed_length(s)
     while s.released < confirmed:
-        entry = s.journal.entries[s.released]
+        entry = s.journal.entry(s.released)
         s.released += 1
         process(s, entry.events, None)
         session = s.sessions.get(entry.publisher)

@@ -1,14 +1,21 @@
 """A journal as data: what an incarnation admitted, or a copy of a part of it."""
 
+from bisect import bisect_right
+
 from gapless.events import Attributes, EventRun, Events
 from gapless.protocols.fenced.messages import Entry, Incarnation, JournalCopy
 
-__all__ = ["Journal", "size_of"]
+__all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
 EVENT_BYTES = 48
 """What an event takes beside its payload and its attributes."""
 VALUE_BYTES = 9
 """What a value takes that is no text."""
+ENTRY_BYTES = 64
+"""What an entry takes beside its events."""
+NUMBERS_MAX = 20_000
+"""So many publishers a journal remembers. A client that comes back from a dead broker later than that, with unconfirmed
+publications, is refused: nobody knows which of them were admitted."""
 
 
 def size_of(events: Events) -> int:
@@ -25,34 +32,116 @@ def _size_of_attributes(attributes: Attributes) -> int:
     )
 
 
+def cost_of(events: Events) -> int:
+    """What events count for in a window: their number, and one more for each KiB. So no window holds more KiB."""
+    return len(events) + size_of(events) // 1024
+
+
 class Journal:
-    """A journal, or a copy of one: entries in the order of their admission."""
+    """A journal, or a copy of one: entries in the order of their admission.
+
+    The first `start` entries were dropped: all brokers had processed them. So a copy is a prefix of the journal without
+    a prefix of that, and its length counts from the journal's beginning.
+    """
 
     def __init__(self) -> None:
+        self.start = 0
         self.entries: list[Entry] = []
+        self.dropped = 0
+        """The largest timestamp of a dropped entry."""
+        self.size = 0
+        """About how many bytes the entries take."""
+        self.lacks_earlier = False
+        """Whether what it has dropped was never here, so that others may have it."""
         self.last_numbers: dict[str, int] = {}
-        """By publisher."""
+        """By publisher, the one that published last at the end."""
+        self.has_forgotten = False
+        """Whether publishers are missing in this."""
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return self.start + len(self.entries)
+
+    def entry(self, place: int) -> Entry:
+        """The entry at this place of the journal."""
+        return self.entries[place - self.start]
+
+    @property
+    def last_timestamp(self) -> int:
+        return self.entries[-1].timestamp if self.entries else self.dropped
 
     def append(self, entry: Entry) -> None:
         """Add an entry behind the last."""
         self.entries.append(entry)
-        self.last_numbers[entry.publisher] = entry.last
+        self.size += size_of(entry.events) + ENTRY_BYTES
+        self._note_number(entry.publisher, entry.last)
+
+    def _note_number(self, publisher: str, number: int) -> None:
+        self.last_numbers.pop(publisher, None)
+        self.last_numbers[publisher] = number
+        if len(self.last_numbers) > NUMBERS_MAX:
+            del self.last_numbers[next(iter(self.last_numbers))]
+            self.has_forgotten = True
+
+    def last_number(self, publisher: str) -> int | None:
+        """The publisher's last number here, 0 if there is none; None if nobody knows any more."""
+        return self.last_numbers.get(publisher, None if self.has_forgotten else 0)
 
     def cut_to(self, length: int) -> None:
         """Drop what lies beyond a length: it was never confirmed."""
-        if len(self.entries) > length:
-            del self.entries[length:]
-            self.last_numbers = {entry.publisher: entry.last for entry in self.entries}
+        for entry in reversed(self.entries[max(0, length - self.start) :]):
+            self.entries.pop()
+            self.size -= size_of(entry.events) + ENTRY_BYTES
+            self.last_numbers[entry.publisher] = entry.first - 1
+
+    def drop(self, count: int) -> None:
+        """Drop the first entries that are here."""
+        if count:
+            self.dropped = self.entries[count - 1].timestamp
+            self.size -= sum(size_of(entry.events) + ENTRY_BYTES for entry in self.entries[:count])
+            self.start += count
+            self.lacks_earlier = False
+            del self.entries[:count]
+
+    def place_after(self, timestamp: int) -> int:
+        """The place of the first entry with a larger timestamp."""
+        return self.start + bisect_right(self.entries, timestamp, key=_timestamp_of)
 
     def extend_from(self, copy: JournalCopy) -> None:
-        """Take over what the copy has beyond this."""
-        assert copy.start <= len(self.entries), f"a copy that begins after {copy.start} entries leaves a hole"
-        for entry in copy.entries[len(self.entries) - copy.start :]:
+        """Take over what the copy has beyond this. If it begins after the end of this, it takes the place of this."""
+        if copy.start > len(self):
+            self.start, self.entries, self.size = copy.start, [], 0
+            self.dropped, self.lacks_earlier = copy.dropped, True
+            for publisher, number in copy.last_numbers.items():
+                self._note_number(publisher, number)
+            self.has_forgotten |= copy.has_forgotten
+        for entry in copy.entries[max(0, len(self) - copy.start) :]:
             self.append(entry)
 
-    def copy(self, incarnation: Incarnation, start: int = 0, end: int | None = None) -> JournalCopy:
-        """The entries from a place on."""
-        return JournalCopy(incarnation, start, {}, self.entries[start:end])
+    def prepend(self, copy: JournalCopy) -> bool:
+        """Take over what the copy has just before this. Whether it has anything."""
+        if not copy.entries or copy.length != self.start:
+            return False
+        self.start, self.dropped = copy.start, copy.dropped
+        self.entries[:0] = copy.entries
+        self.size += sum(size_of(entry.events) + ENTRY_BYTES for entry in copy.entries)
+        return True
+
+    def copy(
+        self, incarnation: Incarnation, start: int = 0, end: int | None = None, *, is_page: bool = False
+    ) -> JournalCopy:  # fmt: skip
+        """The entries from a place on, or from the first that is here, and what a holder that has none has to know:
+        not if it is a page for one that has what follows."""
+        start = max(start, self.start)
+        before = self.entry(start - 1).timestamp if start > self.start else self.dropped
+        stop = None if end is None else max(0, end - self.start)
+        numbers = dict(self.last_numbers) if start and not is_page else {}
+        entries = self.entries[start - self.start : stop]
+        return JournalCopy(incarnation, start, before, numbers, self.has_forgotten, entries)
+
+    def last_entry(self, incarnation: Incarnation) -> JournalCopy:
+        """The last entry, for a holder that has all before it."""
+        return JournalCopy(incarnation, len(self) - 1, 0, {}, False, self.entries[-1:])
+
+
+def _timestamp_of(entry: Entry) -> int:
+    return entry.timestamp

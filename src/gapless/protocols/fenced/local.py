@@ -13,8 +13,9 @@ of what another one gets.
 
 from gapless.protocols.fenced.client_messages import NEWEST, Active, ClientSubscribe, Lagging, Reached, Unsubscribed
 from gapless.protocols.fenced.client_state import Kept, LocalState, LocalSubscription, Reading, Session, SessionPhase
+from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Attempt, Name
-from gapless.protocols.fenced.outbox import cost_of, deliver, drop_live, note
+from gapless.protocols.fenced.outbox import deliver, drop_live, note
 from gapless.protocols.fenced.reading import WORK_MAX, advance, begin_reading, end_reading, rest
 from gapless.protocols.fenced.routing import activate, put_subscription, remove_subscription, spread
 from gapless.protocols.fenced.state import BrokerState, Subscription

@@ -31,6 +31,7 @@ __all__ = [
     "Contribution",
     "CutAnswer",
     "Echo",
+    "Entries",
     "Entry",
     "Excluded",
     "Final",
@@ -57,6 +58,7 @@ __all__ = [
     "Refused",
     "RemoveAdvertisement",
     "RemoveSubscription",
+    "RequestEntries",
     "RequestJournal",
     "RequestWave",
     "Resume",
@@ -127,6 +129,10 @@ class Entry(NamedTuple):
         return self.events.publisher if isinstance(self.events, EventRun) else self.events[0].publisher
 
     @property
+    def first(self) -> int:
+        return self.events.first if isinstance(self.events, EventRun) else self.events[0].seq
+
+    @property
     def last(self) -> int:
         return self.events.last if isinstance(self.events, EventRun) else self.events[-1].seq
 
@@ -141,8 +147,12 @@ class JournalCopy(Message, frozen=True):
     incarnation: Incarnation
     start: int
     """So many entries came before the first one here."""
+    dropped: int
+    """The timestamp of the last of these."""
     last_numbers: Cuts
-    """For each publisher: its last number before the first entry here."""
+    """If there are any: for each publisher its last number in the journal; ..."""
+    has_forgotten: bool
+    """... or not for each."""
     entries: list[Entry]
 
     @property
@@ -371,12 +381,10 @@ class Accepted(Message, frozen=True):
 
 
 class Hold(Message, frozen=True):
-    """Entries of the sender's journal, from a place on. With `is_new`, the receiver drops what it held before."""
+    """Entries of the sender's journal, from a place on. With `is_new`, all that not all brokers have processed."""
 
     copy: JournalCopy
     is_new: bool
-    stable: int
-    """So many entries have been processed by all brokers: they may leave the copy."""
 
 
 class Held(Message, frozen=True):
@@ -389,6 +397,19 @@ class RequestJournal(Message, frozen=True):
     """Send what you hold of this sealed journal."""
 
     incarnation: Incarnation
+
+
+class RequestEntries(Message, frozen=True):
+    """Send what you hold of this journal just before a place."""
+
+    incarnation: Incarnation
+    before: int
+
+
+class Entries(Message, frozen=True):
+    """The answer: a page of it, or nothing."""
+
+    copy: JournalCopy
 
 
 class JournalReply(Message, frozen=True):
@@ -493,8 +514,8 @@ class Page(Message, frozen=True):
 
 Body: TypeAlias = (
     LinkMessage | Members | Accusation | Join | JoinReply | Prepare | Promise | Refused | Accept | Accepted | Hold
-    | Held | RequestJournal | JournalReply | Contribution | Completed | CloseSession | SessionClosed | LastNumber
-    | LastNumberReply | RequestWave | ReadPage | Page
+    | Held | RequestEntries | Entries | RequestJournal | JournalReply | Contribution | Completed | CloseSession
+    | SessionClosed | LastNumber | LastNumberReply | RequestWave | ReadPage | Page
 )  # fmt: skip
 
 

@@ -17,7 +17,15 @@ class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often the root asks which position is final. Longer keeps events longer; shorter costs more messages."""
 
     window: int = 10_000
-    """How many publications of its clients a broker releases before all brokers have processed them."""
+    """How many publications of its clients a broker releases before all brokers have processed them; further ones wait.
+    Each KiB of them counts as one more. It is smaller where `history_bytes` has no room for so many of each journal."""
+
+    history_bytes: int = 64 * 1024 * 1024
+    """How many bytes of journals a broker keeps in memory: of its own, and of those that it holds for others. Beyond
+    that it drops the oldest entries, but none that not all brokers have processed."""
+
+    history_s: float = 0.0
+    """How old entries may become, in seconds, before they are dropped; 0 if they may become any age."""
 
     client_window: int = 8_000
     """How many unconfirmed publications a client keeps; further calls are rejected."""
@@ -42,12 +50,14 @@ class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For tests only: any of the rules above."""
 
     def __post_init__(self) -> None:
-        for name in ("window", "client_window", "delivery_window", "lag_window"):
+        for name in ("window", "client_window", "delivery_window", "lag_window", "history_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         for name in ("wave_ms", "retry_ms", "proposal_ms", "session_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
+        if self.history_s < 0:
+            raise ValueError("history_s must be at least 0")
         unknown = [name for name in self.switched_off if name not in RULES]
         if unknown:
             raise ValueError(f"there is no rule {unknown[0]!r} to switch off; it has: {', '.join(sorted(RULES))}")

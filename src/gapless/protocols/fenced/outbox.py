@@ -4,7 +4,7 @@ At most `delivery_window` events are on their way or with the client at a time; 
 connection breaks, a client that comes back to the same incarnation gets what it lacks again. If more than `lag_window`
 events wait, the client **lags**: what was published and not sent is dropped, and read from history (`local`).
 
-The **cost** of events is their number, and one more for each KiB: a window bounds both.
+The **cost** of events is their number, and one more for each KiB (`journal_state.cost_of`): a window bounds both.
 """
 
 from collections import deque
@@ -13,15 +13,10 @@ from typing import Any
 from gapless.events import Events
 from gapless.protocols.fenced.client_messages import Delivery, Position
 from gapless.protocols.fenced.client_state import Outgoing, Session
-from gapless.protocols.fenced.journal_state import size_of
+from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.state import BrokerState
 
-__all__ = ["acknowledge", "cost_of", "deliver", "drop_live", "has_room", "note", "note_position", "repeat"]
-
-
-def cost_of(events: Events) -> int:
-    """What events count for in a window."""
-    return len(events) + size_of(events) // 1024
+__all__ = ["acknowledge", "deliver", "drop_live", "has_room", "note", "note_position", "repeat"]
 
 
 def deliver(
@@ -57,11 +52,12 @@ def _put(
     place = session.next_place
     session.next_place += 1
     item = Outgoing(place, kind, fields, cost, is_live)
-    if session.unsent or not _is_open(s, session):
+    if not session.unsent and session.is_connected and session.in_flight + cost <= s.options.delivery_window:
+        _send(s, session, item)
+    else:
         session.unsent.append(item)
         session.waiting += cost
-    else:
-        _send(s, session, item)
+        _send_more(s, session)
     return place
 
 
@@ -83,8 +79,22 @@ def _send_more(s: BrokerState, session: Session) -> None:
     while session.unsent and _is_open(s, session):
         item = session.unsent.popleft()
         session.waiting -= item.cost
+        room = s.options.delivery_window - session.in_flight
+        if item.cost > room and item.kind is Delivery and len(item.fields[0]) > 1:
+            item, rest = _divided(item, room)
+            session.unsent.appendleft(rest)
+            session.waiting += rest.cost
         _send(s, session, item)
     s.due_readings |= dict.fromkeys(session.readings)
+
+
+def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
+    """The first events of a delivery, about as many as there is room for, and the others."""
+    events, subscriptions = item.fields
+    count = max(1, len(events) * room // item.cost)
+    parts = (events[:count], subscriptions), (events[count:], subscriptions)
+    first, rest = (item._replace(fields=fields, cost=cost_of(fields[0])) for fields in parts)
+    return first, rest
 
 
 def acknowledge(s: BrokerState, session: Session, number: int) -> None:

@@ -12,6 +12,7 @@ A wave that used a link which a handover removed is dropped; the members of the 
 """
 
 from gapless.protocols.fenced.client_state import LocalState
+from gapless.protocols.fenced.history import trim
 from gapless.protocols.fenced.messages import Echo, Final, FinalPosition, Incarnation, RequestWave, Wave
 from gapless.protocols.fenced.outbox import note_position
 from gapless.protocols.fenced.state import BrokerState, Link, Stage, WaveState
@@ -87,6 +88,7 @@ def _pass_on(s: BrokerState, origin: Link | None, wave: Wave) -> None:
     if wave.stable > s.stable:
         s.stable = wave.stable
         s.log = {key: events for key, events in s.log.items() if events[0].stamp > s.stable}
+        trim(s)
     onward = [link for link in s.links.values() if link is not origin]
     s.wave = WaveState(wave.timestamp, origin, len(s.journal), {link.key for link in onward}, {}, s.final.timestamp)
     for link in onward:

@@ -24,9 +24,10 @@ from gapless.filters import parse
 from gapless.protocol import SetTimer
 from gapless.protocols.fenced.client_messages import Reached
 from gapless.protocols.fenced.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
-from gapless.protocols.fenced.history import holders, look_up, sources
+from gapless.protocols.fenced.history import PATIENCE, holders, look_up, sources
+from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Incarnation, Page, ReadPage
-from gapless.protocols.fenced.outbox import cost_of, deliver, has_room, note
+from gapless.protocols.fenced.outbox import deliver, has_room, note
 from gapless.protocols.fenced.positions import ask_wave
 from gapless.protocols.fenced.state import BrokerState
 from gapless.protocols.gapless.alike import stretches
@@ -37,8 +38,6 @@ READ_TIMER = "read"
 WORK_MAX = 2_048
 """Events that one turn of a broker puts into queues; a page that it looks up itself counts as many as `PAGE_WORK`."""
 PAGE_WORK = 512
-PATIENCE = 10
-"""So many ticks (`broker.RETRY_US`) after a member was asked and has not answered, the next one is asked."""
 FEW = 32
 """Up to so many filters are tested one by one."""
 TEXT_MAX = 10_000

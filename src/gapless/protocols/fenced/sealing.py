@@ -58,8 +58,13 @@ def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) ->
 def _state_of(s: BrokerState, broker: str, below: int | None = None) -> AcceptorState:
     """What this acceptor has to say of a broker."""
     acceptor = s.acceptors[broker]
-    copies = [s.journals[each].copy(each) for each in _incarnations_held(s, broker, below)]
+    copies = [_copy(s, s.journals[each], each) for each in _incarnations_held(s, broker, below)]
     return AcceptorState(broker, acceptor.promised_below, acceptor.promised, dict(acceptor.accepted), copies)
+
+
+def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation) -> JournalCopy:
+    """What not all brokers have processed. The rest is history: a copy gets that later (`history`)."""
+    return journal.copy(incarnation, journal.place_after(s.stable))
 
 
 def _take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
@@ -191,8 +196,9 @@ def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnat
     copies = []
     for number, length in proposal.lengths.items():
         incarnation = Incarnation(broker, number)
-        start = 0 if promise is None else min(length, _length_in(promise.state, incarnation))
-        copies.append(s.journals[incarnation].copy(incarnation, start, length))
+        journal = s.journals[incarnation]
+        known = 0 if promise is None else min(length, _length_in(promise.state, incarnation))
+        copies.append(journal.copy(incarnation, max(known, journal.place_after(s.stable)), length))
     return Accept(broker, proposal.below, proposal.ballot, dict(proposal.lengths), copies)
 
 
@@ -303,8 +309,8 @@ def receive_join(s: BrokerState, peer: str, message: Join) -> None:
         if acceptor.has_recovered and peer in s.topology.acceptors[broker]
     ]
     if peer in s.topology.acceptors[s.name] and s.stage is not Stage.RECOVERING:
-        copies = [s.journals[each].copy(each) for each in _incarnations_held(s, s.name)]
-        own = [s.journal.copy(s.incarnation), *copies]
+        copies = [_copy(s, s.journals[each], each) for each in _incarnations_held(s, s.name)]
+        own = [_copy(s, s.journal, s.incarnation), *copies]
         states.append(AcceptorState(s.name, 0, Ballot(0, ""), {}, own))
     s.send(peer, JoinReply(message.request, dict(s.statuses), states, _vouched(s)))
 

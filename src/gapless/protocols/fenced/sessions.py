@@ -99,6 +99,8 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
         close_session(s, s.name, session.client, session.number)
     elif not s.is_dead(old):
         s.send(old.broker, CloseSession(session.client, session.number))
+    elif message.published == message.confirmed:
+        session.last_closed = 0, message.confirmed
     else:
         for broker in s.topology.acceptors[old.broker]:
             if broker == s.name:
@@ -205,7 +207,9 @@ def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None
     length = dict(status.lengths).get(incarnation.number, 0)
     if length and (journal is None or len(journal) < length):
         return
-    last = journal.last_numbers.get(message.client, 0) if journal is not None and length else 0
+    last = journal.last_number(message.client) if journal is not None and length else 0
+    if last is None:
+        return
     answer = LastNumberReply(message.client, message.session, last)
     if broker == s.name:
         receive_last_number(s, answer)

@@ -212,6 +212,15 @@ class BrokerState:
         """Copies of others' journals."""
         self.released = 0
         self.stable_entries = 0
+        """So many entries of the journal have been processed by all brokers."""
+        self.window = topology.window(name, options.window, options.history_bytes)
+        self.window_used = 0
+        """What the others cost (`journal_state.cost_of`)."""
+        self.refilling: tuple[Incarnation, str] | None = None
+        """The journal whose earlier entries were asked for, and of whom."""
+        self.refill_waited = 0
+        self.refill_tried: set[str] = set()
+        """Who has none of them."""
         self.held_by: dict[Incarnation, int] = {}
         """How much of the journal each acceptor has acknowledged."""
         self.holders: list[Incarnation] = []

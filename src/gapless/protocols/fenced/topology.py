@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 Statuses = dict[str, Status]
+WINDOW_MIN = 64
+"""The smallest window, in KiB. An entry may be larger: then it goes alone."""
 FIRST = Status()
 """The status of a broker of which nothing was heard: joined, in its first incarnation."""
 
@@ -85,6 +87,19 @@ class Topology:
         own = (*self.overlay.neighbours(name), *self.acceptors[name], *self.accepts_for[name])
         colleagues = (other for broker in self.accepts_for[name] for other in self.acceptors[broker])
         return tuple(dict.fromkeys(other for other in (*own, *colleagues) if other != name))
+
+    def journals_at(self, name: str) -> int:
+        """How many journals that grow a broker holds at most: its own, and those for which it is an acceptor."""
+        return 1 + len(self.accepts_for[name])
+
+    def window(self, name: str, most: int, history_bytes: int) -> int:
+        """How much a broker may have that not all brokers have processed (see `journal_state.cost_of`).
+
+        Whoever holds its journal never drops that. So the windows of all journals at any of these brokers together are
+        no more than `history_bytes`.
+        """
+        shares = max(self.journals_at(member) for member in (name, *self.acceptors[name]))
+        return min(most, history_bytes // 1024 // shares)
 
     # ---- the contracted tree ------------------------------------------------------------------------------
 
@@ -150,15 +165,22 @@ def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
     return tuple(found[:count])
 
 
-def why_too_small(overlay: Overlay, f: int) -> str | None:
-    """Why a network cannot exclude brokers by majorities, with the ways out; None if it can."""
+def why_too_small(overlay: Overlay, f: int, history_bytes: int) -> str | None:
+    """Why a network cannot exclude brokers by majorities, or keep their journals, with the ways out; None if it can."""
     brokers = len(overlay.brokers)
-    if brokers >= 2 * f + 1:
-        return None
-    return (
-        f"f = {f} needs {2 * f + 1} brokers, but there are {brokers}: choose a smaller f, or add brokers (they may "
-        "serve no clients)"
-    )
+    if brokers < 2 * f + 1:
+        return (
+            f"f = {f} needs {2 * f + 1} brokers, but there are {brokers}: choose a smaller f, or add brokers (they may "
+            "serve no clients)"
+        )
+    journals = max(map(Topology(overlay, f).journals_at, overlay.brokers))
+    needed = journals * WINDOW_MIN * 1024
+    if history_bytes < needed:
+        return (
+            f"history_bytes = {history_bytes:,} is too small: one broker holds {journals} journals, and each needs "
+            f"{WINDOW_MIN} KiB for what not all brokers have processed; set it to {needed:,} or more"
+        )
+    return None
 
 
 def electorates(overlay: Overlay, f: int) -> dict[str, tuple[str, ...]]:

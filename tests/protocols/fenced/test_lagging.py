@@ -1,0 +1,148 @@
+"""A client that lags is served from history: nobody waits for it, and it misses nothing that is kept."""
+
+import pytest
+
+from gapless.checkers import check
+from gapless.events import Stretch
+from gapless.overlay import chain
+from gapless.protocol import Advertise, PublishMany, Subscribe, Unsubscribe
+from gapless.protocols.fenced.broker import FencedBroker
+from gapless.registry import find_protocol
+from gapless.simulator import Simulation
+from gapless.trace import Recorder, Trace
+
+SECOND = 1_000_000
+LAG_WINDOW = 20
+
+
+class Stage:
+    """A chain of brokers with a publisher at one end, and two clients that subscribe at the other; one is slow."""
+
+    def __init__(self, brokers: int = 3, consume_us: int = 2 * SECOND, history_bytes: int = 1 << 20) -> None:
+        self.recorder = Recorder(
+            run="r", protocol="fenced", guarantee="gcd", scenario="lagging", seed=0, brokers=brokers, f=1
+        )
+        options = {"window": 50, "delivery_window": 8, "lag_window": LAG_WINDOW, "history_bytes": history_bytes}
+        self.simulation = Simulation(
+            chain(brokers), find_protocol("fenced"), recorder=self.recorder, options=options, f=1
+        )
+        far = f"b{brokers - 1}"
+        self.simulation.add_client("alice", "b0")
+        self.simulation.add_client("slow", far, consume_us=consume_us)
+        self.simulation.add_client("quick", far)
+        self.simulation.call("alice", Advertise("a", "TRUE"), at=0)
+        self.simulation.call("slow", Subscribe("s", "TRUE"), at=SECOND // 2)
+        self.simulation.call("quick", Subscribe("t", "TRUE"), at=SECOND // 2)
+
+    def publish(self, count: int, at: int, payload: bytes = b"") -> None:
+        alike: list[Stretch] = [({"x": n}, n + 1) for n in range(count)]
+        self.simulation.call("alice", PublishMany([payload] * count, alike), at=at)
+
+    def leave_alone(self, begin_s: int, end_s: int) -> None:
+        """The slow client reaches no broker."""
+        for broker in self.simulation.overlay.brokers:
+            self.simulation.cut("slow", broker, at=begin_s * SECOND)
+            self.simulation.heal("slow", broker, at=end_s * SECOND)
+
+    def run(self, settle: int = 60 * SECOND) -> Trace:
+        result = self.simulation.run(settle=settle)
+        assert result.trace is not None
+        return result.trace
+
+
+def came(trace: Trace, subscription: str) -> list[str]:
+    return [row.event_id for row in trace.history if row.subscription_id == subscription]
+
+
+def last_time(trace: Trace, subscription: str) -> float:
+    return max(row.time_ms for row in trace.history if row.subscription_id == subscription)
+
+
+def test_nobody_waits_for_a_slow_client_and_it_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = 0
+    step = FencedBroker.step
+
+    def watched(node: FencedBroker, item: object, now: int) -> object:
+        nonlocal waiting
+        effects = step(node, item, now)  # type: ignore[arg-type]
+        waiting = max([waiting, *(session.waiting for session in node.state.sessions.values())])
+        return effects
+
+    monkeypatch.setattr(FencedBroker, "step", watched)
+    stage = Stage()
+    for n in range(40):
+        stage.publish(10, at=SECOND + n * SECOND // 10)
+    trace = stage.run(settle=250 * SECOND)
+    verdict = check(trace)
+    assert (verdict.status, verdict.deliveries, trace.skipped) == ("valid", 800, [])
+    assert last_time(trace, "t") < 7_000, "the other client and the publisher went on"
+    assert last_time(trace, "s") > 60_000, "it took 8 every two seconds"
+    assert waiting <= LAG_WINDOW + 10, "what waits is bounded"
+
+
+@pytest.mark.parametrize("crash_ms", [1_100, 1_250, 1_350, 1_900, 2_500])
+def test_it_goes_on_at_another_broker_where_it_was(crash_ms: int) -> None:
+    stage = Stage(4)
+    stage.simulation.cut("slow", "b3", at=SECOND)
+    stage.publish(200, at=SECOND + 1_000)
+    stage.simulation.crash("b3", at=crash_ms * 1_000)
+    stage.simulation.heal("slow", "b3", at=crash_ms * 1_000)
+    trace = stage.run(settle=120 * SECOND)
+    verdict = check(trace)
+    assert (verdict.status, verdict.deliveries, trace.skipped) == ("valid", 400, [])
+
+
+def test_a_client_that_comes_back_after_a_while_goes_on_where_it_was() -> None:
+    stage = Stage(consume_us=0)
+    stage.publish(10, at=SECOND)
+    stage.leave_alone(2, 21)
+    for second in range(3, 20):
+        stage.publish(100, at=second * SECOND)
+    stage.publish(10, at=25 * SECOND)
+    trace = stage.run()
+    verdict = check(trace)
+    assert (verdict.status, verdict.deliveries, trace.skipped) == ("valid", 2 * 1_720, [])
+    assert last_time(trace, "t") < 26_000, "nothing stood still meanwhile"
+
+
+def test_a_client_that_is_away_for_longer_than_history_reaches_is_told_what_it_misses() -> None:
+    stage = Stage(consume_us=0, history_bytes=256 * 1024)
+    stage.leave_alone(2, 21)
+    for second in range(3, 20):
+        stage.publish(20, at=second * SECOND, payload=bytes(2_000))
+    stage.publish(10, at=25 * SECOND)
+    trace = stage.run()
+    verdict = check(trace)
+    assert verdict.status == "valid"
+    assert {(row.subscription_id, row.publisher) for row in trace.skipped} == {("s", "alice")}
+    told = {f"alice:{seq}" for row in trace.skipped for seq in range(row.from_seq, row.to_seq + 1)}
+    assert 100 < len(told) < 340
+    assert {*came(trace, "s")} == {*came(trace, "t")} - told
+    for broker in ("b0", "b1", "b2"):
+        node = stage.simulation.slots[broker].node
+        assert isinstance(node, FencedBroker)
+        state = node.state
+        size = sum(journal.size for journal in (state.journal, *state.journals.values()))
+        assert size <= 256 * 1024, broker
+
+
+def test_a_subscription_that_ends_while_it_lags_ends_where_its_client_is() -> None:
+    stage = Stage()
+    stage.publish(400, at=SECOND)
+    stage.simulation.call("slow", Unsubscribe("s"), at=5 * SECOND)
+    trace = stage.run()
+    assert check(trace).status == "valid"
+    assert len(came(trace, "t")) == 400
+    assert 8 <= len(came(trace, "s")) < 100
+    [row] = [row for row in trace.subscriptions if row.subscription_id == "s"]
+    assert row.ended_ms is not None
+
+
+def test_what_a_lagging_client_subscribes_next_does_not_wait_for_history() -> None:
+    stage = Stage()
+    stage.publish(200, at=SECOND)
+    stage.simulation.call("slow", Subscribe("new", "TRUE"), at=5 * SECOND)
+    stage.publish(20, at=6 * SECOND)
+    trace = stage.run(settle=400 * SECOND)
+    assert check(trace).status == "valid"
+    assert (len(came(trace, "s")), len(came(trace, "new")), len(came(trace, "t"))) == (220, 20, 220)
