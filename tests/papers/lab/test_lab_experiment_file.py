@@ -32,7 +32,7 @@ def test_the_papers_are_all_there() -> None:
         ("003", "section VIII"), ("003", "sections II and VII"), ("003", "sections VII and IX"),
         ("004", "Section 5"),
         ("001", "section I"),
-        ("001", "section VI"),
+        ("001", "section VI"), ("001", "beyond section VII"), ("002", "Figure 5(a), at 256 nodes"),
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from gapless_papers.lab.workloads.broadcast_failures import BroadcastFailures
 from gapless_papers.lab.workloads.failure_course import FailureCourse
 from gapless_papers.lab.workloads.lossy_links import LossyLinks
 from gapless_papers.lab.workloads.scenario_document import ScenarioDocument
+from gapless_papers.lab.workloads.subscription_scale import SubscriptionScale
 from gapless_papers.lab.workloads.topic_broadcast import TopicBroadcast
 from gapless_papers.lab.workloads.topic_churn import TopicChurn
 from gapless_papers.lab.workloads.topic_discussion import TopicDiscussion
@@ -22,6 +23,7 @@ WORKLOADS: Mapping[str, type[Workload]] = {
     "failure-course": FailureCourse,
     "lossy-links": LossyLinks,
     "scenario": ScenarioDocument,
+    "subscription-scale": SubscriptionScale,
     "topic-broadcast": TopicBroadcast,
     "topic-churn": TopicChurn,
     "topic-discussion": TopicDiscussion,

@@ -57,8 +57,8 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
     every_ms: float | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.depth <= 12:
-            raise ValueError(f"depth is {self.depth}, but must be from 1 to 12")
+        if not 1 <= self.depth <= 16:
+            raise ValueError(f"depth is {self.depth}, but must be from 1 to 16")
         if self.distance is not None and not 0 <= self.distance <= 2 * self.depth:
             raise ValueError(f"no two brokers of a tree of depth {self.depth} are {self.distance} hops apart")
         if not 0 <= self.covered <= 1:

@@ -100,6 +100,7 @@ def test_what_once_failed_does_not_any_more(seed: int) -> None:
         "event_missed_after_the_subscription_was_active",
         "own_marker_before_the_pivots_agree",
         "pivots_away_from_the_covers_way",
+        "pivots_far_from_the_cover_of_36_brokers",
         "publisher_moved_to_the_covers_broker",
         "sent_again_while_it_waits",
     ],

@@ -1,0 +1,112 @@
+"""What one subscription costs in a large tree: how long it takes, and how many messages it causes.
+
+The newcomer of `tree-subscriptions`: a full binary tree with constant hops, one publisher at the root, one newcomer at
+a leaf, and, if `covered`, a subscription that covers it, met `pivot` hops above the newcomer. The messages are those
+of a run with the newcomer without those of the same run before it came, clients' messages included and the
+acknowledgements of links, which `gryphon` sends, left out.
+
+With `is_model` both are worked out by closed forms, which tests compare with runs. With n brokers, d hops from the
+leaf to the root, k hops to the pivot:
+
+| system | latency in hops | messages, not covered | messages, covered |
+| --- | --- | --- | --- |
+| `delta` | 4·d: to the farthest leaf and back | 2·(n - 1) + 2 | the same |
+| `gryphon` | 2·d | 2·d + 2 | the same |
+| `locaps`, one path | 2·min(k + f, d), or 2·d | 2·d + 2 | and the ways from its pivots below the root |
+| `gapless` | 2·k, or 2·d | 2·d + 7 at f = 1 | 2·k + 7 at f = 1 |
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from gapless.overlay import binary
+from gapless.simulator import Scenario
+from gapless.simulator.scenario import SubscribeAction
+from gapless.simulator.scenario_run import prepare, run_prepared
+from gapless_papers.lab.measures import Pair
+from gapless_papers.lab.observer import Observer
+from gapless_papers.lab.workloads.tree_subscriptions import TreeSubscriptions
+from gapless_papers.lab.workloads.workload import DirectWorkload
+
+__all__ = ["SubscriptionScale"]
+
+OPTIONS: Mapping[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
+"""They spare large trees the traffic that has nothing to do with subscriptions."""
+OF_LINKS = frozenset({"Acknowledgement"})
+HOP_MS = 50.0
+
+
+class SubscriptionScale(DirectWorkload, frozen=True):
+    """All ways are hops."""
+
+    own_measures: ClassVar[tuple[str, ...]] = ("latency", "messages-caused")
+
+    system: Literal["delta", "gryphon", "locaps", "gapless"]
+    depth: int
+    covered: bool = False
+    pivot: int = 1
+    f: int = 1
+    is_model: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.depth <= 16:
+            raise ValueError(f"depth is {self.depth}, but must be from 1 to 16")
+        if not 0 <= self.pivot <= self.depth:
+            raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
+        if self.is_model and self.system == "gapless" and self.f != 1:
+            raise ValueError("the messages of gapless are worked out for f = 1 alone; set f = 1 or is_model = false")
+
+    def cost(self) -> float:
+        """In brokers."""
+        return 1.0 if self.is_model else 2.0 ** (self.depth + 2)
+
+    def results(self, seed: int) -> Mapping[str, Iterable[Pair]]:
+        """The latency in ms, and the messages."""
+        hops, messages = self._worked_out() if self.is_model else self._measured(seed)
+        return {"latency": [("ms", hops * HOP_MS)], "messages-caused": [("count", messages)]}
+
+    def _worked_out(self) -> tuple[float, float]:
+        d, k, f = self.depth, self.pivot, self.f
+        last = min(k + f, d)
+        match self.system:
+            case "delta":
+                return 4.0 * d, 2.0 * (2 ** (d + 1) - 2) + 2
+            case "gryphon":
+                return 2.0 * d, 2.0 * d + 2
+            case "locaps" if self.covered:
+                return 2.0 * last, 2.0 * d + 2 + sum(hops for hops in range(k, last + 1) if hops < d)
+            case "locaps":
+                return 2.0 * d, 2.0 * d + 2
+            case "gapless":
+                way = k if self.covered else d
+                return 2.0 * way, 2.0 * way + 7
+
+    def _measured(self, seed: int) -> tuple[float, float]:
+        tree = TreeSubscriptions(
+            depth=self.depth, f=self.f, covered=float(self.covered), pivot=self.pivot, newcomers=1, hop_ms=HOP_MS
+        )
+        scenario = tree.scenario(self.system, OPTIONS.get(self.system, {}), seed)
+        before = msgspec.structs.replace(scenario, actions=tuple(filter(_is_not_the_newcomers, scenario.actions)))
+        with_it, latency_ms = _run(scenario, seed)
+        without, _ = _run(before, seed)
+        assert latency_ms is not None, "a newcomer subscribes"
+        return latency_ms / HOP_MS, with_it - without
+
+
+def _is_not_the_newcomers(action: object) -> bool:
+    return not (isinstance(action, SubscribeAction) and action.client.startswith("new"))
+
+
+def _run(scenario: Scenario, seed: int) -> tuple[int, float | None]:
+    """How many messages the scenario causes, and the latency of the newcomer, if it comes."""
+    name = scenario.protocol.name
+    observer = Observer(
+        keeps_trace=False, run=name, protocol=name, guarantee="gcd", scenario=scenario.name, seed=seed,
+        brokers=len(binary(scenario.network.depth or 0).brokers), f=scenario.network.f,
+    )  # fmt: skip
+    result = run_prepared(scenario, prepare(scenario, observer, seed))
+    messages = sum(count for kind, count in result.message_counts.items() if kind not in OF_LINKS)
+    latencies = observer.subscription_latencies_ms()
+    return messages, next((ms for name, ms in latencies.items() if name.startswith("new")), None)

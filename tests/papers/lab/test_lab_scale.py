@@ -1,0 +1,40 @@
+"""What one subscription costs in a tree: the closed forms against runs of the protocols."""
+
+import msgspec
+import pytest
+
+from gapless_papers.lab.workloads.subscription_scale import SubscriptionScale
+
+SYSTEMS = ("delta", "gryphon", "locaps", "gapless")
+
+
+def both(system: str, depth: int, *, covered: bool, pivot: int, f: int) -> list[object]:
+    """What is worked out, and what a run gives."""
+    given = {"system": system, "depth": depth, "covered": covered, "pivot": pivot, "f": f}
+    return [
+        msgspec.convert({**given, "is_model": is_model}, SubscriptionScale).results(0) for is_model in (True, False)
+    ]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("depth", [3, 6])
+@pytest.mark.parametrize("pivot", [None, 0, 1, 2])
+def test_the_closed_form_is_what_a_run_gives(system: str, depth: int, pivot: int | None) -> None:
+    worked_out, measured = both(system, depth, covered=pivot is not None, pivot=pivot or 0, f=1)
+    assert worked_out == measured
+
+
+@pytest.mark.parametrize("system", ["delta", "gryphon", "locaps"])
+@pytest.mark.parametrize(("depth", "pivot"), [(3, 0), (5, 2)])
+def test_so_it_is_for_more_failures(system: str, depth: int, pivot: int) -> None:
+    worked_out, measured = both(system, depth, covered=True, pivot=pivot, f=3)
+    assert worked_out == measured
+
+
+def test_what_is_not_worked_out_is_refused() -> None:
+    with pytest.raises(ValueError, match="worked out for f = 1 alone"):
+        SubscriptionScale("gapless", 3, f=2, is_model=True)
+    with pytest.raises(ValueError, match="depth is 17, but must be from 1 to 16"):
+        SubscriptionScale("delta", 17)
+    with pytest.raises(ValueError, match="a leaf is 3 hops below the root"):
+        SubscriptionScale("delta", 3, pivot=4)
