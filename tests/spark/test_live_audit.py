@@ -15,7 +15,7 @@ from gapless.events import Event
 from gapless.trace import PartRecorder, RunRow, merge_parts
 from gapless_spark.live.parts_source import PartsReader, whole_frames
 from gapless_spark.live.query import Batch, LiveAudit
-from tests.checkers.live.parts import LiveJudge, lines_of
+from tests.checkers.live.parts import LiveNetwork, lines_of
 from tests.conftest import Cli
 
 PATIENCE_S = 300.0
@@ -183,7 +183,7 @@ def test_on_a_terminal_a_table_shows_lag_and_anomalies(monkeypatch: pytest.Monke
     first, second = clients.publish("ann", "other"), clients.publish("ann", "other")
     clients.deliver("e", second, first)
     clients.close()
-    judge = LiveJudge()
+    judge = LiveNetwork()
     judge.feed([line for lines in lines_of(tmp_path).values() for line in lines])
     reports = sorted(judge.reports.values(), key=lambda report: report.subscription)
     [inversion] = [each for report in reports for each in report.anomalies]

@@ -8,43 +8,62 @@ lost. The index of the histories is built when the first chain is asked for: a v
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
-from gapless.checkers.happens_before import HappensBefore, Vector
-from gapless.trace import EventRow
+from gapless.checkers.happens_before import Acts
+from gapless.checkers.publications import Publication
 
-__all__ = ["CausalChains"]
+__all__ = ["CausalChains", "Chains", "NoChainError"]
 
-_Arrivals = tuple[list[int], list[EventRow]]
+_Arrivals = tuple[list[int], list[Publication]]
 """Places in a client's history at which the highest number of one publisher grew, and the events that made it."""
 
 
-class CausalChains:
-    """Finds chains in one relation."""
+class NoChainError(Exception):
+    """The pasts claim a cause that no chain leads from: they are not true."""
 
-    def __init__(self, relation: HappensBefore) -> None:
-        self._relation = relation
+
+class Chains(Protocol):
+    """Finds the proof of a causal anomaly."""
+
+    def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
+        """Ids from one of the causes to the effect, as few as possible; `None` if nobody looks for them."""
+
+
+class CausalChains:
+    """Finds chains in one causal order."""
+
+    def __init__(self, events: Sequence[Publication], acts: Callable[[], Acts], at_most: int | None = None) -> None:
+        """`acts` is called when the first chain is asked for; after so many chains nobody looks for more."""
+        self._events = events
+        self._acts = acts
+        self._left = at_most
         self._published_at: dict[str, int] = {}
         self._delivered_at: dict[str, dict[str, int]] = {}
         self._arrivals: dict[str, dict[str, _Arrivals]] = {}
 
-    def shortest(self, causes: Sequence[EventRow], effect: EventRow) -> tuple[str, ...]:
+    def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
         """Ids from one of the causes to the effect, as few as possible. One of the causes must be in its past."""
+        if self._left is not None:
+            if not self._left:
+                return None
+            self._left -= 1
         self._build_index()
-        lowest: Vector = {}
+        lowest: dict[str, int] = {}
         for cause in causes:
             lowest[cause.publisher] = min(cause.seq, lowest.get(cause.publisher, cause.seq))
-        level: list[tuple[EventRow, ...]] = [(effect,)]
-        followed: Vector = {}
+        level: list[tuple[Publication, ...]] = [(effect,)]
+        followed: dict[str, int] = {}
         while level:
             for chain in level:
                 found = self._direct_cause(causes, chain[0])
                 if found is not None:
                     return tuple(event.event_id for event in (found, *chain))
             level = [(event, *chain) for chain in level for event in self._leads(chain[0], lowest, followed)]
-        raise AssertionError(f"nothing leads to {effect.event_id}")
+        raise NoChainError(f"nothing leads to {effect.event_id}")
 
-    def _direct_cause(self, causes: Sequence[EventRow], event: EventRow) -> EventRow | None:
+    def _direct_cause(self, causes: Sequence[Publication], event: Publication) -> Publication | None:
         place = self._published_at[event.event_id]
         delivered_at = self._delivered_at.get(event.publisher, {})
         for cause in causes:
@@ -55,7 +74,7 @@ class CausalChains:
                 return cause
         return None
 
-    def _leads(self, event: EventRow, lowest: Vector, followed: Vector) -> Iterator[EventRow]:
+    def _leads(self, event: Publication, lowest: dict[str, int], followed: dict[str, int]) -> Iterator[Publication]:
         """The latest event of each publisher that was delivered before this one was published, if it can lead on."""
         place = self._published_at[event.event_id]
         for publisher, (places, arrived) in self._arrivals.get(event.publisher, {}).items():
@@ -63,32 +82,35 @@ class CausalChains:
             if count == 0:
                 continue
             before = arrived[count - 1]
-            if before.seq > followed.get(publisher, 0) and self._has_cause(before, lowest):
+            if before.seq > followed.get(publisher, 0) and _has_cause(before, lowest):
                 followed[publisher] = before.seq
                 yield before
-
-    def _has_cause(self, event: EventRow, lowest: Vector) -> bool:
-        if lowest.get(event.publisher, event.seq) < event.seq:
-            return True
-        past = self._relation.pasts[event.event_id]
-        return any(past.get(publisher, 0) >= seq for publisher, seq in lowest.items() if publisher != event.publisher)
 
     def _build_index(self) -> None:
         if self._published_at:
             return
-        for client, rows in self._relation.histories.items():
-            delivered_at = self._delivered_at[client] = {}
-            arrivals: dict[str, _Arrivals] = {}
-            self._arrivals[client] = arrivals
-            for place, row in enumerate(rows):
-                event = self._relation.events.get(row.event_id)
-                if event is None:
-                    continue
-                if row.kind == "publish":
-                    self._published_at[row.event_id] = place
-                elif event.publisher != client:
-                    delivered_at.setdefault(row.event_id, place)
-                    places, arrived = arrivals.setdefault(event.publisher, ([], []))
-                    if not arrived or arrived[-1].seq < event.seq:
-                        places.append(place)
-                        arrived.append(event)
+        for client, acts in self._acts().items():
+            if any(number < 0 for number in acts):
+                self._index(client, acts)
+
+    def _index(self, client: str, acts: Sequence[int]) -> None:
+        """The acts of a client that publishes: a chain passes through no other."""
+        delivered_at = self._delivered_at[client] = {}
+        arrivals = self._arrivals[client] = {}
+        for place, number in enumerate(acts):
+            event = self._events[number if number >= 0 else ~number]
+            if number < 0:
+                self._published_at[event.event_id] = place
+            elif event.publisher != client:
+                delivered_at.setdefault(event.event_id, place)
+                places, arrived = arrivals.setdefault(event.publisher, ([], []))
+                if not arrived or arrived[-1].seq < event.seq:
+                    places.append(place)
+                    arrived.append(event)
+
+
+def _has_cause(event: Publication, lowest: dict[str, int]) -> bool:
+    if lowest.get(event.publisher, event.seq) < event.seq:
+        return True
+    past = event.past
+    return any(past.get(publisher, 0) >= seq for publisher, seq in lowest.items() if publisher != event.publisher)

@@ -21,128 +21,99 @@ if it does so in the end. Where each entry grew is noted, so that the first effe
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from operator import itemgetter
 
-from gapless.checkers.acceptance import AcceptedHistory
-from gapless.checkers.causal_chain import CausalChains
-from gapless.checkers.evidence import Evidence
-from gapless.checkers.happens_before import HappensBefore, Histories, Vector
+from gapless.checkers.acceptance import History
+from gapless.checkers.causal_chain import Chains
+from gapless.checkers.publications import Publication
 from gapless.checkers.verdict import Anomaly
-from gapless.trace import EventRow, attributes_from_text
 
-__all__ = ["CausalOrder", "CausalOrders"]
-
-
-class CausalOrder:
-    """One relation, and the proofs that can be drawn from it."""
-
-    def __init__(self, relation: HappensBefore) -> None:
-        self.relation = relation
-        self.chains = CausalChains(relation)
+__all__ = ["Covered", "causal_inversion"]
 
 
-class CausalOrders:
-    """The orders that a run is judged by, and which of them each event takes part in."""
+class _Reached(dict[str, int]):
+    """The highest number of each publisher; 0 of those of whom there is none."""
 
-    def __init__(self, order_of: Callable[[str], CausalOrder | None]) -> None:
-        self._order_of = order_of
-
-    @classmethod
-    def of_all_events(cls, order: CausalOrder) -> "CausalOrders":
-        """One order for the whole run."""
-        return cls(lambda _: order)
-
-    @classmethod
-    def per_topic(cls, evidence: Evidence) -> "CausalOrders":
-        """One order for each topic. Events without a topic take part in none."""
-        topics = {event_id: _topic(event.attributes) for event_id, event in evidence.events.items()}
-        events: dict[str, dict[str, EventRow]] = {}
-        for event_id, topic in topics.items():
-            if topic is not None:
-                events.setdefault(topic, {})[event_id] = evidence.events[event_id]
-        histories: dict[str, Histories] = {topic: {} for topic in events}
-        for client, rows in evidence.histories.items():
-            for row in rows:
-                topic = topics.get(row.event_id)
-                if topic is not None:
-                    histories[topic].setdefault(client, []).append(row)
-        run = evidence.run.run
-        orders: dict[str | None, CausalOrder] = {
-            topic: CausalOrder(HappensBefore(run, events[topic], histories[topic])) for topic in events
-        }
-        return cls(lambda event_id: orders.get(topics[event_id]))
-
-    def find_inversions(
-        self, history: AcceptedHistory, missing: list[EventRow], explained: dict[str, Anomaly]
-    ) -> Iterator[Anomaly]:
-        """Inversions of what came, save for what is explained already, and of what is missing."""
-        lacking = self._by_order(missing)
-        for order, delivered in self._by_order(history.events).items():
-            covered = _Covered(delivered, order.relation)
-            for event in covered.late:
-                if event.event_id not in explained:
-                    yield _inversion(history, event, covered.first_effect(event), "before", order)
-            for event in lacking.get(order, []):
-                if covered.has_effect(event):
-                    yield _inversion(history, event, covered.first_effect(event), "without", order)
-
-    def _by_order(self, events: list[EventRow]) -> dict[CausalOrder, list[EventRow]]:
-        grouped: dict[CausalOrder, list[EventRow]] = {}
-        for event in events:
-            order = self._order_of(event.event_id)
-            if order is not None:
-                grouped.setdefault(order, []).append(event)
-        return grouped
+    def __missing__(self, publisher: str) -> int:
+        return 0
 
 
-def _inversion(history: AcceptedHistory, cause: EventRow, effect: EventRow, how: str, order: CausalOrder) -> Anomaly:
+class Covered:
+    """The highest number of each publisher in the past of what was accepted, and by which events it grew."""
+
+    def __init__(self) -> None:
+        self.reached = _Reached()
+        self.accepted: list[Publication] = []
+        """What was accepted, in order; all of it as long as nothing is forgotten."""
+        self._indexed = 0
+        """How much of it `_growth` knows: that is asked for only where something is wrong."""
+        self._growth: dict[str, list[tuple[int, Publication]]] = {}
+        self._merged: dict[str, int] = {}
+        """Of each publisher, the last number whose past was merged."""
+
+    def has_effect(self, cause: Publication) -> bool:
+        """Whether something that was accepted has the event in its past."""
+        return self.reached[cause.publisher] >= cause.seq
+
+    def first_effect(self, cause: Publication) -> Publication:
+        """The first of these."""
+        self._index()
+        grown = self._growth[cause.publisher]
+        return grown[bisect_left(grown, cause.seq, key=itemgetter(0))][1]
+
+    def merge(self, event: Publication) -> None:
+        """The event was accepted."""
+        # Right after its predecessor, an event adds only what its past knows beyond that one's.
+        publisher, seq, reached = event.publisher, event.seq, self.reached
+        is_next = self._merged.get(publisher, 0) == seq - 1
+        for other, last in (event.advances if is_next else event.past).items():
+            if last > reached[other]:
+                reached[other] = last
+        self._merged[publisher] = seq
+        self.accepted.append(event)
+
+    def _index(self) -> None:
+        """Note by which events each entry grew."""
+        for event in self.accepted[self._indexed :]:
+            for publisher, seq in event.past.items():
+                grown = self._growth.setdefault(publisher, [])
+                if not grown or grown[-1][0] < seq:
+                    grown.append((seq, event))
+        self._indexed = len(self.accepted)
+
+    def revoke(self, event_id: str) -> None:
+        """That event does not count: what only its past reached is not covered."""
+        self._index()
+        for publisher, grown in self._growth.items():
+            if any(effect.event_id == event_id for _, effect in grown):
+                self._growth[publisher] = [entry for entry in grown if entry[1].event_id != event_id]
+                self.reached[publisher] = max((seq for seq, _ in self._growth[publisher]), default=0)
+        self._merged.pop(event_id.rpartition(":")[0], None)
+
+    def forget(self, below: Callable[[str], int]) -> None:
+        """Nobody will ask for the effects of lower numbers than these of each publisher, or for what was accepted."""
+        self._index()
+        for publisher, grown in self._growth.items():
+            least = below(publisher)
+            if grown and grown[0][0] < least:
+                self._growth[publisher] = [entry for entry in grown if entry[0] >= least]
+        self.accepted.clear()
+        self._indexed = 0
+
+
+def causal_inversion(
+    history: History, cause: Publication, effect: Publication, how: str, chains: Chains | None
+) -> Anomaly:
+    """The effect was delivered before its cause, or without it."""
     client, subscription = history.row.client, history.row.subscription_id
+    chain = chains.shortest([cause], effect) if chains is not None else None
     return Anomaly(
         kind="causal-inversion",
         client=client,
         subscription=subscription,
         event=cause.event_id,
         publisher=cause.publisher,
-        witness=order.chains.shortest([cause], effect),
+        witness=chain or (cause.event_id, effect.event_id),
         message=f"{client} was delivered {effect.event_id} {how} its cause {cause.event_id} for {subscription}",
     )
-
-
-class _Covered:
-    """The highest number of each publisher in the past of what was delivered, and where it grew."""
-
-    def __init__(self, delivered: list[EventRow], relation: HappensBefore) -> None:
-        self._delivered = delivered
-        self._covered: Vector = {}
-        self._growth: dict[str, tuple[list[int], list[int]]] = {}
-        self.late: list[EventRow] = []
-        merged: Vector = {}
-        for place, event in enumerate(delivered):
-            publisher, seq = event.publisher, event.seq
-            if self._covered.get(publisher, 0) >= seq:
-                self.late.append(event)
-            # Right after its predecessor, an event adds only what its past knows beyond that one's.
-            is_next = merged.get(publisher, 0) == seq - 1
-            self._merge((relation.advances if is_next else relation.pasts)[event.event_id], place)
-            merged[publisher] = seq
-
-    def has_effect(self, cause: EventRow) -> bool:
-        return self._covered.get(cause.publisher, 0) >= cause.seq
-
-    def first_effect(self, cause: EventRow) -> EventRow:
-        values, places = self._growth[cause.publisher]
-        return self._delivered[places[bisect_left(values, cause.seq)]]
-
-    def _merge(self, vector: Vector, place: int) -> None:
-        covered = self._covered
-        for publisher, seq in vector.items():
-            if seq > covered.get(publisher, 0):
-                covered[publisher] = seq
-                values, places = self._growth.setdefault(publisher, ([], []))
-                values.append(seq)
-                places.append(place)
-
-
-def _topic(attributes: str) -> str | None:
-    topic = attributes_from_text(attributes).get("topic")
-    return topic if isinstance(topic, str) else None

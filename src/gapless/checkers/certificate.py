@@ -1,4 +1,4 @@
-"""The certificate: `false-past`.
+"""The certificate: what it claims of every past, whether that is true, and `false-past` where it is not.
 
 The table `pasts` claims, for each event, how far its past reaches for each other publisher, and says so only
 where it reaches further than for the same publisher's previous event. It is held against the pasts computed from
@@ -11,34 +11,136 @@ where it reaches further than for the same publisher's previous event. It is hel
 
 A row that repeats what the previous event knew already is superfluous, but no lie. Each wrong or missing row is
 reported once: later events are held against the truth, not against the lie.
+
+**A run can be judged without a replay of all its histories.** If the claims about each publisher's events follow from
+what that publisher was delivered and from the claims about *that* (`Certificate.follows`), and no event is in its own
+past, then all claims are true: each past follows from earlier ones. So a worker that holds some of the clients checks
+the claims about their events, and takes the others as they are. If one claim does not follow, the run needs the replay.
 """
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gapless.checkers.evidence import Evidence
-from gapless.checkers.happens_before import HappensBefore
+from gapless.checkers.happens_before import HappensBefore, Knowledge
+from gapless.checkers.publications import TracedPublication, Vector
 from gapless.checkers.verdict import Anomaly
 from gapless.trace import EventRow
 
-__all__ = ["find_false_pasts"]
+__all__ = ["Certificate", "find_false_pasts"]
+
+CHECKPOINT_EVERY = 64
+"""Events of a publisher from one past that is kept whole to the next."""
+
+CACHED_MAX = 4_000_000
+"""Entries of other pasts that are held: about 250 megabytes."""
+
+_NOTHING: dict[str, int] = {}
 
 
-def find_false_pasts(evidence: Evidence, relation: HappensBefore) -> Iterator[Anomaly]:
-    """One for each entry of the certificate that is wrong or missing."""
-    nothing: dict[str, int] = {}
-    for event_id, event in evidence.events.items():
-        claimed, advanced = evidence.pasts.get(event_id, nothing), relation.advances[event_id]
-        if claimed != advanced:
-            yield from _differences(event, claimed, advanced, relation.pasts[event_id])
-    for event_id, claimed in evidence.pasts.items():
-        if event_id not in evidence.events:
+class Certificate:
+    """The past of every event as the certificate claims it: sixteen bytes an entry, and the pasts asked for last."""
+
+    def __init__(
+        self, events: Sequence[EventRow], names: Sequence[str], at: Iterable[int], about: Sequence[int], reach: Sequence[int]
+    ) -> None:
+        """`events`: in the order of publishers and numbers. An entry is `at` an event, `about` the publisher with this
+        place in `names`, and says how far the past does `reach`. Entries come in the order of events.
+        """
+        self.events = [
+            TracedPublication(row.event_id, row.publisher, row.seq, row.published_ms, "", self, number)
+            for number, row in enumerate(events)
+        ]
+        self._names, self._about, self._reach = names, about, reach
+        self._first = array("q", bytes(8 * (len(events) + 1)))
+        for number in at:
+            self._first[number + 1] += 1
+        for number in range(len(events)):
+            self._first[number + 1] += self._first[number]
+        self._cached: dict[int, Vector] = {}
+        self._entries = 0
+        self._checkpoints = dict(self._whole_pasts())
+
+    def past(self, number: int) -> Vector:
+        """How far the past of the event reaches."""
+        found = self._cached.get(number)
+        if found is None:
+            found = self._cached[number] = self._walk(number)
+            self._entries += len(found)
+            if self._entries > CACHED_MAX:
+                self._cached = {number: found}
+                self._entries = len(found)
+        return found
+
+    def advances(self, number: int) -> Vector:
+        """The entries that the certificate has for the event."""
+        first, end = self._first[number], self._first[number + 1]
+        return {self._names[self._about[place]]: self._reach[place] for place in range(first, end)}
+
+    def follows(self, client: str, acts: Sequence[int]) -> bool:
+        """Whether the claims about the client's events follow from what it did and from the claims about others."""
+        known: Knowledge[TracedPublication] = Knowledge(client)
+        published = 0
+        for number in acts:
+            event = self.events[number if number >= 0 else ~number]
+            if number >= 0:
+                if event.publisher != client:
+                    known.deliver(event)
+                elif event.seq > published:
+                    return False
+            else:
+                published = event.seq
+                if known.has_heard_of(published):
+                    return False
+                advanced, claimed = known.publish(), self.advances(~number)
+                if advanced != claimed and not _is_true(claimed, advanced, known.past):
+                    return False
+        return True
+
+    def _walk(self, number: int) -> Vector:
+        """From the nearest past that is held."""
+        start = number
+        while start not in self._cached and start not in self._checkpoints:
+            start -= 1
+        held = self._cached.get(start)
+        past = dict(held if held is not None else self._checkpoints[start])
+        for place in range(self._first[start + 1], self._first[number + 1]):
+            past[self._names[self._about[place]]] = self._reach[place]
+        return past
+
+    def _whole_pasts(self) -> Iterator[tuple[int, Vector]]:
+        """That of the first event of each publisher, and of some that follow."""
+        past: dict[str, int] = {}
+        publisher, since = "", 0
+        for number, event in enumerate(self.events):
+            if event.publisher != publisher:
+                past, publisher, since = {}, event.publisher, 0
+            past.update(self.advances(number))
+            if since % CHECKPOINT_EVERY == 0:
+                yield number, past.copy()
+            since += 1
+
+
+def _is_true(claimed: Vector, advanced: Vector, past: Vector) -> bool:
+    """Whether entries are true, and none is missing."""
+    return advanced.keys() <= claimed.keys() and all(past.get(name, 0) == seq for name, seq in claimed.items())
+
+
+def find_false_pasts(
+    claims: Mapping[str, Vector], relation: HappensBefore, events: Sequence[TracedPublication]
+) -> Iterator[Anomaly]:
+    """One for each entry of the certificate that is wrong or missing. `claims`: by event."""
+    for event in events:
+        claimed = claims.get(event.event_id, _NOTHING)
+        if claimed != event.advances:
+            yield from _differences(event, claimed, event.advances, event.past)
+    known = {event.event_id for event in relation.events}
+    for event_id, claimed in claims.items():
+        if event_id not in known:
             for publisher, seq in claimed.items():
                 yield _about_nothing(event_id, publisher, seq)
 
 
-def _differences(
-    event: EventRow, claimed: dict[str, int], advanced: dict[str, int], past: dict[str, int]
-) -> Iterator[Anomaly]:
+def _differences(event: TracedPublication, claimed: Vector, advanced: Vector, past: Vector) -> Iterator[Anomaly]:
     for publisher in sorted(claimed.keys() | advanced.keys()):
         truth = past.get(publisher, 0)
         if publisher == event.publisher:
@@ -51,7 +153,7 @@ def _differences(
             yield _false_past(event, publisher, f"is said to reach up to {said}, but reaches {up_to}")
 
 
-def _false_past(event: EventRow, publisher: str, flaw: str) -> Anomaly:
+def _false_past(event: TracedPublication, publisher: str, flaw: str) -> Anomaly:
     return Anomaly(
         kind="false-past",
         client=event.publisher,

@@ -14,7 +14,7 @@ from gapless.checkers.cut_short import CutShort
 from gapless.errors import TraceError
 from gapless.trace import CutRow, EventRow, HistoryRow, RunRow, SkippedRow, SubscriptionRow, Trace
 
-__all__ = ["Evidence", "SubscriptionEvidence"]
+__all__ = ["Evidence", "SubscriptionEvidence", "check_count"]
 
 
 class SubscriptionEvidence(msgspec.Struct, frozen=True):
@@ -43,16 +43,30 @@ class Evidence(msgspec.Struct, frozen=True):
     """The certificate's entries, by event and publisher."""
     cut_short: CutShort
     """Clients of which the trace does not hold all."""
+    published: int
+    """How many of the acts are publications."""
+
+    @property
+    def listed(self) -> list[EventRow]:
+        """All events, in the order of publishers and numbers."""
+        return [row for rows in self.by_publisher.values() for row in rows]
+
+    @property
+    def deliveries(self) -> int:
+        """How many of the acts are deliveries."""
+        return sum(map(len, self.histories.values())) - self.published
 
     @classmethod
-    def of(cls, trace: Trace) -> "Evidence":
-        """Put the trace of one run in order."""
+    def of(cls, trace: Trace, *, is_share: bool = False) -> "Evidence":
+        """Put the trace of one run in order. The `history` of a share holds all acts of some clients."""
         if len(trace.runs) != 1:
             raise TraceError(f"the trace holds {len(trace.runs)} runs; judge them with check_all, or split it first")
         run = trace.runs[0]
         histories = _histories(trace, run.run)
         events = _events(trace, run.run)
-        _check_publications(events, histories, run.run)
+        published = _check_publications(events, histories, run.run)
+        if not is_share:
+            check_count(run.run, len(events), published)
         subscriptions = _subscriptions(trace, run.run)
         strays = _hand_out_deliveries(subscriptions, histories)
         cut_short = CutShort(trace.cut_short, run.run)
@@ -66,6 +80,7 @@ class Evidence(msgspec.Struct, frozen=True):
             strays=strays,
             pasts=_pasts(trace, run.run),
             cut_short=cut_short,
+            published=published,
         )
 
 
@@ -99,7 +114,16 @@ def _events(trace: Trace, run: str) -> dict[str, EventRow]:
     return events
 
 
-def _check_publications(events: dict[str, EventRow], histories: dict[str, list[HistoryRow]], run: str) -> None:
+def check_count(run: str, listed: int, published: int) -> None:
+    """Every event that is listed was published."""
+    if published != listed:
+        raise TraceError(
+            f"run {run}: {listed} events are listed, but {published} published; record each publication as a step"
+        )
+
+
+def _check_publications(events: dict[str, EventRow], histories: dict[str, list[HistoryRow]], run: str) -> int:
+    """How many there are."""
     published = 0
     for client, rows in histories.items():
         last_seq = 0
@@ -113,10 +137,7 @@ def _check_publications(events: dict[str, EventRow], histories: dict[str, list[H
                 raise TraceError(f"run {run}: client {client} publishes {row.event_id} out of the order of its numbers")
             last_seq = event.seq
             published += 1
-    if published != len(events):
-        raise TraceError(
-            f"run {run}: {len(events)} events are listed, but {published} published; record each publication as a step"
-        )
+    return published
 
 
 def _by_publisher(events: dict[str, EventRow]) -> dict[str, list[EventRow]]:

@@ -12,107 +12,72 @@ start* are none of this module's business: only causality can make them due. Tho
 the last* event that came may yet come; `causal_order` and `progress` say when they should have.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import msgspec
 
-from gapless.checkers.acceptance import AcceptedHistory
+from gapless.checkers.acceptance import History
+from gapless.checkers.publications import Publication
 from gapless.checkers.verdict import Anomaly
-from gapless.trace import EventRow
 
-__all__ = ["Absences", "absences", "fifo_inversion", "find_fifo_inversions", "find_gaps", "gap_at"]
+__all__ = ["Absences", "absences", "fifo_inversion", "gap_at"]
 
 
 class Absences(msgspec.Struct, frozen=True):
     """Events that match a subscription and never came for it, in the order of publishers and numbers."""
 
-    before_start: list[EventRow]
+    before_start: list[Publication]
     """Before the starting cut of their publisher, or of a publisher without one."""
-    within: list[EventRow]
+    within: list[Publication]
     """From the starting cut on, and before the last event that came or up to the ending cut."""
-    after_last: list[EventRow]
+    after_last: list[Publication]
     """The others."""
 
 
-def absences(history: AcceptedHistory) -> Absences:
+def absences(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> Absences:
     """What never came, by its place."""
     found = Absences([], [], [])
-    for publisher, events in history.matching.items():
+    for publisher in sorted(missing):
         start = history.start(publisher)
         last = max(history.highest.get(publisher, 0), history.end(publisher) or 0)
-        for event in events:
-            if event.event_id in history.came or history.is_skipped(event):
+        of_publisher = missing[publisher]
+        for seq in sorted(of_publisher):
+            if publisher in history.skipped and history.is_skipped(publisher, seq):
                 continue
-            if start is None or event.seq < start:
-                found.before_start.append(event)
-            elif event.seq <= last:
-                found.within.append(event)
+            if start is None or seq < start:
+                found.before_start.append(of_publisher[seq])
+            elif seq <= last:
+                found.within.append(of_publisher[seq])
             else:
-                found.after_last.append(event)
+                found.after_last.append(of_publisher[seq])
     return found
 
 
-def find_fifo_inversions(history: AcceptedHistory) -> dict[str, Anomaly]:
-    """Accepted events that came after a later one of their publisher, by id."""
-    latest: dict[str, EventRow] = {}
-    found = {}
-    for event in history.events:
-        before = latest.get(event.publisher)
-        if before is not None and event.seq < before.seq:
-            found[event.event_id] = fifo_inversion(history, event, before)
-        else:
-            latest[event.publisher] = event
-    return found
-
-
-def find_gaps(history: AcceptedHistory, missing: Absences) -> Iterator[Anomaly]:
-    """One for each event that is missing within the cuts."""
-    if missing.within:
-        following = _Following(history)
-        for event in missing.within:
-            yield gap_at(history, event, following.accepted_after(event))
-
-
-class _Following:
-    """Finds the accepted event that follows a missing one. Missing events must be asked for in order."""
-
-    def __init__(self, history: AcceptedHistory) -> None:
-        self._descending: dict[str, list[EventRow]] = {}
-        for event in sorted(history.events, key=lambda event: -event.seq):
-            self._descending.setdefault(event.publisher, []).append(event)
-
-    def accepted_after(self, missing: EventRow) -> EventRow | None:
-        waiting = self._descending.get(missing.publisher, [])
-        while waiting and waiting[-1].seq < missing.seq:
-            waiting.pop()
-        return waiting[-1] if waiting else None
-
-
-def fifo_inversion(history: AcceptedHistory, late: EventRow, before: EventRow) -> Anomaly:
-    """It came after a later one of its publisher."""
-    client, subscription = history.row.client, history.row.subscription_id
+def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
+    """It came after this later number of its publisher."""
+    client, subscription, publisher = history.row.client, history.row.subscription_id, late.publisher
     return Anomaly(
         kind="fifo-inversion",
         client=client,
         subscription=subscription,
         event=late.event_id,
-        publisher=late.publisher,
-        witness=(before.event_id, late.event_id),
-        message=f"{client} was delivered {before.event_id} before {late.event_id} for {subscription}, "
-        f"though {late.publisher} published them the other way round",
+        publisher=publisher,
+        witness=(f"{publisher}:{before}", late.event_id),
+        message=f"{client} was delivered {publisher}:{before} before {late.event_id} for {subscription}, "
+        f"though {publisher} published them the other way round",
     )
 
 
-def gap_at(history: AcceptedHistory, missing: EventRow, following: EventRow | None) -> Anomaly:
-    """It never came, though the one that follows did, or the ending cut says so."""
+def gap_at(history: History, missing: Publication, following: int | None) -> Anomaly:
+    """It never came, though the number that follows did, or the ending cut says so."""
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     proof = [] if publisher in history.cuts else [f"{publisher}:{history.lowest[publisher]}"]
     proof.append(missing.event_id)
     if following is None:
         why = f"its ending cut is {publisher}:{history.end(publisher)}"
     else:
-        why = f"it was delivered {following.event_id}"
-        proof.append(following.event_id)
+        why = f"it was delivered {publisher}:{following}"
+        proof.append(f"{publisher}:{following}")
     return Anomaly(
         kind="gap",
         client=client,

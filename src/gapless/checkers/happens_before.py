@@ -8,93 +8,127 @@ publishers, and seq of e1 < seq of e2 for events of one.
 
 The histories are replayed client by client. A client that delivers an event whose past is not known yet waits
 until its publisher has got there; if in the end somebody still waits, the histories contradict each other.
-A client merges what it was delivered only when it publishes, the latest delivery first: what it knows already
-is skipped, and under causal delivery that is nearly everything. A past that did not grow is shared.
+A client merges what it was delivered only when it publishes, the latest delivery first (`Knowledge`): what it knows
+already is skipped, and under causal delivery that is nearly everything. A past that did not grow is shared.
 
 The relation can be taken over some of the events only, as if the others had not been: that is how causal order
 per topic is judged, where a chain that leads through another topic does not count.
+
+An *act* is a number: that of the event that was delivered, or `~number` of the one that was published.
 """
 
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
+from gapless.checkers.publications import Publication, TracedPublication, Vector
 from gapless.errors import TraceError
-from gapless.trace import EventRow, HistoryRow
+from gapless.trace import EventRow
 
-__all__ = ["HappensBefore", "Histories", "Vector"]
+__all__ = ["Acts", "HappensBefore", "Knowledge"]
 
-Vector: TypeAlias = dict[str, int]
-"""Per publisher, the highest number that is in the past; publishers of which nothing is are left out."""
+Acts: TypeAlias = Mapping[str, Sequence[int]]
+"""Per client, its acts in order, without deliveries of what was never published."""
 
-Histories: TypeAlias = dict[str, list[HistoryRow]]
-"""Per client, its acts in order."""
+P = TypeVar("P", bound=Publication)
+_NOTHING: Vector = {}
+
+
+class Knowledge(Generic[P]):
+    """What one client knows, in one causal order."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.past: Vector = _NOTHING
+        """That of its last event."""
+        self._fresh: dict[str, P] = {}
+        """Of each other publisher, the highest event that it was delivered since; the latest delivery last."""
+
+    def deliver(self, event: P) -> None:
+        """It is delivered an event of another client."""
+        before = self._fresh.pop(event.publisher, event)
+        self._fresh[event.publisher] = event if event.seq >= before.seq else before
+
+    def has_heard_of(self, seq: int) -> bool:
+        """Whether something that it was delivered has this event of its own in its past, or a later one."""
+        return any(event.past.get(self.client, 0) >= seq for event in self._fresh.values())
+
+    def publish(self) -> Vector:
+        """It publishes; the past of what it publishes is `past` from now on. Returns what is higher than before."""
+        if not self._fresh:
+            return _NOTHING
+        before = self.past
+        after = dict(before)
+        for publisher, event in reversed(self._fresh.items()):
+            if event.seq > after.get(publisher, 0):
+                after[publisher] = event.seq
+                for other, last in event.past.items():
+                    if last > after.get(other, 0):
+                        after[other] = last
+        after.pop(self.client, None)
+        self._fresh.clear()
+        self.past = after
+        return {name: last for name, last in after.items() if last > before.get(name, 0)}
 
 
 class HappensBefore:
-    """The past of every event. The event's own publisher is left out: its earlier events are all in the past."""
+    """The past of every event."""
 
-    def __init__(self, run: str, events: dict[str, EventRow], histories: Histories) -> None:
-        self.events = events
-        self.histories = histories
-        self.pasts: dict[str, Vector] = {}
-        self.advances: dict[str, Vector] = {}
-        """The entries of each past that are higher than in the publisher's previous event."""
-        _Replay(self).run(run)
+    def __init__(self, run: str, events: Sequence[EventRow], acts: Acts, order: str | None = "") -> None:
+        self.acts = acts
+        self.events = [
+            TracedPublication(row.event_id, row.publisher, row.seq, row.published_ms, order, self, number)
+            for number, row in enumerate(events)
+        ]
+        self._pasts: dict[int, Vector] = {}
+        self._advances: dict[int, Vector] = {}
+        self._replay(run)
 
+    def past(self, number: int) -> Vector:
+        """How far the past of the event with this number reaches."""
+        return self._pasts[number]
 
-class _Replay:
-    def __init__(self, relation: HappensBefore) -> None:
-        self.events = relation.events
-        self.histories = relation.histories
-        self.pasts = relation.pasts
-        self.advances = relation.advances
-        self.known: dict[str, Vector] = {client: {} for client in self.histories}
-        self.fresh: dict[str, dict[str, EventRow]] = {client: {} for client in self.histories}
-        self.reached = dict.fromkeys(self.histories, 0)
-        self.waiting: dict[str, list[str]] = {}
+    def advances(self, number: int) -> Vector:
+        """The entries of it that are higher than in its publisher's previous event."""
+        return self._advances[number]
 
-    def run(self, run: str) -> None:
-        ready = list(self.histories)
+    def _replay(self, run: str) -> None:
+        ready = list(self.acts)
+        known = {client: Knowledge[TracedPublication](client) for client in ready}
+        reached = dict.fromkeys(ready, 0)
+        waiting: dict[int, list[str]] = {}
         while ready:
-            self._follow(ready.pop(), ready)
-        if self.waiting:
-            event_id = min(self.waiting)
+            client = ready.pop()
+            reached[client] = self._follow(client, known[client], reached[client], ready, waiting)
+        if waiting:
+            event_id, client = min((self.events[number].event_id, names[0]) for number, names in waiting.items())
             raise TraceError(
-                f"run {run}: the histories contradict each other, for client {self.waiting[event_id][0]} delivers "
+                f"run {run}: the histories contradict each other, for client {client} delivers "
                 f"{event_id} although its publication depends on that"
             )
 
-    def _follow(self, client: str, ready: list[str]) -> None:
-        """Replay the client's acts until it has to wait."""
-        rows, fresh = self.histories[client], self.fresh[client]
-        for place in range(self.reached[client], len(rows)):
-            row = rows[place]
-            event = self.events.get(row.event_id)
-            if event is None:
-                continue
-            if row.kind == "publish":
-                self._publish(client, row.event_id)
-                ready.extend(self.waiting.pop(row.event_id, ()))
-            elif row.event_id not in self.pasts:
-                self.reached[client] = place
-                self.waiting.setdefault(row.event_id, []).append(client)
-                return
-            elif event.publisher != client:
-                before = fresh.pop(event.publisher, event)
-                fresh[event.publisher] = event if event.seq >= before.seq else before
-
-    def _publish(self, client: str, event_id: str) -> None:
-        before, fresh = self.known[client], self.fresh[client]
-        if not fresh:
-            self.pasts[event_id], self.advances[event_id] = before, {}
-            return
-        after = before.copy()
-        for publisher, event in reversed(fresh.items()):
-            if event.seq > after.get(publisher, 0):
-                after[publisher] = event.seq
-                for other, last in self.pasts[event.event_id].items():
-                    if last > after.get(other, 0):
-                        after[other] = last
-        after.pop(client, None)
-        fresh.clear()
-        self.known[client] = self.pasts[event_id] = after
-        self.advances[event_id] = {name: last for name, last in after.items() if last > before.get(name, 0)}
+    def _follow(
+        self,
+        client: str,
+        known: Knowledge[TracedPublication],
+        start: int,
+        ready: list[str],
+        waiting: dict[int, list[str]],
+    ) -> int:
+        """Replay the client's acts until it has to wait; returns where it stopped."""
+        acts, pasts, events = self.acts[client], self._pasts, self.events
+        for place in range(start, len(acts)):
+            number = acts[place]
+            if number < 0:
+                number = ~number
+                self._advances[number] = known.publish()
+                pasts[number] = known.past
+                if number in waiting:
+                    ready.extend(waiting.pop(number))
+            elif number not in pasts:
+                waiting.setdefault(number, []).append(client)
+                return place
+            else:
+                event = events[number]
+                if event.publisher != client:
+                    known.deliver(event)
+        return len(acts)

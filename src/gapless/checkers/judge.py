@@ -1,29 +1,61 @@
-"""The judge: runs every rule that the run's guarantee calls for, and sums up.
+"""The judge: puts the trace of a run in order, lets `SubscriptionJudge` hear each subscription's part, and sums up.
 
 It trusts `runs`, `events`, `subscriptions`, `cuts` and `history`, and nothing that a protocol says about its own
-messages. The order in which rules are asked is their precedence: what one has named, the next is not shown.
+messages. A run can be judged in shares, each of some of its clients: see `RunJudge`.
 """
 
-from gapless.checkers.acceptance import AcceptedHistory, accept, find_strays
-from gapless.checkers.causal_order import CausalOrder, CausalOrders
-from gapless.checkers.certificate import find_false_pasts
-from gapless.checkers.evidence import Evidence
-from gapless.checkers.gapless_fifo import absences, find_fifo_inversions, find_gaps
-from gapless.checkers.happens_before import HappensBefore
-from gapless.checkers.late_start import find_late_starts
-from gapless.checkers.matching import Matching
-from gapless.checkers.missing_effect import find_missing_effects
-from gapless.checkers.progress import find_unobserved, silence
-from gapless.checkers.told_loss import count_told, find_false_losses
-from gapless.checkers.verdict import JUDGED, Anomaly, AnomalyKind, Status, Verdict, summarize
-from gapless.trace import EventRow, Trace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["check", "check_all"]
+import msgspec
+
+from gapless.checkers.acceptance import Delivery, Known, spurious_delivery
+from gapless.checkers.causal_chain import CausalChains, Chains
+from gapless.checkers.certificate import find_false_pasts
+from gapless.checkers.evidence import Evidence, SubscriptionEvidence
+from gapless.checkers.happens_before import Acts, HappensBefore
+from gapless.checkers.matching import Matching
+from gapless.checkers.publications import TracedPublication
+from gapless.checkers.subscription import Findings, SubscriptionJudge
+from gapless.checkers.verdict import JUDGED, Anomaly, Status, Verdict
+from gapless.trace import EventRow, HistoryRow, Trace, attributes_from_text
+
+__all__ = ["RunFindings", "RunJudge", "acts_of", "check", "check_all", "judge_run", "status_of"]
+
+
+_NOTHING: dict[int, TracedPublication] = {}
+
+
+class RunFindings(msgspec.Struct):
+    """What was found in a run, or in a share of it."""
+
+    anomalies: list[Anomaly] = []
+    first: int = 0
+    """The place of the subscription that the first anomaly is about; those about none come after all."""
+    silence: tuple[int, str] | None = None
+    """The first subscription whose silence leaves open whether it is served, and why."""
+    accepted: int = 0
+    told_losses: int = 0
 
 
 def check(trace: Trace) -> Verdict:
     """Judge the one run that the trace holds, by the guarantee that it claims."""
-    return _Judge(Evidence.of(trace)).verdict()
+    evidence = Evidence.of(trace)
+    found = judge_run(evidence)
+    first = found.anomalies[0].message if found.anomalies else None
+    silence = found.silence[1] if found.silence is not None else None
+    status, reason = status_of(first, len(found.anomalies), found.accepted, silence)
+    return Verdict(
+        run=evidence.run.run,
+        guarantee=evidence.run.guarantee,
+        status=status,
+        reason=reason + evidence.cut_short.reason(),
+        anomalies=tuple(found.anomalies),
+        events=len(evidence.events),
+        subscriptions=len(evidence.subscriptions),
+        deliveries=evidence.deliveries,
+        cut_short=evidence.cut_short.sentences(),
+        told_losses=found.told_losses,
+    )
 
 
 def check_all(trace: Trace) -> list[Verdict]:
@@ -31,99 +63,165 @@ def check_all(trace: Trace) -> list[Verdict]:
     return [check(part) for part in trace.split()]
 
 
-class _Judge:
-    def __init__(self, evidence: Evidence) -> None:
+def judge_run(evidence: Evidence) -> RunFindings:
+    """Everything that is wrong in a run."""
+    acts = acts_of(evidence)
+    relation = HappensBefore(evidence.run.run, evidence.listed, acts)
+    found = RunJudge(evidence, relation.events, lambda: acts).findings()
+    found.anomalies += find_false_pasts(evidence.pasts, relation, relation.events)
+    return found
+
+
+def acts_of(evidence: Evidence) -> Acts:
+    """What each client did, by the numbers of events in the order of `evidence.listed`."""
+    numbers = {row.event_id: number for number, row in enumerate(evidence.listed)}
+    return {client: _numbered(rows, numbers) for client, rows in evidence.histories.items()}
+
+
+def status_of(first: str | None, anomalies: int, accepted: int, silence: str | None) -> tuple[Status, str]:
+    """The status of a run, and the reason: the first of so many anomalies, or the first silence."""
+    if first is not None:
+        return "invalid", first if anomalies == 1 else f"{first} (and {anomalies - 1} more)"
+    if not accepted:
+        return "unknown", "nothing was delivered in the whole run"
+    if silence is not None:
+        return "unknown", silence
+    return "valid", f"{accepted} deliveries are as promised"
+
+
+class RunJudge:
+    """Judges subscriptions of one run, one after the other, and holds one at a time.
+
+    The judge needs the pasts of all events, and the acts of those clients whose subscriptions it judges. The acts of
+    all clients are asked for only if a causal anomaly has to be proved, or if each topic has an order of its own.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        events: Sequence[TracedPublication],
+        acts: Callable[[], Acts],
+        chains_max: int | None = None,
+        clients: Callable[[str], bool] = lambda client: True,
+    ) -> None:
+        """`chains_max`: so many proofs are searched for. `clients`: whose subscriptions will be judged."""
         self._evidence = evidence
-        self._judged = JUDGED[evidence.run.guarantee]
-        self._relation = HappensBefore(evidence.run.run, evidence.events, evidence.histories)
-        self._matching = Matching(_due(evidence))
-        self._anomalies: list[Anomaly] = []
-        self._silences: list[str] = []
-        self._accepted = 0
-        self._told = 0
-        self._order = CausalOrder(self._relation)
-        self._orders: CausalOrders | None = None
-        if self._forbids("missing-effect"):
-            self._orders = CausalOrders.of_all_events(self._order)
-        elif self._forbids("causal-inversion"):
-            self._orders = CausalOrders.per_topic(evidence)
+        self._is_mine = clients
+        self._chains: dict[str, Chains] = {}
+        kinds = JUDGED[evidence.run.guarantee]
+        rows = evidence.listed
+        self._events = {event.event_id: event for event in events}
+        if "missing-effect" in kinds:
+            self._chains[""] = CausalChains(events, acts, chains_max)
+        elif "causal-inversion" in kinds:
+            self._split_by_topic(rows, acts(), chains_max)
+        due = (
+            (self._events[row.event_id], row.attributes)
+            for publisher in evidence.by_publisher.values()
+            for row in publisher
+            if evidence.cut_short.is_due(row)
+        )
+        asked = [each.row.filter for each in evidence.subscriptions if clients(each.row.client)]
+        self._matching = Matching(asked, due)
+        self._last_seq = {
+            publisher: listed[-1].seq
+            for publisher, listed in evidence.by_publisher.items()
+            if publisher not in evidence.cut_short
+        }
 
-    def _forbids(self, kind: AnomalyKind) -> bool:
-        return kind in self._judged
+    def _split_by_topic(self, rows: Sequence[EventRow], acts: Acts, chains_max: int | None) -> None:
+        """Events of one topic take part in the order of that topic; events without a topic take part in none."""
+        topics = [_topic(row.attributes) for row in rows]
+        numbers: dict[str, list[int]] = {}
+        for number, topic in enumerate(topics):
+            if topic is None:
+                event = self._events[rows[number].event_id]
+                event.order = None
+            else:
+                numbers.setdefault(topic, []).append(number)
+        for topic, chosen in numbers.items():
+            renumbered = {number: place for place, number in enumerate(chosen)}
+            of_topic = {client: _chosen(each, renumbered) for client, each in acts.items()}
+            relation = HappensBefore(self._evidence.run.run, [rows[number] for number in chosen], of_topic, topic)
+            self._events.update((event.event_id, event) for event in relation.events)
+            self._chains[topic] = CausalChains(relation.events, lambda acts=of_topic: acts, chains_max)  # type: ignore[misc]
 
-    def verdict(self) -> Verdict:
-        evidence = self._evidence
-        for subscription in evidence.subscriptions:
-            history, anomalies = accept(subscription, evidence.events, self._matching.events(subscription.row.filter))
-            self._anomalies += anomalies
-            self._accepted += len(history.events)
-            if history.skipped:
-                self._told += count_told(history)
-                self._anomalies += find_false_losses(history, evidence)
-            if self._forbids("gap"):
-                self._judge_delivery(history)
-        self._anomalies += find_strays(evidence)
-        self._anomalies += find_false_pasts(evidence, self._relation)
-        status, reason = self._status()
-        return Verdict(
-            run=evidence.run.run,
-            guarantee=evidence.run.guarantee,
-            status=status,
-            reason=reason + evidence.cut_short.reason(),
-            anomalies=tuple(self._anomalies),
-            events=len(evidence.events),
-            subscriptions=len(evidence.subscriptions),
-            deliveries=sum(len(subscription.deliveries) for subscription in evidence.subscriptions)
-            + len(evidence.strays),
-            cut_short=evidence.cut_short.sentences(),
-            told_losses=self._told,
+    def findings(self) -> RunFindings:
+        """Judge all subscriptions of the clients, and deliveries for subscriptions that are not."""
+        found = RunFindings(first=len(self._evidence.subscriptions))
+        for place, subscription in enumerate(self._evidence.subscriptions):
+            if not self._is_mine(subscription.row.client):
+                continue
+            told = self._judge(subscription)
+            if told.anomalies and not found.anomalies:
+                found.first = place
+            found.anomalies += told.anomalies
+            found.accepted += told.accepted
+            found.told_losses += told.told_losses
+            if told.silence is not None and found.silence is None:
+                found.silence = place, told.silence
+        found.anomalies += self._strays()
+        return found
+
+    def _judge(self, subscription: SubscriptionEvidence) -> Findings:
+        evidence, row = self._evidence, subscription.row
+        judge = SubscriptionJudge(row, evidence.run.guarantee, self._chains)
+        judge.history.cuts.update(subscription.cuts)
+        for rows in subscription.skipped.values():
+            for skipped in rows:
+                judge.skip(skipped)
+        matches = self._matching.events(row.filter)
+        for publisher, events in matches.items():
+            judge.expect(publisher, events)
+        known = self._events
+        for act in subscription.deliveries:
+            event = known.get(act.event_id)
+            if event is None or not judge.deliver_due(event, act.step, act.time_ms):
+                judge.deliver(self._delivery(act, matches))
+        # What a client did after its part of the trace broke off is not known: for it, nothing is over.
+        quiet = evidence.run.quiesced and row.client not in evidence.cut_short
+        return judge.findings(evidence.run.clock_skew_ms, self._last_seq, quiet=quiet)
+
+    def _strays(self) -> Iterable[Anomaly]:
+        """Deliveries for a subscription that does not exist or is another client's."""
+        rows = (subscription.row for subscription in self._evidence.subscriptions)
+        owners = {row.subscription_id: row.client for row in rows} if self._evidence.strays else {}
+        for act in self._evidence.strays:
+            owner = owners.get(act.subscription_id or "")
+            flaw = "the subscription was never requested" if owner is None else f"the subscription belongs to {owner}"
+            yield spurious_delivery(self._delivery(act, {}), flaw)
+
+    def _delivery(self, act: HistoryRow, matches: Mapping[str, Mapping[int, TracedPublication]]) -> Delivery:
+        event = self._events.get(act.event_id)
+        publisher, seq = "", 0
+        known: Known = "unpublished"
+        if event is not None:
+            publisher, seq = event.publisher, event.seq
+            known = "match" if seq in matches.get(publisher, _NOTHING) else "no match"
+        return Delivery(
+            act.client, act.subscription_id or "", act.event_id, publisher, seq, act.step, act.time_ms, known
         )
 
-    def _judge_delivery(self, history: AcceptedHistory) -> None:
-        # What a client did after its part of the trace broke off is not known: for it, nothing is over.
-        quiet = self._evidence.run.quiesced and history.row.client not in self._evidence.cut_short
-        missing = absences(history)
-        inversions = find_fifo_inversions(history)
-        self._anomalies += inversions.values()
-        self._anomalies += find_gaps(history, missing)
-        causal: list[Anomaly] = []
-        if self._orders is not None:
-            causal = list(self._orders.find_inversions(history, missing.after_last, inversions))
-        self._anomalies += causal
-        if quiet:
-            self._anomalies += find_unobserved(history, _without(missing.after_last, causal))
-        late: list[Anomaly] = []
-        if self._forbids("late-start"):
-            skew = self._evidence.run.clock_skew_ms
-            late = list(find_late_starts(history, missing.before_start, skew, quiet))
-        self._anomalies += late
-        if self._forbids("missing-effect"):
-            left = _without(missing.before_start, late)
-            self._anomalies += find_missing_effects(history, left, self._order, quiet)
-        why = silence(history, missing, quiet)
-        if why is not None:
-            self._silences.append(why)
 
-    def _status(self) -> tuple[Status, str]:
-        if self._anomalies:
-            return "invalid", summarize(self._anomalies)
-        if not self._accepted:
-            return "unknown", "nothing was delivered in the whole run"
-        if self._silences:
-            return "unknown", self._silences[0]
-        return "valid", f"{self._accepted} deliveries are as promised"
+def _numbered(rows: Sequence[HistoryRow], numbers: Mapping[str, int]) -> list[int]:
+    acts = []
+    for row in rows:
+        number = numbers.get(row.event_id)
+        if number is not None:
+            acts.append(~number if row.subscription_id is None else number)
+    return acts
 
 
-def _due(evidence: Evidence) -> dict[str, list[EventRow]]:
-    """Each publisher's events, without those that may never have left."""
-    return {
-        publisher: events if publisher not in evidence.cut_short else list(filter(evidence.cut_short.is_due, events))
-        for publisher, events in evidence.by_publisher.items()
-    }
+def _chosen(acts: Sequence[int], places: Mapping[int, int]) -> list[int]:
+    """The acts with some of the events, by their new numbers."""
+    chosen = []
+    for number in acts:
+        place = places.get(number if number >= 0 else ~number)
+        if place is not None:
+            chosen.append(place if number >= 0 else ~place)
+    return chosen
 
 
-def _without(events: list[EventRow], named: list[Anomaly]) -> list[EventRow]:
-    if not named:
-        return events
-    ids = {anomaly.event for anomaly in named}
-    return [event for event in events if event.event_id not in ids]
+def _topic(attributes: str) -> str | None:
+    topic = attributes_from_text(attributes).get("topic")
+    return topic if isinstance(topic, str) else None

@@ -9,7 +9,7 @@ in the network, after its `subscribe()` had returned. Event e of publisher p is 
   starts too late for it;
 - it was published while S was active: after `active_ms` and before `ended_ms`, by more than the clocks of two
   clients may differ;
-- it is not after the end of p, as far as that is known (`AcceptedHistory.is_reached`): where p has no starting cut
+- it is not after the end of p, as far as that is known (`History.is_reached`): where p has no starting cut
   and S lives, that takes a quiet end of the run, for until then it may come.
 
 The first activation counts. A subscription that is reset before `subscribe()` returns has promised nothing yet; one
@@ -20,15 +20,16 @@ Who advertises later is no exception: its first event is published later still, 
 
 from collections.abc import Iterator
 
-from gapless.checkers.acceptance import AcceptedHistory
+from gapless.checkers.acceptance import History
+from gapless.checkers.publications import Publication
 from gapless.checkers.verdict import Anomaly
-from gapless.trace import EventRow, SubscriptionRow
+from gapless.trace import SubscriptionRow
 
 __all__ = ["find_late_starts"]
 
 
 def find_late_starts(
-    history: AcceptedHistory, before_start: list[EventRow], clock_skew_ms: float, quiesced: bool
+    history: History, before_start: list[Publication], clock_skew_ms: float, quiesced: bool
 ) -> Iterator[Anomaly]:
     """One for each event that was published while the subscription was active, and left out by its start."""
     if history.row.ready != "whole":
@@ -38,7 +39,7 @@ def find_late_starts(
             yield _late_start(history, event)
 
 
-def _is_promised(subscription: SubscriptionRow, event: EventRow, clock_skew_ms: float) -> bool:
+def _is_promised(subscription: SubscriptionRow, event: Publication, clock_skew_ms: float) -> bool:
     """Whether the event was certainly published while the subscription was active."""
     active_ms, ended_ms = subscription.active_ms, subscription.ended_ms
     if active_ms is None or event.published_ms <= active_ms + clock_skew_ms:
@@ -46,7 +47,7 @@ def _is_promised(subscription: SubscriptionRow, event: EventRow, clock_skew_ms: 
     return ended_ms is None or event.published_ms < ended_ms - clock_skew_ms
 
 
-def _late_start(history: AcceptedHistory, missing: EventRow) -> Anomaly:
+def _late_start(history: History, missing: Publication) -> Anomaly:
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     start = history.start(publisher)
     where = f"nothing of {publisher} ever came" if start is None else f"it starts at {publisher}:{start} only"

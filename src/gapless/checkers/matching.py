@@ -1,46 +1,62 @@
 """Which events match which filter, by evaluating the filter's text on the published attributes.
 
-Many subscriptions share a filter and many events share their attributes, so each pair of texts is evaluated once.
+Many subscriptions share a filter and many events share their attributes: all filters are put into one index, and each
+text of attributes is looked up in it once.
 """
 
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
 
 from gapless.errors import GaplessError, TraceError
-from gapless.events import Attributes
-from gapless.filters import Filter, parse
-from gapless.trace import EventRow, attributes_from_text
+from gapless.filters import Filter, FilterIndex, parse
+from gapless.trace import attributes_from_text
 
 __all__ = ["Matching", "parsed_filter"]
 
 
-class Matching:
-    """The matching events of each filter, by publisher and in the order of their numbers."""
+class _Numbered(Protocol):
+    @property
+    def publisher(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
 
-    def __init__(self, by_publisher: dict[str, list[EventRow]]) -> None:
-        self._by_publisher = by_publisher
-        self._found: dict[str, dict[str, list[EventRow]]] = {}
 
-    def events(self, filter_text: str) -> dict[str, list[EventRow]]:
+P = TypeVar("P", bound=_Numbered)
+_Found = dict[str, dict[int, P]]
+
+
+class Matching(Generic[P]):
+    """The matching events of each filter, by publisher and number, in the order of numbers."""
+
+    def __init__(self, filters: Iterable[str], events: Iterable[tuple[P, str]]) -> None:
+        """Each event comes with its attributes, and after all earlier events of its publisher."""
+        self._by_text: dict[str, list[P]] = {}
+        for event, text in events:
+            self._by_text.setdefault(text, []).append(event)
+        self._texts: dict[str, list[str]] = {text: [] for text in filters}
+        index: FilterIndex[str] = FilterIndex()
+        for text in self._texts:
+            index.add(text, parsed_filter(text))
+        if self._texts:
+            answers = index.match_many([attributes_from_text(text) for text in self._by_text])
+            for text, found in zip(self._by_text, answers, strict=True):
+                for name in found:
+                    self._texts[name].append(text)
+        self._found: dict[str, _Found[P]] = {}
+
+    def events(self, filter_text: str) -> Mapping[str, Mapping[int, P]]:
         """What matches the filter; publishers that have nothing are left out."""
         if filter_text not in self._found:
             self._found[filter_text] = self._find(filter_text)
         return self._found[filter_text]
 
-    def _find(self, filter_text: str) -> dict[str, list[EventRow]]:
-        test = parsed_filter(filter_text).test
-        answers: dict[str, bool] = {}
-        found = {}
-        for publisher, events in self._by_publisher.items():
-            matching = []
-            for event in events:
-                text = event.attributes
-                answer = answers.get(text)
-                if answer is None:
-                    answer = answers[text] = test(_attributes(text))
-                if answer:
-                    matching.append(event)
-            if matching:
-                found[publisher] = matching
+    def _find(self, filter_text: str) -> _Found[P]:
+        found: _Found[P] = {}
+        for text in self._texts[filter_text]:
+            for event in self._by_text[text]:
+                found.setdefault(event.publisher, {})[event.seq] = event
+        if len(self._texts[filter_text]) > 1:
+            return {publisher: dict(sorted(events.items())) for publisher, events in found.items()}
         return found
 
 
@@ -52,8 +68,3 @@ def parsed_filter(filter_text: str) -> Filter:
         raise TraceError(
             f"the filter {filter_text!r} of a subscription cannot be read: {str(error).splitlines()[0]}"
         ) from None
-
-
-@lru_cache(maxsize=65_536)
-def _attributes(text: str) -> Attributes:
-    return attributes_from_text(text)

@@ -18,39 +18,54 @@ the lowest number that H has of some publisher, and going back from the last mis
 has no cause in H ends the search.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from gapless.checkers.acceptance import AcceptedHistory
-from gapless.checkers.causal_order import CausalOrder
+from gapless.checkers.acceptance import History
+from gapless.checkers.causal_chain import Chains
+from gapless.checkers.publications import Publication
 from gapless.checkers.verdict import Anomaly
-from gapless.trace import EventRow
 
-__all__ = ["find_missing_effects"]
+__all__ = ["cause_of", "find_missing_effects"]
 
 
 def find_missing_effects(
-    history: AcceptedHistory, before_start: list[EventRow], order: CausalOrder, quiesced: bool
+    history: History,
+    before_start: list[Publication],
+    quiesced: bool,
+    accepted: Sequence[Publication] = (),
+    chains: Chains | None = None,
 ) -> Iterator[Anomaly]:
-    """One for each effect of something in the history that is missing before the start of its publisher."""
-    if not history.events:
+    """One for each effect of something in the history that is missing before the start of its publisher.
+
+    The proof leads from one of `accepted`, the whole history, if somebody looks for chains.
+    """
+    if not history.accepted:
         return
     for _, group in groupby(before_start, attrgetter("publisher")):
-        missing = [event for event in group if history.is_reached(event, quiesced)]
-        effects = []
-        for event in reversed(missing):
-            past = order.relation.pasts[event.event_id]
-            if not any(past.get(publisher, 0) >= seq for publisher, seq in history.lowest.items()):
+        effects: list[tuple[Publication, str]] = []
+        for event in reversed([event for event in group if history.is_reached(event, quiesced)]):
+            cause = cause_of(history, event)
+            if cause is None:
                 break
-            effects.append(event)
-        for event in reversed(effects):
-            yield _missing_effect(history, event, order)
+            effects.append((event, cause))
+        for event, cause in reversed(effects):
+            chain = chains.shortest(accepted, event) if chains is not None else None
+            yield _missing_effect(history, event, chain or (cause, event.event_id))
 
 
-def _missing_effect(history: AcceptedHistory, missing: EventRow, order: CausalOrder) -> Anomaly:
+def cause_of(history: History, event: Publication) -> str | None:
+    """Something in the history that happens before the event."""
+    past = event.past
+    for publisher, seq in history.lowest.items():
+        if past.get(publisher, 0) >= seq:
+            return f"{publisher}:{seq}"
+    return None
+
+
+def _missing_effect(history: History, missing: Publication, chain: tuple[str, ...]) -> Anomaly:
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
-    chain = order.chains.shortest(history.events, missing)
     start = history.start(publisher)
     where = f"nothing of {publisher} ever came" if start is None else f"it starts at {publisher}:{start} only"
     return Anomaly(

@@ -20,15 +20,15 @@ For `best-effort` only the first of these counts: such a protocol owes nothing.
 
 from collections.abc import Iterator
 
-from gapless.checkers.acceptance import AcceptedHistory
+from gapless.checkers.acceptance import History
 from gapless.checkers.gapless_fifo import Absences
+from gapless.checkers.publications import Publication
 from gapless.checkers.verdict import Anomaly
-from gapless.trace import EventRow
 
 __all__ = ["find_unobserved", "silence"]
 
 
-def find_unobserved(history: AcceptedHistory, missing: list[EventRow]) -> Iterator[Anomaly]:
+def find_unobserved(history: History, missing: list[Publication]) -> Iterator[Anomaly]:
     """What should have come by the quiet end of the run: `missing` is what stands after all that came."""
     if history.row.ended_ms is not None:
         return
@@ -39,10 +39,10 @@ def find_unobserved(history: AcceptedHistory, missing: list[EventRow]) -> Iterat
         yield _unobserved(history, event)
 
 
-def silence(history: AcceptedHistory, missing: Absences, quiesced: bool) -> str | None:
+def silence(history: History, missing: Absences, quiesced: bool) -> str | None:
     """Why the subscription's silence leaves open whether it is served; `None` if it does not."""
     row = history.row
-    if history.events:
+    if history.accepted:
         return None
     if not quiesced:
         due = missing.after_last if row.ended_ms is None else []
@@ -55,7 +55,7 @@ def silence(history: AcceptedHistory, missing: Absences, quiesced: bool) -> str 
     return None
 
 
-def _never_active(history: AcceptedHistory) -> Anomaly:
+def _never_active(history: History) -> Anomaly:
     client, subscription = history.row.client, history.row.subscription_id
     return Anomaly(
         kind="unobserved",
@@ -68,7 +68,7 @@ def _never_active(history: AcceptedHistory) -> Anomaly:
     )
 
 
-def _unobserved(history: AcceptedHistory, missing: EventRow) -> Anomaly:
+def _unobserved(history: History, missing: Publication) -> Anomaly:
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     start = f"{publisher}:{history.start(publisher)}"
     return Anomaly(

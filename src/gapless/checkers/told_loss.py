@@ -10,42 +10,42 @@ it was. But it is a `false-loss` if
 Each delivered event is named once, and of each range the first number that was never published.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from gapless.checkers.acceptance import AcceptedHistory
-from gapless.checkers.evidence import Evidence
+from gapless.checkers.acceptance import History
+from gapless.checkers.publications import Publication
 from gapless.checkers.verdict import Anomaly
 
-__all__ = ["count_told", "find_false_losses"]
+__all__ = ["count_told", "delivered_loss", "unpublished_losses"]
 
 
-def count_told(history: AcceptedHistory) -> int:
+def count_told(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> int:
     """How many events that match, from the starting cut on, the subscription was told not to expect."""
     count = 0
     for publisher in history.skipped:
         start = history.start(publisher) or 1
-        for event in history.matching.get(publisher, ()):
-            count += event.seq >= start and event.event_id not in history.came and history.is_skipped(event)
+        count += sum(seq >= start and history.is_skipped(publisher, seq) for seq in missing.get(publisher, ()))
     return count
 
 
-def find_false_losses(history: AcceptedHistory, evidence: Evidence) -> Iterator[Anomaly]:
-    """What was told to be lost, and was delivered or never published."""
+def delivered_loss(history: History, publisher: str, event_id: str) -> Anomaly:
+    """It was told to be lost, and was delivered."""
+    return _false_loss(history, publisher, event_id, "was delivered")
+
+
+def unpublished_losses(history: History, last_seq: Mapping[str, int]) -> Iterator[Anomaly]:
+    """What was told to be lost beyond the last number of its publisher, where that is known."""
     for publisher in sorted(history.skipped):
-        events = evidence.by_publisher.get(publisher, [])
-        for event in events:
-            if event.event_id in history.came and history.is_skipped(event):
-                yield _false_loss(history, publisher, event.event_id, "was delivered")
-        if not events or publisher in evidence.cut_short:
+        last = last_seq.get(publisher)
+        if last is None:
             continue
-        last = max(event.seq for event in events)
         for row in sorted(history.skipped[publisher], key=lambda row: row.from_seq):
             if row.to_seq > last:
                 unknown = f"{publisher}:{max(row.from_seq, last + 1)}"
                 yield _false_loss(history, publisher, unknown, "was never published")
 
 
-def _false_loss(history: AcceptedHistory, publisher: str, event: str, flaw: str) -> Anomaly:
+def _false_loss(history: History, publisher: str, event: str, flaw: str) -> Anomaly:
     client, subscription = history.row.client, history.row.subscription_id
     return Anomaly(
         kind="false-loss",

@@ -95,7 +95,6 @@ def judge_on_spark(
         if out is not None:
             write_tables(dict(zip(RESULTS, (result.verdicts, result.anomalies), strict=True)), out)
         verdicts, found = result.tell(LISTED_MAX)
-        result.release()
         return verdicts, found
 
 

@@ -9,7 +9,7 @@
 - *state*: the most entries, of all kinds, that a broker kept.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import ceil
 
 import msgspec
@@ -95,7 +95,8 @@ def _delivery_times(evidence: Evidence) -> Iterable[float]:
 
 def _losses(evidence: Evidence) -> tuple[int, int]:
     """How many deliveries were due, and how many of them were lost."""
-    matching = Matching(evidence.by_publisher)
+    listed = [row for rows in evidence.by_publisher.values() for row in rows]
+    matching = Matching((each.row.filter for each in evidence.subscriptions), ((row, row.attributes) for row in listed))
     due = lost = 0
     for subscription in evidence.subscriptions:
         came = {delivery.event_id for delivery in subscription.deliveries}
@@ -105,13 +106,15 @@ def _losses(evidence: Evidence) -> tuple[int, int]:
     return due, lost
 
 
-def _due(subscription: SubscriptionEvidence, matching: dict[str, list[EventRow]], came: set[str]) -> list[EventRow]:
+def _due(
+    subscription: SubscriptionEvidence, matching: Mapping[str, Mapping[int, EventRow]], came: set[str]
+) -> list[EventRow]:
     row = subscription.row
     if row.active_ms is None:
         return []
     wanted = []
     for publisher, events in matching.items():
-        later = [event for event in events if event.published_ms > row.active_ms]
+        later = [event for event in events.values() if event.published_ms > row.active_ms]
         if row.ended_ms is not None:
             cut = subscription.cuts.get(publisher)
             got = [event.seq for event in later if event.event_id in came]

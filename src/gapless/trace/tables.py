@@ -100,7 +100,12 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
         raise TraceError(f"{place}: column {field.name!r} holds {column.type}, but {field.type} belongs there")
     if column.null_count and not field.nullable:
         raise TraceError(f"{place}: column {field.name!r} has {column.null_count} nulls, but may have none")
-    return list(column.to_pylist())
+    if not pa.types.is_string(column.type):
+        return list(column.to_pylist())
+    # Names repeat: rows share them.
+    encoded = column.combine_chunks().dictionary_encode()
+    names = [*encoded.dictionary.to_pylist(), None]
+    return [names[place] for place in encoded.indices.fill_null(-1).to_pylist()]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The audit of a trace on Spark: the verdicts of `gapless.checkers`, by joins and windows, for traces of any size."""
+"""The audit of a trace on Spark: the rules of `gapless.checkers` in workers, for traces of any size."""
 
 from gapless_spark.audit.judge import Audit, audit, first_anomalies
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gapless.checkers import Verdict
-from gapless.checkers.live import Replay, SubscriptionJudge, SubscriptionReport, sum_up
+from gapless.checkers.live import LiveJudge, Replay, SubscriptionReport, sum_up
 from gapless.checkers.live.replay import Line
 from gapless.trace import PartRecorder, RunRow
 from gapless.trace.part import read_part
@@ -51,19 +51,19 @@ def lines_of(directory: Path) -> dict[str, list[Line]]:
     return {path.stem: [(path.stem, record) for record in read_part(path)] for path in (directory / "parts").iterdir()}
 
 
-class LiveJudge:
+class LiveNetwork:
     """All that judges, without Spark."""
 
     def __init__(self) -> None:
         self.replay = Replay()
-        self.judges: dict[str, SubscriptionJudge] = {}
+        self.judges: dict[str, LiveJudge] = {}
         self.reports: dict[str, SubscriptionReport] = {}
 
     def feed(self, lines: Sequence[Line]) -> None:
         """One batch."""
         told = set()
         for name, fact in self.replay.feed(lines):
-            self.judges.setdefault(name, SubscriptionJudge(name)).take(fact)
+            self.judges.setdefault(name, LiveJudge(name)).take(fact)
             told.add(name)
         for name in told:
             self.reports[name] = self.judges[name].report()
@@ -100,7 +100,7 @@ def batches(directory: Path, written: Sequence[str], seed: int) -> Iterator[list
 
 def judged(directory: Path, written: Sequence[str], seed: int, *, quiesced: bool) -> Verdict:
     """The parts in batches, judged live."""
-    live = LiveJudge()
+    live = LiveNetwork()
     for batch in batches(directory, written, seed):
         live.feed(batch)
     return live.verdict(quiesced=quiesced)

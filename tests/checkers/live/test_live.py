@@ -12,7 +12,7 @@ from gapless.events import Event
 from gapless.trace import RunRow, merge_parts
 from gapless.trace import part_records as records
 
-from .parts import LiveJudge, lines_of
+from .parts import LiveNetwork, lines_of
 
 RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
 
@@ -21,7 +21,7 @@ class Network:
     """Clients whose records are handed to the judge, batch by batch."""
 
     def __init__(self, *clients: str) -> None:
-        self.judge = LiveJudge()
+        self.judge = LiveNetwork()
         self.now_us = 1_000_000
         self.batch: list[Line] = [(client, records.Opened(RUN, client, "here")) for client in clients]
 
@@ -222,7 +222,7 @@ def test_the_page_of_the_format_is_judged_as_a_whole_and_live(tmp_path: Path) ->
         bob.deliver(Event("ann", seq, {}), "bob/s1", 4_000)
     ann.close()
     bob.close()
-    judge = LiveJudge()
+    judge = LiveNetwork()
     judge.feed([line for lines in lines_of(tmp_path).values() for line in lines])
     live, whole = judge.verdict(quiesced=True), check(merge_parts(tmp_path, quiesced=True))
     assert live == whole

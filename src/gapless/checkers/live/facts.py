@@ -3,19 +3,17 @@
 Times are milliseconds of the clock on the wall.
 """
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from gapless.protocol import Ready
+from gapless.checkers.acceptance import Known
+from gapless.protocol import Guarantee, Ready
 
 __all__ = [
-    "Activated", "Cut", "Delivered", "Due", "Ended", "Fact", "Known", "Refused", "Requested", "Skipped",
-    "Stray", "Voided", "decode", "encode",
+    "Activated", "Cut", "Delivered", "Due", "Ended", "Fact", "Refused", "Requested", "Skipped", "Stray", "Voided",
+    "decode", "encode",
 ]  # fmt: skip
-
-Known: TypeAlias = Literal["match", "no match", "unpublished", "forgotten"]
-"""What is known of a delivered event; `forgotten`: it was published, too long ago to be held."""
 
 
 class _Fact(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
@@ -26,7 +24,7 @@ class Requested(_Fact, frozen=True):
     """The client asked for it."""
 
     run: str
-    guarantee: str
+    guarantee: Guarantee
     client: str
     filter: str
     ready: Ready
@@ -77,6 +75,16 @@ class Due(_Fact, frozen=True):
     """Which causal order it is part of: the topic where each is judged by itself; none if it is part of none."""
     past: dict[str, int]
     """By publisher: up to which number its past, in that order, reaches."""
+
+    @property
+    def event_id(self) -> str:
+        """`publisher:seq`."""
+        return f"{self.publisher}:{self.seq}"
+
+    @property
+    def advances(self) -> dict[str, int]:
+        """What it adds to the past of its predecessor, and more: nobody says which is which."""
+        return self.past
 
 
 class Delivered(_Fact, frozen=True):

@@ -17,16 +17,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-import msgspec
-
+from gapless.checkers.acceptance import Known
+from gapless.checkers.happens_before import Knowledge
 from gapless.checkers.live import facts
+from gapless.checkers.live.reports import RunReport
 from gapless.checkers.matching import parsed_filter
 from gapless.errors import TraceError
 from gapless.events import Attributes
 from gapless.trace import CutShortRow, RunRow
 from gapless.trace import part_records as records
 
-__all__ = ["HORIZON_MS", "Line", "Replay", "RunReport"]
+__all__ = ["HORIZON_MS", "Line", "Replay"]
 
 HORIZON_MS = 30_000.0
 """For so long an event is held for subscriptions that begin, and a subscription that has ended is told of more."""
@@ -45,35 +46,11 @@ Line: TypeAlias = tuple[str, records.Record]
 Told: TypeAlias = tuple[str, facts.Fact]
 """Which subscription is told what."""
 
-Vector: TypeAlias = dict[str, int]
-
-
-class RunReport(msgspec.Struct, frozen=True):
-    """What is known of the run as a whole."""
-
-    run: RunRow | None
-    fault: str
-    """Why these parts cannot be judged; empty if they can."""
-    machines: list[str]
-    events: int
-    open_clients: list[CutShortRow]
-    """Who has not closed its part, or has none. If it ended now, they would be cut short."""
-    read: int
-    """Records that came since the last report."""
-    waiting: int
-    """Those of all that wait for a publication."""
-    held: int
-    """Events that are held."""
-    now_ms: float
-    """The last moment of which something is known."""
-
 
 @dataclass
 class _Held:
     attributes: Attributes
-    published_ms: float
-    order: str | None
-    past: Vector
+    due: facts.Due
 
 
 @dataclass
@@ -94,8 +71,8 @@ class _Client:
     window: dict[int, _Held] = field(default_factory=dict)
     floor: int = 0
     """Up to which number its events are not held any more."""
-    known: dict[str, Vector] = field(default_factory=dict)
-    fresh: dict[str, dict[str, int]] = field(default_factory=dict)
+    known: dict[str, Knowledge[facts.Due]] = field(default_factory=dict)
+    """What it knows in each causal order."""
 
 
 @dataclass
@@ -298,7 +275,7 @@ class Replay:
         for publisher in self._clients.values():
             for seq, held in publisher.window.items():
                 if seq <= publisher.told and test(held.attributes):
-                    yield record.subscription, _due(publisher.name, seq, held)
+                    yield record.subscription, held.due
 
     def _published(self, client: _Client, record: records.Published) -> None:
         self._events += 1
@@ -307,8 +284,16 @@ class Replay:
             raise TraceError(f"client {client.name} publishes {record.seq} out of the order of its numbers")
         client.published = record.seq
         order = self._order_of(record.attributes)
-        past = self._past(client, order) if order is not None else {}
-        client.window[record.seq] = _Held(record.attributes, record.began_us / 1000, order, past)
+        past: dict[str, int] = {}
+        if order is not None:
+            known = self._known(client, order)
+            known.publish()
+            past = dict(known.past)
+        due = facts.Due(client.name, record.seq, record.began_us / 1000, order, past)
+        client.window[record.seq] = _Held(record.attributes, due)
+
+    def _known(self, client: _Client, order: str) -> Knowledge[facts.Due]:
+        return client.known.setdefault(order, Knowledge(client.name))
 
     def _order_of(self, attributes: Attributes) -> str | None:
         """In which causal order such an event takes part."""
@@ -317,25 +302,6 @@ class Replay:
             return ""
         topic = attributes.get("topic") if guarantee == "topic-causal" else None
         return topic if isinstance(topic, str) else None
-
-    def _past(self, client: _Client, order: str) -> Vector:
-        before = client.known.setdefault(order, {})
-        fresh = client.fresh.pop(order, None)
-        if not fresh:
-            return before
-        after = before.copy()
-        for publisher, seq in reversed(fresh.items()):
-            if seq <= after.get(publisher, 0):
-                continue
-            after[publisher] = seq
-            source = self._clients.get(publisher)
-            held = source.window.get(seq) if source is not None else None
-            for other, last in held.past.items() if held is not None else ():
-                if last > after.get(other, 0):
-                    after[other] = last
-        after.pop(client.name, None)
-        client.known[order] = after
-        return after
 
     def _delivered(self, client: _Client, record: records.Delivered) -> Iterator[Told]:
         time_ms = self._pass(client, record.time_us)
@@ -349,9 +315,8 @@ class Replay:
         if publisher is not None:
             publisher.sent = max(publisher.sent, seq)
             yield from self._release(publisher)
-        if held is not None and held.order is not None and record.publisher != client.name:
-            fresh = client.fresh.setdefault(held.order, {})
-            fresh[record.publisher] = max(seq, fresh.pop(record.publisher, 0))
+        if held is not None and held.due.order is not None and record.publisher != client.name:
+            self._known(client, held.due.order).deliver(held.due)
         event_id = f"{record.publisher}:{seq}"
         route = self._routes.get(record.subscription)
         if route is None or route.client != client.name:
@@ -371,7 +336,7 @@ class Replay:
         sent, count = self._missing.get(record.publisher, (0, 0))
         self._missing[record.publisher] = (max(sent, record.seq), count + 1)
 
-    def _looked_up(self, record: records.Delivered) -> tuple[_Held | None, facts.Known]:
+    def _looked_up(self, record: records.Delivered) -> tuple[_Held | None, Known]:
         publisher = self._clients.get(record.publisher)
         if publisher is None:
             return None, "forgotten" if record.seq <= self._left.get(record.publisher, 0) else "unpublished"
@@ -389,13 +354,13 @@ class Replay:
                 continue
             answers: dict[str, bool] = {}
             for name, route in self._routes.items():
-                if route.ended_ms is not None and held.published_ms > route.ended_ms + HORIZON_MS:
+                if route.ended_ms is not None and held.due.published_ms > route.ended_ms + HORIZON_MS:
                     continue
                 answer = answers.get(route.filter)
                 if answer is None:
                     answer = answers[route.filter] = _tested(route.filter)(held.attributes)
                 if answer:
-                    yield name, _due(client.name, seq, held)
+                    yield name, held.due
         client.told = max(client.told, upto)
 
     # ---- what is forgotten --------------------------------------------------------------------------------
@@ -406,7 +371,7 @@ class Replay:
             old: list[int] = []
             for seq, held in client.window.items():
                 is_many = len(client.window) - len(old) > KEPT_MAX
-                if seq > client.told or (held.published_ms >= horizon_ms and not is_many):
+                if seq > client.told or (held.due.published_ms >= horizon_ms and not is_many):
                     break
                 old.append(seq)
             for seq in old:
@@ -420,10 +385,6 @@ class Replay:
         for name, route in list(self._routes.items()):
             if route.ended_ms is not None and route.ended_ms < horizon_ms:
                 del self._routes[name]
-
-
-def _due(publisher: str, seq: int, held: _Held) -> facts.Due:
-    return facts.Due(publisher, seq, held.published_ms, held.order, held.past)
 
 
 @lru_cache(maxsize=65_536)

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from gapless.checkers.cut_short import CutShort
-from gapless.checkers.live.replay import RunReport
-from gapless.checkers.live.subscription import SubscriptionReport
+from gapless.checkers.live.reports import RunReport, SubscriptionReport
 from gapless.checkers.verdict import ANOMALY_KINDS, Anomaly, Status, Verdict
 
 __all__ = ["sum_up"]

@@ -1,0 +1,103 @@
+"""What a worker says of a run, or of a share of one: a row of a DataFrame, and what follows from all rows of a run.
+
+What cannot be judged comes out as a sentence, since an exception on an executor has no good way to the user.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from gapless.checkers.cut_short import CutShort
+from gapless.checkers.evidence import Evidence, check_count
+from gapless.checkers.judge import RunFindings, status_of
+from gapless.checkers.verdict import ANOMALY_KINDS
+from gapless.checkers.verdict_rows import Row
+from gapless.errors import TraceError
+
+__all__ = ["FOUND", "FOUND_DDL", "VERDICT", "fault_row", "found_row", "verdict_rows"]
+
+_ANOMALY = pa.struct([
+    ("kind", pa.string()), ("client", pa.string()), ("subscription", pa.string()), ("event", pa.string()),
+    ("publisher", pa.string()), ("witness", pa.list_(pa.string())), ("message", pa.string()),
+])  # fmt: skip
+_PLACED = pa.struct([("place", pa.int64()), ("text", pa.string())])
+FOUND = pa.schema([
+    ("run", pa.string()), ("guarantee", pa.string()), ("fault", pa.string()), ("unclear", pa.bool_()),
+    ("events", pa.int64()), ("subscriptions", pa.int64()), ("deliveries", pa.int64()), ("published", pa.int64()),
+    ("accepted", pa.int64()), ("counts", pa.map_(pa.string(), pa.int64())), ("first", _PLACED), ("silence", _PLACED),
+    ("cut_short", pa.list_(pa.string())), ("aside", pa.string()), ("found", pa.list_(_ANOMALY)),
+])  # fmt: skip
+FOUND_DDL = """
+    run string, guarantee string, fault string, unclear boolean, events bigint, subscriptions bigint, deliveries bigint,
+    published bigint, accepted bigint, counts map<string,bigint>, first struct<place: bigint, text: string>,
+    silence struct<place: bigint, text: string>, cut_short array<string>, aside string,
+    found array<struct<kind: string, client: string, subscription: string, event: string, publisher: string,
+                       witness: array<string>, message: string>>
+"""
+VERDICT = {
+    "run": "string", "guarantee": "string", "status": "string", "reason": "string", "anomalies": "bigint",
+    "counts": "map<string,bigint>", "events": "bigint", "subscriptions": "bigint", "deliveries": "bigint",
+    "cut_short": "array<string>",
+}  # fmt: skip
+"""The columns of a verdict, and their types."""
+
+
+def found_row(evidence: Evidence, found: RunFindings) -> Row:
+    """What was found in a run or a share of it."""
+    counts = Counter(anomaly.kind for anomaly in found.anomalies)
+    cut_short: CutShort = evidence.cut_short
+    return {
+        "run": evidence.run.run, "guarantee": evidence.run.guarantee, "fault": None, "unclear": False,
+        "events": len(evidence.events), "subscriptions": len(evidence.subscriptions),
+        "deliveries": evidence.deliveries, "published": evidence.published, "accepted": found.accepted,
+        "counts": list(counts.items()),
+        "first": {"place": found.first, "text": found.anomalies[0].message} if found.anomalies else None,
+        "silence": dict(zip(("place", "text"), found.silence, strict=True)) if found.silence else None,
+        "cut_short": cut_short.sentences(), "aside": cut_short.reason(),
+        "found": msgspec.to_builtins(found.anomalies),
+    }  # fmt: skip
+
+
+def fault_row(run: str, fault: str | None) -> Row:
+    """A run that is refused; without a fault, one that needs another look."""
+    return {"run": run, "fault": fault, "unclear": fault is None}
+
+
+def verdict_rows(rows: Iterable[Row]) -> list[Row]:
+    """The verdict on each run, from the rows of its shares, without what they found; a `TraceError` for a fault."""
+    by_run: dict[str, list[Row]] = {}
+    faults = []
+    for row in rows:
+        by_run.setdefault(row["run"], []).append(row)
+        if row["fault"] is not None:
+            faults.append(row["fault"])
+    if faults:
+        raise TraceError(min(faults))
+    return [_verdict_row(shares) for shares in by_run.values()]
+
+
+def _verdict_row(shares: Sequence[Row]) -> Row:
+    one = shares[0]
+    check_count(one["run"], one["events"], sum(share["published"] for share in shares))
+    counts: Counter[str] = Counter()
+    for share in shares:
+        counts.update(share["counts"])
+    status, reason = status_of(
+        _first_text(shares, "first"), sum(counts.values()), sum(share["accepted"] for share in shares),
+        _first_text(shares, "silence"),
+    )  # fmt: skip
+    return {
+        "run": one["run"], "guarantee": one["guarantee"], "status": status, "reason": reason + one["aside"],
+        "anomalies": sum(counts.values()), "counts": {kind: counts[kind] for kind in ANOMALY_KINDS if counts[kind]},
+        "events": one["events"], "subscriptions": one["subscriptions"],
+        "deliveries": sum(share["deliveries"] for share in shares), "cut_short": one["cut_short"],
+    }  # fmt: skip
+
+
+def _first_text(shares: Sequence[Row], name: str) -> str | None:
+    """What the share says whose subscription stands first in the table."""
+    said: list[Any] = [share[name] for share in shares if share[name] is not None]
+    return min((each["place"], each["text"]) for each in said)[1] if said else None
