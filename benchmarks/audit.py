@@ -49,7 +49,7 @@ LOST = 20
 """Deliveries that are left out."""
 
 CORES = 2
-RATE_LEAST = 10_000
+RATE_LEAST = 60_000
 """Deliveries a second, at the largest size: what we ask of ourselves."""
 
 GROWTH_MOST = 1.2

@@ -20,21 +20,27 @@ causal barriers, which no trace holds. `measured` and `distribution` read that f
 | state | `measured(rows, "state")` | the long form |
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from gapless_spark.audit.due import all_due
-from gapless_spark.audit.encoding import encode
-from gapless_spark.audit.keeping import Keeper
-from gapless_spark.audit.matching import match_events, number_filters
+from gapless.checkers.evidence import Evidence
+from gapless.checkers.matching import Matching
+from gapless.checkers.verdict_rows import Row
+from gapless_spark.audit.workers import in_workers, read_runs
 from gapless_spark.tables import TraceTables
 
 __all__ = [
     "METRIC_DDL", "delivery_latency", "delivery_ratio", "distribution", "false_positives", "measured", "message_counts",
     "metric_rows", "node_load", "queue_lengths", "subscription_latency", "summarised",
 ]  # fmt: skip
+
+_RATIO = pa.schema([
+    ("run", pa.string()), ("subscription_id", pa.string()), ("due", pa.int64()), ("delivered", pa.int64()),
+])  # fmt: skip
 
 METRIC_DDL = "run string, metric string, subject string, value double"
 """The long form: `subject` is what the value belongs to (a broker, a subscription, a kind), null if the whole run."""
@@ -116,17 +122,28 @@ def delivery_ratio(tables: TraceTables) -> DataFrame:
 
     A loose measure, for protocols that promise nothing: it knows no cuts and no order. The audit is strict.
     """
-    keeper = Keeper()
-    encoded = encode(tables, keeper)
-    lives = encoded.subscriptions.select("s", "run", "subscription_id", "active_ms", "ended_ms")
-    in_time = F.expr("published_ms >= active_ms AND (ended_ms IS NULL OR published_ms <= ended_ms)")
-    asked = number_filters(encoded)
-    due = all_due(match_events(encoded, asked), asked).join(lives, "s").where(in_time).select("s", "p", "seq")
-    came = encoded.acts.where("NOT publishes AND mine").select("s", "p", "seq").distinct()
-    joined = due.join(came.withColumn("came", F.lit(True)), ["s", "p", "seq"], "left")
-    counted = joined.groupBy("s").agg(F.count("*").alias("due"), F.count("came").alias("delivered"))
-    result = lives.join(counted, "s", "left").fillna(0, ["due", "delivered"])
-    return result.select("run", "subscription_id", "due", "delivered")
+    spark = tables.runs.sparkSession
+    names = sorted(row["run"] for row in tables.runs.select("run").collect())
+    return in_workers(spark, tables, dict.fromkeys(names, tables.count() // max(1, len(names))), _ratios, _RATIO)
+
+
+def _ratios(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    for trace in read_runs(runs, files):
+        evidence = Evidence.of(trace)
+        asked = [subscription.row.filter for subscription in evidence.subscriptions]
+        matching = Matching(asked, ((event, event.attributes) for event in evidence.listed))
+        for subscription in evidence.subscriptions:
+            row = subscription.row
+            came = {delivery.event_id for delivery in subscription.deliveries}
+            ended_ms = inf if row.ended_ms is None else row.ended_ms
+            due = [
+                event.event_id
+                for events in matching.events(row.filter).values()
+                for event in events.values()
+                if row.active_ms is not None and row.active_ms <= event.published_ms <= ended_ms
+            ]
+            delivered = sum(event_id in came for event_id in due)
+            yield {"run": row.run, "subscription_id": row.subscription_id, "due": len(due), "delivered": delivered}
 
 
 def metric_rows(frame: DataFrame, metric: str, value: str, subject: Column | str | None = None) -> DataFrame:

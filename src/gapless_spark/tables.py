@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
@@ -80,11 +79,6 @@ class TraceTables:
     def fits(self, rows: int, pairs: int) -> bool:
         """Whether all of it together has no more rows, and no more pairs of a subscription and an event."""
         return self.count() <= rows and self.rows["subscriptions"] * self.rows["events"] <= pairs
-
-    def only(self, runs: DataFrame) -> "TraceTables":
-        """The same of those runs that are listed by name; the numbers of rows and the files remain those of all."""
-        chosen = broadcast(runs)
-        return TraceTables(lambda table: getattr(self, table).join(chosen, "run", "left_semi"), self.rows, self.files)
 
 
 def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:

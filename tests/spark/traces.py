@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,15 +12,12 @@ import msgspec
 from gapless.checkers import Anomaly, Verdict
 from gapless.events import Event
 from gapless.protocol import Guarantee
-from gapless.runtime.event_loop import run as run_loop
-from gapless.simulator import load_scenario
 from gapless.trace import Recorder, SkippedRow, Trace
 from tests.checkers import test_late_start as late_start
 from tests.checkers import test_planted as planted
 from tests.checkers.model import Model, record
 from tests.checkers.test_agreement import went_wrong
 from tests.checkers.test_planted import Plant
-from tests.runtime.live_scenario import run_live
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort")
 
@@ -51,9 +47,6 @@ LATE_STARTS: dict[str, Plant] = {
 TOLD_FALSELY = "told of losses that are none"
 LIES = 4
 """Deliveries of a run that are told to be lost."""
-
-LIVE = "live"
-"""The run of real brokers."""
 
 FORGERIES = ("too low", "too high", "missing", "about a stranger", "about itself", "about no event")
 
@@ -144,13 +137,6 @@ def chain_of_answers(clients: int) -> Trace:
     for answer in [answers[-1], *answers[:-1]]:
         recorder.deliver("eve", answer, "eve", 10 * clients)
     return recorder.finish(quiesced=True)
-
-
-def a_live_run(directory: Path) -> Trace:
-    """What clients of real brokers wrote down, over TCP, while one of the brokers died."""
-    scenario = load_scenario(Path(__file__).parents[1] / "runtime" / "scenarios" / "crash.toml")
-    trace, _ = run_loop(run_live(scenario, directory, speed=2.0, patient=True))
-    return renamed(trace, LIVE)
 
 
 def told(anomaly: Anomaly) -> tuple[Any, ...]:

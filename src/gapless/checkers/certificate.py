@@ -41,7 +41,12 @@ class Certificate:
     """The past of every event as the certificate claims it: sixteen bytes an entry, and the pasts asked for last."""
 
     def __init__(
-        self, events: Sequence[EventRow], names: Sequence[str], at: Iterable[int], about: Sequence[int], reach: Sequence[int]
+        self,
+        events: Sequence[EventRow],
+        names: Sequence[str],
+        at: Iterable[int],
+        about: Sequence[int],
+        reach: Sequence[int],
     ) -> None:
         """`events`: in the order of publishers and numbers. An entry is `at` an event, `about` the publisher with this
         place in `names`, and says how far the past does `reach`. Entries come in the order of events.

@@ -17,7 +17,7 @@ from gapless.checkers.verdict import ANOMALY_KINDS
 from gapless.checkers.verdict_rows import Row
 from gapless.errors import TraceError
 
-__all__ = ["FOUND", "FOUND_DDL", "VERDICT", "fault_row", "found_row", "verdict_rows"]
+__all__ = ["FOUND", "VERDICT", "fault_row", "found_row", "verdict_rows"]
 
 _ANOMALY = pa.struct([
     ("kind", pa.string()), ("client", pa.string()), ("subscription", pa.string()), ("event", pa.string()),
@@ -30,13 +30,6 @@ FOUND = pa.schema([
     ("accepted", pa.int64()), ("counts", pa.map_(pa.string(), pa.int64())), ("first", _PLACED), ("silence", _PLACED),
     ("cut_short", pa.list_(pa.string())), ("aside", pa.string()), ("found", pa.list_(_ANOMALY)),
 ])  # fmt: skip
-FOUND_DDL = """
-    run string, guarantee string, fault string, unclear boolean, events bigint, subscriptions bigint, deliveries bigint,
-    published bigint, accepted bigint, counts map<string,bigint>, first struct<place: bigint, text: string>,
-    silence struct<place: bigint, text: string>, cut_short array<string>, aside string,
-    found array<struct<kind: string, client: string, subscription: string, event: string, publisher: string,
-                       witness: array<string>, message: string>>
-"""
 VERDICT = {
     "run": "string", "guarantee": "string", "status": "string", "reason": "string", "anomalies": "bigint",
     "counts": "map<string,bigint>", "events": "bigint", "subscriptions": "bigint", "deliveries": "bigint",

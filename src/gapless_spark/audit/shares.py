@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from gapless.checkers.causal_chain import NoChainError
 from gapless.checkers.certificate import Certificate, find_false_pasts
@@ -31,7 +32,7 @@ from gapless.checkers.happens_before import Acts, HappensBefore
 from gapless.checkers.judge import RunFindings, RunJudge, acts_of
 from gapless.errors import TraceError
 from gapless.trace import Trace
-from gapless_spark.audit.findings import FOUND, FOUND_DDL, fault_row, found_row
+from gapless_spark.audit.findings import FOUND, fault_row, found_row
 from gapless_spark.audit.reading import batches_of_run, read_rows
 from gapless_spark.audit.workers import Sizes, tasks_of
 from gapless_spark.tables import TraceTables
@@ -83,7 +84,7 @@ def judge_in_shares(spark: SparkSession, tables: TraceTables, runs: Sizes, rows_
 def _judged(spark: SparkSession, files: _Files, shares: Sequence[Share]) -> DataFrame:
     judge = partial(_judged_batches, shares, files)
     tasks = max(1, min(len(shares), 16 * tasks_of(spark)))
-    return spark.range(0, len(shares), 1, tasks).mapInArrow(judge, FOUND_DDL).localCheckpoint()
+    return spark.range(0, len(shares), 1, tasks).mapInArrow(judge, from_arrow_schema(FOUND)).localCheckpoint()
 
 
 # ---- on an executor --------------------------------------------------------------------------------------------
@@ -211,6 +212,6 @@ def _places(column: pa.Array, values: pa.Array) -> _Numbers:
 
 
 def _packed(kind: str, numbers: _Numbers) -> "array[int]":
-    packed: "array[int]" = array(kind)
+    packed: array[int] = array(kind)
     packed.frombytes(numbers.astype(np.int32 if kind == "i" else np.int64).tobytes())
     return packed

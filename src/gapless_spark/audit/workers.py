@@ -5,32 +5,35 @@ files, many at a time.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from gapless.checkers.evidence import Evidence
 from gapless.checkers.judge import judge_run
-from gapless.checkers.verdict_rows import ROWS_MAX
+from gapless.checkers.verdict_rows import ROWS_MAX, Row
 from gapless.errors import TraceError
 from gapless.trace import Trace
 from gapless.trace.tables import TABLES
-from gapless_spark.audit.findings import FOUND, FOUND_DDL, fault_row, found_row
+from gapless_spark.audit.findings import FOUND, fault_row, found_row
 from gapless_spark.audit.reading import opened, read_rows
 from gapless_spark.tables import TraceTables
 
-__all__ = ["Sizes", "judge_in_workers", "sizes_of_runs", "tasks_of"]
+__all__ = ["Sizes", "in_workers", "judge_in_workers", "read_runs", "sizes_of_runs", "tasks_of"]
 
 Sizes = dict[str, int]
 """How many rows each run has."""
 
+Work: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[str]]], Iterable[Row]]
+"""From the names of runs and the files of each table to rows."""
+
 _JUDGED = tuple(table for table in TABLES if table != "messages")
 
 _COUNTED = pa.schema([("table", pa.string()), ("run", pa.string()), ("rows", pa.int64()), ("fault", pa.string())])
-_COUNTED_DDL = "table string, run string, rows bigint, fault string"
 
 
 # ---- which runs, and where -------------------------------------------------------------------------------------
@@ -57,7 +60,7 @@ def _counted(spark: SparkSession, tables: TraceTables) -> dict[str, Counter[str]
     files = [(table, file) for table in _JUDGED for file in tables.files[table]]
     listed = spark.range(0, len(files), 1, max(1, min(len(files), 4 * tasks_of(spark))))
     rows: dict[str, Counter[str]] = {table: Counter() for table in _JUDGED}
-    for row in listed.mapInArrow(partial(_counted_batches, files), _COUNTED_DDL).collect():
+    for row in listed.mapInArrow(partial(_counted_batches, files), from_arrow_schema(_COUNTED)).collect():
         if row["fault"] is not None:
             raise TraceError(row["fault"])
         rows[row["table"]][row["run"]] += row["rows"]
@@ -66,9 +69,14 @@ def _counted(spark: SparkSession, tables: TraceTables) -> dict[str, Counter[str]
 
 def judge_in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes) -> DataFrame:
     """A row for each of these runs; `fault` where one cannot be judged."""
+    return in_workers(spark, tables, runs, _judged, FOUND)
+
+
+def in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes, work: Work, schema: pa.Schema) -> DataFrame:
+    """What `work` says of these runs, some at a time; it must be importable where the executors are."""
     shares = _dealt_out(runs, tasks_of(spark))
-    judge = partial(_judged_batches, shares, {table: tables.files[table] for table in _JUDGED})
-    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(judge, FOUND_DDL)
+    carrier = partial(_worked, shares, {table: tables.files[table] for table in _JUDGED}, work, schema)
+    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(carrier, from_arrow_schema(schema))
 
 
 def tasks_of(spark: SparkSession) -> int:
@@ -115,21 +123,30 @@ def _counts_of_runs(address: str) -> Counter[str]:
     return counts
 
 
-def _judged_batches(
-    shares: Sequence[Sequence[str]], files: Mapping[str, Sequence[str]], batches: Iterator[pa.RecordBatch]
+def _worked(
+    shares: Sequence[Sequence[str]],
+    files: Mapping[str, Sequence[str]],
+    work: Work,
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            for row in _judged(shares[number], files):
-                yield pa.RecordBatch.from_pylist([row], schema=FOUND)
+            for row in work(shares[number], files):
+                yield pa.RecordBatch.from_pylist([row], schema=schema)
 
 
-def _judged(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
-    """What is found of each of these runs."""
+def read_runs(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> list[Trace]:
+    """The traces of these runs."""
     chosen = pa.array(runs, pa.string())
+    tables = {table: read_rows(table, addresses, chosen) for table, addresses in files.items()}
+    return Trace(**tables, messages=[]).split()
+
+
+def _judged(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """What is found of each of these runs."""
     try:
-        tables = {table: read_rows(table, addresses, chosen) for table, addresses in files.items()}
-        for trace in Trace(**tables, messages=[]).split():
+        for trace in read_runs(runs, files):
             evidence = Evidence.of(trace)
             yield found_row(evidence, judge_run(evidence))
     except TraceError as error:

@@ -13,7 +13,7 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from gapless.checkers.live import Replay, RunReport, LiveJudge, SubscriptionReport, facts
+from gapless.checkers.live import LiveJudge, Replay, RunReport, SubscriptionReport, facts
 from gapless.trace import part_records
 
 __all__ = ["FACTS", "OF_RUN", "REPORTS", "Following", "Judging", "report_of"]
