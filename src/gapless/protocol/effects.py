@@ -12,6 +12,7 @@ from gapless.names import (
     Attached,
     DurableChanged,
     DurablesListed,
+    EachAcknowledged,
     JoinedGroup,
     Revoked,
 )
@@ -199,6 +200,7 @@ Effect: TypeAlias = (
     | Rejected
     | Attached
     | Acknowledged
+    | EachAcknowledged
     | JoinedGroup
     | Revoked
     | DurablesListed

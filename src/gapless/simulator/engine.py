@@ -22,7 +22,16 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from gapless.errors import ScenarioError
-from gapless.names import Acknowledge, Acknowledged, Attached, DurableChanged, DurablesListed, JoinedGroup, Revoked
+from gapless.names import (
+    Acknowledge,
+    Acknowledged,
+    Attached,
+    DurableChanged,
+    DurablesListed,
+    EachAcknowledged,
+    JoinedGroup,
+    Revoked,
+)
 from gapless.overlay import Overlay
 from gapless.protocol import (
     Activated,
@@ -302,7 +311,7 @@ class Simulation:
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
         silent = (
             Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Attached,
-            Acknowledged, DurablesListed, DurableChanged, JoinedGroup, Revoked,
+            Acknowledged, EachAcknowledged, DurablesListed, DurableChanged, JoinedGroup, Revoked,
         )  # fmt: skip
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:

@@ -155,7 +155,8 @@ class _Draft:
             self._draw_far()
         if known is not None and known.keeps_names and not self._is_beyond:
             self._draw_names()
-            options = {**draw_keeping(self._seed), **options}
+            if "history_keeps_names" in known.options.__struct_fields__:
+                options = {**draw_keeping(self._seed), **options}
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         network = self._with_losses()

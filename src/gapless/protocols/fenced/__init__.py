@@ -13,6 +13,7 @@
 | `handover` | the barrier that replaces a part of the tree |
 | `sessions`, `local`, `outbox` | clients: fences, subscriptions, deliveries |
 | `reading`, `history` | reading what was published before; what is kept of it |
+| `durable` | subscriptions that outlive their clients, and those that several share |
 | `broker`, `client` | the two kinds of nodes |
 """
 
@@ -44,6 +45,8 @@ PROTOCOL = ProtocolSpec(
     keeps_history=True,
     whole_cuts=True,
     ends_sessions=True,
+    keeps_names=True,
+    acknowledges_each=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),

@@ -35,6 +35,10 @@ from gapless.protocols.fenced import (
     sessions,
 )
 from gapless.protocols.fenced.client_messages import Attach, Retry
+from gapless.protocols.fenced.durable import service as durable_service
+from gapless.protocols.fenced.durable import steps as durable
+from gapless.protocols.fenced.durable.messages import DURABLE_CALLS
+from gapless.protocols.fenced.durable.state import GROUP_CLIENT
 from gapless.protocols.fenced.events import process
 from gapless.protocols.fenced.messages import (
     Accept,
@@ -81,7 +85,7 @@ from gapless.protocols.fenced.messages import (
     Wave,
 )
 from gapless.protocols.fenced.options import FencedOptions
-from gapless.protocols.fenced.state import BrokerState, Link, Stage
+from gapless.protocols.fenced.state import BrokerState, Link, SessionPhase, Stage
 from gapless.protocols.fenced.topology import Topology
 
 __all__ = ["FencedBroker"]
@@ -132,6 +136,7 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     Page: reading.receive_page,
     RequestEntries: history.answer_entries,
     Entries: history.receive_entries,
+    **durable.DURABLE_AT_ONCE,
 }
 """What is taken during a handover, too: it changes nothing that a contribution has told."""
 
@@ -142,6 +147,7 @@ class FencedBroker(BrokerNode):
     def __init__(self, place: BrokerPlace, options: FencedOptions) -> None:
         self._topology = Topology(place.overlay, place.f)
         self.state = BrokerState(place.name, place.incarnation * NUMBER_STEP, self._topology, options)
+        self.state.owners = place.owners
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
@@ -210,6 +216,7 @@ class FencedBroker(BrokerNode):
             sessions.ask_fences(s)
             reading.ask_again(s)
             history.refill(s)
+            durable.tick(s)
             s.emit(SetTimer(RETRY_TIMER, RETRY_US))
         elif kind == reading.READ_TIMER:
             pass  # `_settle` reads on
@@ -217,6 +224,8 @@ class FencedBroker(BrokerNode):
             sealing.carry_on(s, rest)
         elif kind == sessions.SESSION_TIMER:
             sessions.expire(s, rest)
+            if s.sessions.get(rest) is None or s.sessions[rest].phase is SessionPhase.CLOSING:
+                durable_service.note_absence(s, rest)
 
     def _receive(self, s: BrokerState, peer: str, message: Any) -> None:
         if isinstance(message, Excluded):
@@ -284,6 +293,8 @@ class FencedBroker(BrokerNode):
             positions.echo_if_due(s)
         if s.arrivals and sessions.check_fences(s):
             return True
+        if durable.settle(s):
+            return True
         if s.inbox:
             self._take(s, *s.inbox.popleft())
             return True
@@ -320,6 +331,8 @@ class FencedBroker(BrokerNode):
             sessions.close_session(s, peer, message.client, message.session)
         elif isinstance(message, Attach):
             sessions.attach(s, peer, message)
+        elif isinstance(message, DURABLE_CALLS):
+            durable.receive_call(s, peer, message)
         else:
             sessions.receive(s, peer, message)
 
@@ -334,7 +347,8 @@ class FencedBroker(BrokerNode):
         s.journals = old.journals
         s.journals[old.incarnation] = old.journal
         old.journal.cut_to(dict(s.status(s.name).lengths).get(old.number, 0))
-        s.sealed_final = old.sealed_final
+        s.sealed_final, s.owners = old.sealed_final, old.owners
+        s.durable.take_register(old.durable)
         self.state = s
         self._start(s)
         for peer in sorted(s.suspects):
@@ -366,7 +380,7 @@ class FencedBroker(BrokerNode):
 
     def sessions(self) -> list[str]:
         """The clients whose sessions are here."""
-        return list(self.state.sessions)
+        return [name for name in self.state.sessions if not name.startswith(GROUP_CLIENT)]
 
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gapless.errors import CallError
 from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter, FilterError, parse
+from gapless.names import Acknowledge, AcknowledgeEach, ExtendAck, ListDurables, MoveDurable, Nack
 from gapless.positions import Position
 from gapless.protocol import (
     NEWEST,
@@ -49,6 +50,9 @@ from gapless.protocol import (
 )
 from gapless.protocols.fenced import client_messages as messages
 from gapless.protocols.fenced.client_subscription import HeldState, HeldSubscription
+from gapless.protocols.fenced.durable.attachment import Attachment
+from gapless.protocols.fenced.durable.client import DURABLE_TIMERS, DurableClient
+from gapless.protocols.fenced.durable.messages import DealtNote, DurableRecord, DurableReply
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.fenced.options import FencedOptions
 from gapless.protocols.gapless.bounds import check_readings, check_texts
@@ -100,10 +104,14 @@ class FencedClient(ClientNode):
         self._confirmed = 0
         self._unconfirmed: deque[Events] = deque()
         self._offers: dict[str, _Offer] = {}
+        self._durable = DurableClient(self)
+        self.now = 0
+        """The time of the step."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
         effects = self._effects = []
+        self.now = now
         self._handle(item)
         return effects
 
@@ -122,6 +130,7 @@ class FencedClient(ClientNode):
             case Consumed():
                 self._taken = item.count
                 self._acknowledge()
+                self._durable.taken(item.count)
             case Publish():
                 self._publish([item])
             case PublishMany():
@@ -146,6 +155,10 @@ class FencedClient(ClientNode):
                 self._silent[item.peer] = None
                 if item.peer == self._broker:
                     self._try_next()
+            case Acknowledge() | AcknowledgeEach() | Nack() | ExtendAck() | ListDurables() | MoveDurable():
+                self._durable.call(item)
+            case TimerFired() if item.key in DURABLE_TIMERS:
+                self._durable.timer_fired(item.key)
             case TimerFired():
                 if not self._is_attached:
                     self._patience = min(2 * self._patience, PATIENCE_MAX)
@@ -198,6 +211,8 @@ class FencedClient(ClientNode):
                 self._offers.pop(message.advertisement, None)
             case messages.Confirmed():
                 self._confirm(message.last)
+            case DurableReply():
+                self._durable.receive(message)
             case _:
                 if message.number == self._received + 1:
                     self._received = message.number
@@ -214,11 +229,13 @@ class FencedClient(ClientNode):
             case messages.Position():
                 for held in self._subscriptions.values():
                     if not held.is_reading:
-                        held.position = max(held.position, message.position)
+                        self._pass(held, message.position)
             case messages.Reached():
                 self._reach(message)
             case messages.Lagging():
                 self._lag(message)
+            case DealtNote():
+                self._durable.dealt(message)
             case messages.Unsubscribed():
                 ended = self._subscriptions.pop(message.subscription, None)
                 if ended is not None:
@@ -240,6 +257,7 @@ class FencedClient(ClientNode):
                 self._say(messages.ClientAdvertise(self._session, name, offer.filter.text))
         for held in list(self._subscriptions.values()):
             self._bring(held, message)
+        self._durable.ready()
         for events in self._unconfirmed:
             self._say(messages.ClientPublish(self._session, events))
         for name, offer in list(self._offers.items()):
@@ -252,6 +270,8 @@ class FencedClient(ClientNode):
     def _bring(self, held: HeldSubscription, ready: messages.Ready) -> None:
         """Tell a broker that has the session now of a subscription, as far as it does not know it."""
         if held.state is HeldState.ENDING:
+            if ready.is_resumed and held.attachment is not None and held.name in self._durable:
+                return  # it ends when its last acknowledgement is stored
             if ready.is_resumed:
                 self._say(messages.ClientUnsubscribe(self._session, held.name))
             else:
@@ -293,13 +313,19 @@ class FencedClient(ClientNode):
             held = self._subscriptions.get(name)
             if held is None:
                 continue
-            held.position = max(held.position, message.position)
+            self._pass(held, message.position)
             held.is_reading = not message.is_live
             if message.gap is not None:
                 self._emit(Skipped(name, {}, message.gap))
             if held.is_replay:
                 self._emit(CaughtUp(name, held.reached(), message.is_live))
                 held.is_replay = not message.is_live
+
+    def _pass(self, held: HeldSubscription, position: int) -> None:
+        """Everything up to a position has come for a subscription."""
+        held.position = max(held.position, position)
+        if held.attachment is not None:
+            self._durable.reached(held.attachment, held.position)
 
     def _lag(self, message: messages.Lagging) -> None:
         for name in message.subscriptions:
@@ -316,6 +342,10 @@ class FencedClient(ClientNode):
             due = self._due(held, message.events)
             if due:
                 self._largest = max(self._largest, due[-1].stamp)
+                if held.attachment is not None:
+                    for event in due:
+                        held.attachment.delivered(self.hand_over(event, name, 1, is_again=False), event)
+                    continue
                 self._count += len(due)
                 self._emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
 
@@ -411,23 +441,70 @@ class FencedClient(ClientNode):
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def _subscribe(self, call: Subscribe) -> None:
-        if call.name:
-            self._emit(Rejected(call, "this protocol has no durable subscriptions yet"))
+        is_taken = call.subscription in self._subscriptions or call.subscription in self._durable
+        pattern = self._parse(call, call.subscription, is_taken=is_taken)
+        if pattern is None:
             return
-        pattern = self._parse(call, call.subscription, is_taken=call.subscription in self._subscriptions)
-        if pattern is not None:
+        if call.name:
+            self._durable.subscribe(call)
+        else:
             held = HeldSubscription(call.subscription, pattern, call.since, call.until)
             self._subscriptions[call.subscription] = held
             self._say(held.call(self._session, is_new=True))
 
     def _unsubscribe(self, call: Unsubscribe) -> None:
         held = self._subscriptions.get(call.subscription)
-        if held is None or held.state is HeldState.ENDING:
+        is_durable = call.subscription in self._durable
+        if (held is None and not is_durable) or (held is not None and held.state is HeldState.ENDING):
             self._emit(Rejected(call, f"there is no subscription {call.subscription!r} to end"))
             return
-        held.state = HeldState.ENDING
-        if self._is_attached:
+        if held is not None:
+            held.state = HeldState.ENDING
+        if is_durable:
+            self._durable.unsubscribe(call.subscription)
+        elif self._is_attached:
             self._say(messages.ClientUnsubscribe(self._session, call.subscription))
+
+    # ---- for durable subscriptions ------------------------------------------------------------------------
+
+    @property
+    def session(self) -> int:
+        """The number of the session."""
+        return self._session
+
+    def emit(self, effect: Effect) -> None:
+        """An effect of a durable subscription."""
+        self._effects.append(effect)
+
+    def say(self, message: object) -> None:
+        """To the broker, if it has the session."""
+        self._say(message)
+
+    def resume(self, call: Subscribe, attachment: Attachment, record: DurableRecord) -> None:
+        """Begin a subscription that goes on after what is acknowledged."""
+        held = HeldSubscription(call.subscription, parse(call.filter), record.begin, None)
+        held.attachment, held.got = attachment, dict(record.got)
+        self._subscriptions[call.subscription] = held
+        self._say(held.call(self._session, is_new=True))
+
+    def end_resumed(self, subscription: str, reason: str) -> None:
+        """A durable subscription is over."""
+        held = self._subscriptions.pop(subscription, None)
+        if held is not None:
+            self._say(messages.ClientUnsubscribe(self._session, subscription))
+            self._emit(Ended(subscription, held.last(), reason=reason))
+
+    def stop_resumed(self, subscription: str) -> None:
+        """Its last acknowledgement is stored: the broker ends it."""
+        if subscription in self._subscriptions:
+            self._say(messages.ClientUnsubscribe(self._session, subscription))
+
+    def hand_over(self, event: Event, subscription: str, deliveries: int, *, is_again: bool) -> int:
+        """Deliver an event; returns which delivery that is."""
+        self._largest = max(self._largest, event.stamp)
+        self._count += 1
+        self._emit(Deliver(event, subscription, is_again, deliveries))
+        return self._count
 
     def _parse(self, call: Advertise | Subscribe, name: str, *, is_taken: bool) -> Filter | None:
         """The filter of the call; None if the call was rejected."""

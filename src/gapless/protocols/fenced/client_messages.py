@@ -7,6 +7,7 @@ from typing import TypeAlias, get_args
 
 from gapless.events import Events
 from gapless.positions import TIMESTAMP_MAX
+from gapless.protocols.fenced.durable.messages import DURABLE_CALLS, DealtNote, DurableAnswer
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.parts.messages import Cuts, Message
 
@@ -111,6 +112,7 @@ NEWEST = TIMESTAMP_MAX
 """Stands for the newest timestamp, which the broker knows."""
 CLIENT_MESSAGES = (
     Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
+    *DURABLE_CALLS,
 )  # fmt: skip
 """All that a broker accepts from a client."""
 
@@ -213,10 +215,10 @@ class Unsubscribed(_OfSession, frozen=True):
     subscription: str
 
 
-Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed
+Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed | DealtNote
 Answer: TypeAlias = (
     Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging | Delivery
-    | Unsubscribed
+    | Unsubscribed | DurableAnswer
 )  # fmt: skip
 ANSWERS = get_args(Answer)
 """All that a broker sends to a client."""

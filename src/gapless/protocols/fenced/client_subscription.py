@@ -7,6 +7,7 @@ from gapless.filters import Filter
 from gapless.positions import Position
 from gapless.protocol import NEWEST
 from gapless.protocols.fenced import client_messages as messages
+from gapless.protocols.fenced.durable.attachment import Attachment
 from gapless.protocols.fenced.messages import Incarnation
 
 __all__ = ["HeldState", "HeldSubscription"]
@@ -33,6 +34,8 @@ class HeldSubscription:
         """Nothing after this position is due."""
         self.is_replay = since is not None
         """Whether the application knows that history is read for it."""
+        self.attachment: Attachment | None = None
+        """If it is durable: what is acknowledged of it."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
         self.begin = 0
@@ -48,7 +51,7 @@ class HeldSubscription:
         if event.seq <= self.got.get(event.publisher, 0) or self._is_outside(event):
             return False
         if self.begins is not None:
-            return True
+            return self.attachment is None or not self.attachment.leaves_out(event)
         cut = self.cuts.get(event.publisher)
         return event.seq >= cut if cut is not None else event.stamp > self.begin
 
@@ -60,6 +63,8 @@ class HeldSubscription:
 
     def is_run_due(self, run: EventRun) -> bool:
         """Whether all events of a run are due, and none has come; if in doubt, false."""
+        if self.attachment is not None:
+            return False
         first, last = run[0], run[-1]
         if self.got.get(run.publisher, 0) >= first.seq or self._is_outside(first) or self._is_outside(last):
             return False

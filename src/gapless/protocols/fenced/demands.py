@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from gapless.names import LISTING
 from gapless.protocol import Demand
 from gapless.protocols.fenced.client_messages import (
     ClientAdvertise,
@@ -12,6 +13,13 @@ from gapless.protocols.fenced.client_messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+)
+from gapless.protocols.fenced.durable.messages import (
+    ClientAck,
+    ClientAttach,
+    ClientGroupReport,
+    ClientList,
+    ClientMove,
 )
 
 __all__ = ["demand", "rewrite"]
@@ -31,6 +39,17 @@ def demand(message: Any) -> Demand | None:
             return Demand(ended=message.subscription)
         case ClientUnadvertise():
             return Demand(ended=message.advertisement)
+        case ClientAttach():
+            name = message.subscription
+            return Demand({name: message.filter}, [name], {name: message.name}, is_exact=message.is_shared)
+        case ClientMove():
+            name = message.request
+            act = "subscription.ended" if message.position < 0 else "subscription.moved"
+            return Demand({name: message.filter}, [name], {name: message.name}, act=act, is_passing=True)
+        case ClientAck() | ClientGroupReport():
+            return Demand(named={message.subscription: message.name})
+        case ClientList():
+            return Demand(listing=f"{LISTING}{message.request}")
     return None
 
 
@@ -41,5 +60,9 @@ def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
             return None
         return msgspec.structs.replace(message, filter=filters.get(message.subscription, message.filter))
     if isinstance(message, ClientAdvertise) and message.advertisement in without:
+        return None
+    if isinstance(message, ClientAttach) and message.subscription in without:
+        return None  # what it reads alone is judged when it reads it
+    if isinstance(message, ClientMove) and message.request in without:
         return None
     return message

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from gapless.events import EventRun, Events
+from gapless.protocols.fenced.durable.messages import DurableBody
 from gapless.protocols.parts.messages import Cuts, Message
 
 __all__ = [
@@ -515,7 +516,7 @@ class Page(Message, frozen=True):
 Body: TypeAlias = (
     LinkMessage | Members | Accusation | Join | JoinReply | Prepare | Promise | Refused | Accept | Accepted | Hold
     | Held | RequestEntries | Entries | RequestJournal | JournalReply | Contribution | Completed | CloseSession
-    | SessionClosed | LastNumber | LastNumberReply | RequestWave | ReadPage | Page
+    | SessionClosed | LastNumber | LastNumberReply | RequestWave | ReadPage | Page | DurableBody
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from gapless.events import Events
 from gapless.protocols.fenced.client_messages import Delivery, Position
 from gapless.protocols.fenced.client_state import Outgoing, Session
+from gapless.protocols.fenced.durable.state import GROUP_CLIENT
 from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.state import BrokerState
 
@@ -72,7 +73,8 @@ def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
     session.in_flight += item.cost
     if item.kind is Position:
         session.position_sent = item.place, item.fields[0]
-    s.tell(session.client, message)
+    if not session.client.startswith(GROUP_CLIENT):  # a coordinator takes it from `sent`
+        s.tell(session.client, message)
 
 
 def _send_more(s: BrokerState, session: Session) -> None:

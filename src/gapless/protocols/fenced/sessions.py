@@ -31,6 +31,7 @@ from gapless.protocols.fenced.client_messages import (
     Unadvertised,
     Unsubscribed,
 )
+from gapless.protocols.fenced.durable.state import GROUP_CLIENT
 from gapless.protocols.fenced.journal import admit, has_room
 from gapless.protocols.fenced.local import remove_local, subscribe
 from gapless.protocols.fenced.messages import (
@@ -227,7 +228,8 @@ def receive_last_number(s: BrokerState, message: LastNumberReply) -> None:
 def dismiss_all(s: BrokerState, reason: str) -> None:
     """This incarnation is over: let the clients attach elsewhere."""
     for session in (*s.sessions.values(), *s.arrivals.values()):
-        s.tell(session.client, Closed(session.number, reason))
+        if not session.client.startswith(GROUP_CLIENT):
+            s.tell(session.client, Closed(session.number, reason))
 
 
 # ---- connections -------------------------------------------------------------------------------------------

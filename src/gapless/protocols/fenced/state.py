@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 from gapless.events import Events
 from gapless.filters import Filter, FilterIndex
 from gapless.filters.cover_index import CoverIndex
-from gapless.protocol import Effect, Send, SetTimer
+from gapless.protocol import Effect, Owners, Send, SetTimer
 from gapless.protocols.fenced.channel import Channel
 from gapless.protocols.fenced.client_state import LocalState, LocalSubscription, Reading, Session, SessionPhase
+from gapless.protocols.fenced.durable.state import DurableState
 from gapless.protocols.fenced.journal_state import Journal
 from gapless.protocols.fenced.messages import (
     Attempt,
@@ -287,6 +288,8 @@ class BrokerState:
         self.completions: dict[int, set[str]] = {}
         self.inbox: deque[tuple[str, Any]] = deque()
         """What waits for the end of a handover."""
+        self.owners = Owners()
+        self.durable = DurableState(is_first=number == 0)
 
     # ---- shorthands ---------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from gapless.simulator.scenario import (
     Action,
     AdvertiseAction,
     Client,
-    Crash,
     Cut,
     Delay,
     Fault,
@@ -28,11 +27,9 @@ from gapless.simulator.scenario import (
     ProtocolChoice,
     PublishAction,
     Reply,
-    Restart,
     Run,
     Scenario,
     SubscribeAction,
-    UnsubscribeAction,
 )
 from gapless.trace import Trace
 
@@ -87,119 +84,9 @@ def confirms(client: str, until_ms: float = 7_000.0) -> list[Action]:
 ALL = list(range(1, EVENTS + 1))
 
 
-def test_each_event_goes_to_one_of_them() -> None:
-    trace = story(share("bob"), share("cat"), share("eve", 320.0))
-    assert check(trace).status == "valid"
-    parts = [got(trace, name) for name in "bce"]
-    assert sorted(number for part in parts for number in part) == ALL
-    assert all(len(part) > EVENTS / 6 for part in parts), "they take turns"
-    assert got(trace, "group:n") == ALL
-
-
-def test_one_alone_gets_everything() -> None:
-    trace = story(share("bob"))
-    assert check(trace).status == "valid"
-    assert got(trace, "b") == ALL
-
-
-def test_who_comes_later_gets_a_part_from_then_on() -> None:
-    trace = story(share("bob"), share("cat", 2_200.0))
-    assert check(trace).status == "valid"
-    assert sorted(got(trace, "b") + got(trace, "c")) == ALL
-    assert got(trace, "c")[0] > 5
-
-
-def test_what_is_not_confirmed_in_time_is_given_to_another() -> None:
-    lazy = share("cat", ack="manual", redeliver_s=3.0)
-    trace = story(share("bob", redeliver_s=3.0), lazy)
-    assert check(trace).status == "valid"
-    assert got(trace, "c"), "it was given something that it does not confirm"
-    assert set(got(trace, "c")) <= set(again(trace, "b"))
-    assert sorted({*got(trace, "b"), *again(trace, "b")}) == ALL
-
-
-def test_what_was_confirmed_in_time_is_given_to_nobody_else() -> None:
-    trace = story(share("bob", redeliver_s=3.0), share("cat", ack="manual", redeliver_s=3.0), *confirms("cat"))
-    assert check(trace).status == "valid"
-    assert sorted(got(trace, "b") + got(trace, "c")) == ALL
-    assert not again(trace, "b")
-    assert not again(trace, "c")
-
-
-@pytest.mark.parametrize("gone", ["bob", "cat"])
-def test_who_leaves_leaves_what_it_did_not_confirm(gone: str) -> None:
-    stays = "cat" if gone == "bob" else "bob"
-    leaver = share(gone, ack="manual")
-    trace = story(leaver, share(stays, 800.0), UnsubscribeAction(2_600.0, gone, gone[0]))
-    assert check(trace).status == "valid"
-    assert got(trace, gone[0])
-    assert sorted({*got(trace, stays[0]), *again(trace, stays[0])}) == ALL
-
-
 def out_of_sight(client: str, begin_ms: float, end_ms: float) -> tuple[Fault, ...]:
     around = [(client, f"b{number}") for number in range(4)]
     return tuple([Cut(begin_ms, pair) for pair in around] + [Heal(end_ms, pair) for pair in around])
-
-
-@pytest.mark.parametrize("gone", ["bob", "cat"])
-def test_who_is_out_of_sight_loses_what_it_did_not_confirm(gone: str) -> None:
-    """Bob opened it first, so once the one that deals is gone, and once another."""
-    stays = "cat" if gone == "bob" else "bob"
-    faults = out_of_sight(gone, 2_600.0, 20_000.0)
-    bob = share("bob", ack="manual" if gone == "bob" else "auto")
-    cat = share("cat", 500.0, ack="manual" if gone == "cat" else "auto")
-    trace = story(bob, cat, faults=faults, session_s=100.0)
-    verdict = check(trace)
-    assert verdict.status == "valid", verdict.reason
-    assert got(trace, gone[0])
-    assert sorted({*again(trace, stays[0]), *got(trace, stays[0])}) == ALL
-
-
-@pytest.mark.parametrize("broker", ["b0", "b1", "b2", "b3"])
-def test_a_broker_dies(broker: str) -> None:
-    trace = story(
-        share("bob"), share("cat"), share("eve", 350.0), faults=(Crash(2_400.0, broker), Restart(6_000.0, broker))
-    )
-    verdict = check(trace)
-    assert verdict.status == "valid", verdict.reason
-    assert got(trace, "group:n") == ALL
-
-
-def test_all_brokers_are_killed_at_once() -> None:
-    faults: list[Fault] = [Crash(2_500.0, f"b{number}") for number in range(4)]
-    faults += [Restart(2_600.0 + 50 * number, f"b{number}") for number in range(4)]
-    trace = story(share("bob"), share("cat"), faults=tuple(faults), disks=True)
-    verdict = check(trace)
-    assert verdict.status == "valid", verdict.reason
-    assert got(trace, "group:n") == ALL
-
-
-def test_the_group_goes_on_where_it_stopped() -> None:
-    trace = story(
-        share("bob"), share("cat"), UnsubscribeAction(2_500.0, "bob", "b"), UnsubscribeAction(2_500.0, "cat", "c"),
-        share("eve", 5_000.0),
-    )  # fmt: skip
-    assert check(trace).status == "valid"
-    assert sorted({*got(trace, "b"), *got(trace, "c"), *got(trace, "e"), *again(trace, "e")}) == ALL
-    assert got(trace, "group:n") == ALL
-
-
-def test_what_comes_again_after_the_whole_group_was_away_is_marked() -> None:
-    leave = (UnsubscribeAction(2_600.0, "bob", "b"), UnsubscribeAction(2_600.0, "cat", "c"))
-    trace = story(share("bob", ack="manual"), share("cat", ack="manual"), *leave, share("eve", 6_000.0))
-    assert check(trace).status == "valid"
-    had = {*got(trace, "b"), *got(trace, "c")}
-    assert len(had) > 5
-    assert had <= {*again(trace, "e")}, "nobody has confirmed it"
-    assert max(again(trace, "e")) <= 30, "what was published after they left was delivered to nobody"
-    assert sorted(again(trace, "e") + got(trace, "e")) == ALL
-
-
-def test_who_shares_and_who_does_not_do_not_mix() -> None:
-    trace = story(share("bob"), SubscribeAction(1_000.0, "cat", "c", "x > 0", name="n"))
-    assert check(trace).status == "valid"
-    assert got(trace, "b") == ALL
-    assert "c" not in [row.subscription_id for row in trace.subscriptions]
 
 
 # ---- what the judges would say ----------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Named subscriptions: who agrees on their records, what survives, and what is confirmed."""
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -35,19 +34,14 @@ from gapless.protocols.gapless.names.register import (
 from gapless.protocols.gapless.names.rules import Refusal, confirm, move, open_name
 from gapless.simulator import run_scenario
 from gapless.simulator.scenario import (
-    AckAction,
     Action,
     AdvertiseAction,
     Client,
-    Crash,
-    Cut,
     Delay,
     Fault,
-    Heal,
     Network,
     ProtocolChoice,
     PublishAction,
-    Restart,
     Run,
     Scenario,
     SubscribeAction,
@@ -478,65 +472,6 @@ def got(trace: Trace, subscription: str) -> list[int]:
 
 BOB = SubscribeAction(300.0, "bob", "s1", "x > 0", name="n")
 CAT = SubscribeAction(2_500.0, "cat", "s2", "x > 0", name="n")
-
-
-def blackout() -> Iterator[Fault]:
-    for number in range(4):
-        yield Crash(1_500.0, f"b{number}")
-        yield Restart(1_600.0 + 50 * number, f"b{number}")
-
-
-def test_it_goes_on_elsewhere() -> None:
-    trace = story(BOB, UnsubscribeAction(1_000.0, "bob", "s1"), CAT)
-    assert check(trace).status == "valid"
-    first, second = got(trace, "s1"), got(trace, "s2")
-    assert got(trace, "name:n") == list(range(1, 61))
-    assert 5 < second[0] <= len(first) + 1 < 30, "what came while it left may come again"
-
-
-def test_who_opens_it_takes_it_away() -> None:
-    trace = story(BOB, SubscribeAction(1_000.0, "cat", "s2", "x > 0", name="n"))
-    assert check(trace).status == "valid"
-    assert got(trace, "name:n") == list(range(1, 61))
-    [row] = [row for row in trace.subscriptions if row.subscription_id == "s1"]
-    assert row.ended_ms is not None
-
-
-def test_what_was_not_confirmed_comes_again() -> None:
-    bob = SubscribeAction(300.0, "bob", "s1", "x > 0", name="n", ack="manual")
-    trace = story(bob, AckAction(1_000.0, "bob", "s1"), CAT)
-    assert check(trace).status == "valid"
-    first, second = got(trace, "s1"), got(trace, "s2")
-    assert len(first) == 60
-    assert second == list(range(second[0], 61))
-    assert 5 < second[0] < 30
-    assert got(trace, "name:n") == list(range(1, 61))
-
-
-def test_another_filter_is_refused_in_a_run_too() -> None:
-    trace = story(BOB, SubscribeAction(1_000.0, "cat", "s2", "x > 5", name="n"))
-    assert got(trace, "s1") == list(range(1, 61))
-    assert [row.subscription_id for row in trace.subscriptions] == ["s1", "name:n"]
-
-
-def test_all_brokers_are_killed_while_nobody_listens() -> None:
-    trace = story(BOB, UnsubscribeAction(1_000.0, "bob", "s1"), CAT, faults=tuple(blackout()), disks=True)
-    assert check(trace).status == "valid"
-    assert got(trace, "name:n") == list(range(1, 61))
-
-
-def test_a_keeper_dies_while_somebody_listens() -> None:
-    trace = story(BOB, CAT, faults=(Crash(800.0, "b1"), Restart(1_800.0, "b1")))
-    assert check(trace).status == "valid"
-    assert got(trace, "name:n") == list(range(1, 61))
-
-
-def test_who_is_away_for_longer_than_its_session_lives_goes_on_all_the_same() -> None:
-    around = [("bob", f"b{number}") for number in range(1, 4)]
-    faults = [Cut(900.0, pair) for pair in around] + [Heal(4_000.0, pair) for pair in around]
-    trace = story(BOB, faults=tuple(faults), session_s=1.0, lag_ms=200.0)
-    assert check(trace).status == "valid"
-    assert got(trace, "s1") == list(range(1, 61))
 
 
 def test_without_the_position_the_checkers_name_what_is_missing() -> None:
