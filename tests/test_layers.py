@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "events": {"positions"},
     "errors": {"events", "positions"},
     "names": {"positions"},
+    "causes": {"errors", "events", "positions"},
     "disk": set[str](),
     "overlay": {"errors"},
     "toml_file": set[str](),
@@ -53,7 +54,9 @@ MAY_IMPORT = {
         "security",
     },
     "sync": {"client", "security"},
+    "http": {"causes", "client", "errors", "events", "filters", "positions", "runtime", "security"},
     "cli": {
+        "http",
         "errors", "events", "positions", "overlay", "filters", "names", "printable", "private_files", "protocol",
         "protocols", "registry", "trace", "checkers", "simulator", "runtime", "client", "security", "storage",
         "archive",
@@ -217,7 +220,7 @@ ROOMS = {
 }
 """The rooms of the default protocol, each with those below it."""
 
-PUBLIC = {"client", "errors", "events", "positions", "sync"}
+PUBLIC = {"causes", "client", "errors", "events", "positions", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
 DOORS = {"gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless_papers/lab/command.py"}

@@ -29,12 +29,13 @@ CLIENT = {
     "Credentials", "Milestones", "DurableInfo", "Request", "Requests", "Since", "Standing", "Subscription",
     "TypedSubscription", "connect",
 }  # fmt: skip
+MORE = {"Event", "Position", "PublishedEvent", "__version__", "caused_by", "sync"}
 ALIKE = {"Change", "Credentials", "Milestones", "DurableInfo", "Since", "Standing"}
 """What is the same with an event loop and without."""
 
 
 def test_the_public_names_are_these() -> None:
-    assert set(gapless.__all__) == ERRORS | CLIENT | {"Event", "Position", "PublishedEvent", "__version__", "sync"}
+    assert set(gapless.__all__) == ERRORS | CLIENT | MORE
     assert set(gapless.errors.__all__) == ERRORS
     assert set(gapless.client.__all__) == CLIENT
     assert set(gapless.sync.__all__) == CLIENT - {"Connecting"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gapless import sync
+    from gapless.causes import caused_by
     from gapless.client import (
         Advertisement,
         Change,
@@ -102,13 +103,14 @@ __all__ = [
     "TypedSubscription",
     "WireError",
     "__version__",
+    "caused_by",
     "connect",
     "sync",
 ]
 
 __version__ = "0.1.0"
 
-_PLACES = {"Event": "events", "PublishedEvent": "events", "Position": "positions"}
+_PLACES = {"caused_by": "causes", "Event": "events", "PublishedEvent": "events", "Position": "positions"}
 
 if not TYPE_CHECKING:
 

@@ -3,14 +3,14 @@
 import asyncio
 
 import gapless
-from gapless.cli.doctor import diagnose
-from gapless.cli.questions import ask_all
 from gapless.overlay import chain
 from gapless.runtime.access import CLEAR
 from gapless.runtime.clock_check import ClockCheck, Difference
+from gapless.runtime.diagnosis import diagnose
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from gapless.runtime.logs import logger_of
+from gapless.runtime.questions import ask_all
 
 from .local import Local, local
 from .logged import logged

@@ -1,11 +1,15 @@
 """`gapless broker`: one broker of a network, in this process."""
 
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from gapless.errors import ConfigError
+from gapless.runtime.broker import Broker
+from gapless.runtime.http_endpoint import HttpEndpoint
 from gapless.runtime.logs import LEVELS, log_to
 from gapless.runtime.network_file import load_network
-from gapless.runtime.process import run_broker
+from gapless.runtime.process import Endpoint, run_broker
 
 __all__ = ["serve"]
 
@@ -19,4 +23,14 @@ def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, paren
     if trace:
         Path(trace).mkdir(parents=True, exist_ok=True)
     log_to(as_json=as_json, level=level)
-    return run_broker(config, name, trace=str(Path(trace).absolute()) if trace else "", parent=parent)
+    place = str(Path(trace).absolute()) if trace else ""
+    return run_broker(config, name, trace=place, parent=parent, endpoint=_endpoint())
+
+
+def _endpoint() -> Callable[[Broker], Endpoint]:
+    """The whole HTTP side, if the extra `http` is installed; else health, metrics and status."""
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httptools", "wsproto")):
+        return HttpEndpoint
+    from gapless.http.server import HttpServer
+
+    return HttpServer

@@ -362,6 +362,11 @@ class BaseSubscription(ABC, Generic[T]):
         return self._progress.position
 
     @property
+    def backlog(self) -> int:
+        """How many delivered events the application has not taken yet."""
+        return len(self._untaken)
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more comes in. What is there can still be taken."""
         return self._is_over

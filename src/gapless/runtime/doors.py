@@ -10,9 +10,11 @@ next connection on, users and permissions from the next message.
 """
 
 import asyncio
+import secrets
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +44,9 @@ TELL_S = 86_400.0
 WHO = (
     "say who you are, by a certificate or a token of this network: credentials=… in a program, --credentials in a shell"
 )
+GRANT = "grant."
+"""How a token begins that `Doors.grant` made: no static token does, for those have a colon, and no signed one, for
+those begin with a JSON object in base64."""
 NOT_RIGHT = "the token is not right, or counts no more"
 
 
@@ -79,6 +84,8 @@ class Doors:
         self._remote_keys = RemoteKeys(logger, lambda: self.keys_removed())
         self._remote_keys.adopt(self._read.users)
         self._told: dict[str, float] = {}
+        self._grants: dict[bytes, Identity] = {}
+        """By the hash of the token: the users for whom this process acts itself."""
         self._watching: list[asyncio.Task[None]] = []
 
     # ---- files --------------------------------------------------------------------------------------------
@@ -225,6 +232,8 @@ class Doors:
             return Identity("user", user.name, "certificate", expires)
         if not token:
             raise DeniedError(WHO)
+        if token.startswith(GRANT):
+            return self._prove_granted(token)
         if ":" not in token:
             return self._prove_signed(users, token)
         return self._prove_static(token)
@@ -239,6 +248,23 @@ class Doors:
                     raise DeniedError("the token has expired; ask an operator of the network for a new one")
                 return Identity("user", split_token(token)[0], "token", expires)
         raise DeniedError(NOT_RIGHT)
+
+    def grant(self, identity: Identity) -> str:
+        """A token that is valid in this process alone, for a client that acts here for this user. It lasts until
+        `revoke`; what the user may do is looked up at each use."""
+        token = GRANT + secrets.token_urlsafe(32)
+        self._grants[sha256(token.encode()).digest()] = identity
+        return token
+
+    def revoke(self, token: str) -> None:
+        """A granted token is valid no more."""
+        self._grants.pop(sha256(token.encode()).digest(), None)
+
+    def _prove_granted(self, token: str) -> Identity:
+        identity = self._grants.get(sha256(token.encode("utf-8", "surrogateescape")).digest())
+        if identity is None:
+            raise DeniedError(NOT_RIGHT)
+        return Identity("user", self._known(identity.name).name, identity.proof, identity.expires)
 
     def claimed(self, certificate: Mapping[str, Any], token: str) -> str:
         """Who somebody says it is that was not believed, for logs."""

@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeAlias
 from gapless.printable import as_value, printable
 from gapless.runtime.log_limit import LimitedHandler
 
-__all__ = ["LEVELS", "Logger", "client_logger", "log_to", "logger_of"]
+__all__ = ["LEVELS", "Logger", "client_logger", "document_of", "log_to", "logger_of"]
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -66,11 +66,16 @@ class _Lines(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
+def document_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What a record says, by name."""
+    return {
+        "time": _time(record), "level": record.levelname.lower(), "message": record.getMessage(), **_facts(record)
+    }  # fmt: skip
+
+
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        document = {
-            "time": _time(record), "level": record.levelname.lower(), "message": record.getMessage(), **_facts(record)
-        }  # fmt: skip
+        document = document_of(record)
         if record.exc_info:
             document["traceback"] = self.formatException(record.exc_info)
         return json.dumps(document, default=str)  # in ASCII: a terminal may show it

@@ -52,6 +52,10 @@ suspect_ms = 2000
 `[audit_log]`
 : `file` is where each broker writes who logs in, who is refused, and what operators do (`gapless.runtime.audit_log`),
   relative to this file; `{name}` stands for the broker's name. Hosts may keep it in different places.
+`[http]`
+: what the port of `http` offers beside health and metrics, if the extra `http` is installed: `gateway` and `console`
+  (both on by default), and `origins`, the web origins whose pages may use the gateway, such as `https://app.example`.
+
 `[limits]`, `[broker_limits]`
 : how much the clients of one address may take of a broker, and all clients together (`gapless.security.limits`). A
   network with users has these tables in the users' file.
@@ -62,6 +66,7 @@ suspect_ms = 2000
 Brokers compare the *fingerprint* of all that must be the same for everybody, and turn down who has another file.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
@@ -86,6 +91,7 @@ from gapless.toml_file import check_keys, convert, hint, parse_toml, read_text, 
 __all__ = [
     "AuditLogEntry",
     "BrokerEntry",
+    "HttpEntry",
     "NetworkConfig",
     "ProtocolEntry",
     "SecurityEntry",
@@ -163,6 +169,14 @@ class AuditLogEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.file.replace("{name}", broker)
 
 
+class HttpEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[http]`."""
+
+    gateway: bool = True
+    console: bool = True
+    origins: tuple[str, ...] = ()
+
+
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A network, checked."""
 
@@ -173,6 +187,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
     security: SecurityEntry | None = None
     storage: StorageEntry = StorageEntry()
     audit_log: AuditLogEntry = AuditLogEntry()
+    http: HttpEntry = HttpEntry()
     limits: Limits = Limits()
     broker_limits: BrokerLimits = BrokerLimits()
 
@@ -256,6 +271,9 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         if self.security is not None:
             files = {key: path for key, path in msgspec.structs.asdict(self.security).items() if path}
             lines += ["", "[security]", *(f"{key} = {_toml(path)}" for key, path in files.items())]
+        if self.http != HttpEntry():
+            fields = msgspec.structs.asdict(self.http)
+            lines += ["", "[http]", *(f"{key} = {_toml(value)}" for key, value in fields.items())]
         if self.audit_log.file:
             lines += ["", "[audit_log]", f"file = {_toml(self.audit_log.file)}"]
         return "\n".join(lines) + "\n"
@@ -267,6 +285,7 @@ EVERYWHERE = ("0.0.0.0", "::")
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": NetworkConfig,
     "audit_log": AuditLogEntry,
+    "http": HttpEntry,
     "network": TreeEntry,
     "protocol": ProtocolEntry,
     "runtime": RuntimeSettings,
@@ -328,6 +347,7 @@ def check_network(config: NetworkConfig) -> None:
             f"{len(config.brokers) - 1} is the most"
         )
     _check_data(config)
+    _check_origins(config.http.origins)
     taken: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         for key in ("address", "listen", "http"):
@@ -361,6 +381,14 @@ def check_network(config: NetworkConfig) -> None:
             f"security.users: protocol {config.spec.name!r} cannot tell what its clients ask for, so nobody can be "
             "allowed one thing and not another; leave it out, or choose protocol 'gapless'"
         )
+
+
+def _check_origins(origins: tuple[str, ...]) -> None:
+    for number, origin in enumerate(origins):
+        if not re.fullmatch(r"https?://[^/\s*]+", origin):
+            raise ConfigError(
+                f"http.origins[{number}]: {origin!r} is no web origin; write https://host or https://host:port"
+            )
 
 
 def _check_data(config: NetworkConfig) -> None:

@@ -10,7 +10,8 @@ import asyncio
 import gc
 import os
 import signal
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from gapless.errors import StorageError
 from gapless.runtime.broker import Broker
@@ -18,24 +19,37 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.http_endpoint import HttpEndpoint
 from gapless.runtime.network_file import NetworkConfig
 
-__all__ = ["run_broker"]
+__all__ = ["Endpoint", "run_broker"]
 
 FAILED = 70
 PARENT_S = 0.5
 
 
-def run_broker(config: NetworkConfig, name: str, *, trace: str = "", parent: int = 0) -> int:
-    """Serve until told to stop; return the exit code."""
-    return run(_serve(config, name, trace, parent))
+class Endpoint(Protocol):
+    """The HTTP side of a broker."""
+
+    async def start(self) -> None:
+        """Listen where the network's file says."""
+
+    def stop(self) -> None:
+        """Listen no more."""
 
 
-async def _serve(config: NetworkConfig, name: str, trace: str, parent: int) -> int:
+def run_broker(
+    config: NetworkConfig, name: str, *, trace: str = "", parent: int = 0,
+    endpoint: Callable[[Broker], Endpoint] = HttpEndpoint,
+) -> int:  # fmt: skip
+    """Serve until told to stop; return the exit code. `endpoint` makes the HTTP side, if the broker has one."""
+    return run(_serve(config, name, trace, parent, endpoint))
+
+
+async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make: Callable[[Broker], Endpoint]) -> int:
     broker = Broker(config, name, trace=trace)
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _hang_up, broker)
-    endpoint = HttpEndpoint(broker) if broker.entry.http else None
+    endpoint = make(broker) if broker.entry.http else None
     if endpoint is not None:
         await endpoint.start()
     starting = asyncio.create_task(broker.start())

@@ -1,4 +1,4 @@
-"""How `gapless doctor` asks each broker how it is, and what it learns from one that gives no report.
+"""How `gapless doctor` and the console ask each broker how it is, and what it learns from one that gives no report.
 
 Silence has causes that an operator has to tell apart. Nobody listens: the process is gone. Somebody accepts connections
 and says nothing: the process is frozen, or far too busy. Nothing comes back at all: the way there is broken. Or the

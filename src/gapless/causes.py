@@ -1,0 +1,52 @@
+"""Which events an event is a direct effect of, as its publisher says: the attribute `causes`.
+
+Gapless keeps effects behind their causes without recording which is which: whatever a client was delivered before it
+publishes counts as a cause. An application that knows better can say it, so that others can follow the chain:
+
+    invoice = {"topic": "invoice", **caused_by(order)}
+
+The attribute holds the positions of the causes, separated by spaces. A position names one event exactly and says where
+history holds it, and the filter `causes LIKE '%POSITION%'` finds the effects of an event.
+"""
+
+from collections.abc import Mapping
+
+from gapless.errors import CallError
+from gapless.events import AttributeValue, Event
+from gapless.positions import Position
+
+__all__ = ["CAUSES", "CAUSES_MAX", "caused_by", "causes_of"]
+
+CAUSES = "causes"
+CAUSES_MAX = 32
+"""Direct causes of one event; more would make its attributes larger than most payloads."""
+
+
+def caused_by(*causes: Event | Position) -> dict[str, str]:
+    """The attribute that names the direct causes of an event, to be published with its others.
+
+    A `CallError` if there are more than 32, or if one is a network-wide position, which names no event.
+    """
+    places = dict.fromkeys(each.position if isinstance(each, Event) else each for each in causes)
+    if len(places) > CAUSES_MAX:
+        raise CallError(
+            f"an event has at most {CAUSES_MAX} direct causes, not {len(places)}; name the most important ones"
+        )
+    for place in places:
+        if place.is_network_wide:
+            raise CallError(f"{place} is a network-wide position and names no event; name the event, or event.position")
+    return {CAUSES: " ".join(map(str, places))} if places else {}
+
+
+def causes_of(attributes: Mapping[str, AttributeValue]) -> list[Position]:
+    """The direct causes that an event names, at most 32; what is no position is left out."""
+    text = attributes.get(CAUSES)
+    found = []
+    for part in text.split()[:CAUSES_MAX] if isinstance(text, str) else ():
+        try:
+            position = Position(part)
+        except ValueError:
+            continue
+        if not position.is_network_wide:
+            found.append(position)
+    return found

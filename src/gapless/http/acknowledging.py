@@ -1,0 +1,26 @@
+"""`POST /durable/NAME/ack`: acknowledge what a stream of a durable subscription delivered."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.http.durable import AckRequest
+from gapless.http.gateway import Gateway
+from gapless.http.problems import ProblemError
+from gapless.http.publishing import read_body
+
+__all__ = ["post_ack"]
+
+
+async def post_ack(request: Request) -> Response:
+    """`POST /durable/NAME/ack`."""
+    gateway: Gateway = request.app.state.gateway
+    caller = gateway.callers.identify(request)
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise ProblemError("unsupported-type", "acknowledgements are JSON; send Content-Type: application/json")
+    try:
+        asked = msgspec.json.decode(await read_body(request), type=AckRequest)
+    except msgspec.DecodeError as error:
+        raise ProblemError("bad-request", f'the body is no acknowledgement: {error}; send {{"ids": […]}}') from None
+    done = await gateway.durable.ack(caller.user, request.path_params["name"], asked)
+    return Response(msgspec.json.encode({"acknowledged": done}), media_type="application/json")

@@ -1,0 +1,157 @@
+"""The ASGI application: which request is answered by what.
+
+| path | | right |
+| --- | --- | --- |
+| `/healthz` | 200 and `ok` if the broker takes part and is not held up, else 503 and for what it waits | |
+| `/metrics`, `/status` | Prometheus text; the broker's report as JSON | `status` |
+| `/events`, `/ws`, `/durable/NAME/ack` | the gateway | the user's filters |
+| `/api/…` | what the console asks | `status`, `operate` |
+| `/openapi.json`, `/asyncapi.json` | the interface, for programs | |
+| `/`, `/console/…` | the console | |
+"""
+
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.types import ASGIApp
+
+from gapless.errors import GaplessError
+from gapless.http.acknowledging import post_ack
+from gapless.http.causality import get_graph
+from gapless.http.console_api import delete_client, get_log, get_me, get_network, get_sessions, post_filter
+from gapless.http.durable_admin import delete_durable, get_durables, post_move
+from gapless.http.gateway import Gateway
+from gapless.http.guards import Guards
+from gapless.http.problems import ProblemError, problem_of, problem_response, problems_text
+from gapless.http.publishing import post_events
+from gapless.http.streams import get_events
+from gapless.http.web_socket import serve_web_socket
+
+__all__ = ["make_application"]
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def make_application(gateway: Gateway) -> ASGIApp:
+    """The application of one broker."""
+    settings = gateway.settings
+    routes: list[Route | WebSocketRoute | Mount] = [
+        Route("/healthz", _measured(_health)),
+        Route("/metrics", _measured(_metrics)),
+        Route("/status", _measured(_status)),
+        Route("/docs/problems", _problems),
+    ]
+    if settings.gateway:
+        routes += [
+            Route("/events", get_events, methods=["GET"]),
+            Route("/events", post_events, methods=["POST"]),
+            Route("/durable", get_durables, methods=["GET"]),
+            Route("/durable/{name:path}/ack", post_ack, methods=["POST"]),
+            Route("/durable/{name:path}/move", post_move, methods=["POST"]),
+            Route("/durable/{name:path}", delete_durable, methods=["DELETE"]),
+            WebSocketRoute("/ws", serve_web_socket),
+        ]
+    if settings.gateway or settings.console:
+        routes += [Route(f"/{name}.json", _document(name)) for name in ("openapi", "asyncapi")]
+    if settings.console:
+        routes += [
+            Route("/api/me", get_me),
+            Route("/api/network", get_network),
+            Route("/api/log", get_log),
+            Route("/api/sessions", get_sessions),
+            Route("/api/filter", post_filter, methods=["POST"]),
+            Route("/api/graph", get_graph),
+            Route("/api/clients/{name:path}", delete_client, methods=["DELETE"]),
+        ]
+    application = Starlette(routes=routes, exception_handlers=_HANDLERS)
+    application.state.gateway = gateway
+    return Guards(application, origins=settings.origins)
+
+
+def _document(name: str) -> Handler:
+    text = (resources.files("gapless.http") / "documents" / f"{name}.json").read_bytes()
+
+    async def document(request: Request) -> Response:
+        return Response(text, media_type="application/json")
+
+    return document
+
+
+def _measured(handler: Handler) -> Handler:
+    """The same handler; how long it holds the event loop counts with everything else that the broker does."""
+
+    async def measured(request: Request) -> Response:
+        meter = request.app.state.gateway.broker.links.meter
+        begun = meter.begin()
+        try:
+            return await handler(request)
+        finally:
+            meter.end(begun, "a request over HTTP", "")
+
+    return measured
+
+
+async def _health(request: Request) -> Response:
+    hindrance = request.app.state.gateway.broker.hindrance
+    return PlainTextResponse(f"{hindrance}\n", 503) if hindrance else PlainTextResponse("ok\n")
+
+
+async def _metrics(request: Request) -> Response:
+    gateway: Gateway = request.app.state.gateway
+    gateway.callers.require(request, "status", "see how brokers are")
+    return Response(gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _status(request: Request) -> Response:
+    gateway: Gateway = request.app.state.gateway
+    gateway.callers.require(request, "status", "see how brokers are")
+    return Response(msgspec.json.encode(gateway.broker.report()), media_type="application/json")
+
+
+async def _problems(request: Request) -> Response:
+    return PlainTextResponse(problems_text())
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    """What the router itself refuses."""
+    assert isinstance(error, HTTPException)
+    path = request.url.path
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        problem = ProblemError(
+            "method-not-allowed", f"{path} has no {request.method}; it has {allowed}", headers=error.headers
+        )
+    elif error.status_code == 404:
+        problem = ProblemError("not-found", f"there is nothing at {path[:200]}; /openapi.json lists what there is")
+    else:
+        problem = ProblemError("bad-request", str(error.detail))
+    return problem_response(problem, path)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    """What the gateway or the client library refuses."""
+    return problem_response(problem_of(error), request.url.path)
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    """What nobody expected."""
+    gateway: Gateway = request.app.state.gateway
+    facts = {"path": request.url.path[:200]}
+    gateway.broker.logger.error("a request over HTTP failed: this is a bug of ours", exc_info=error, extra=facts)
+    return problem_response(problem_of(error), request.url.path)
+
+
+_HANDLERS: dict[Any, Any] = {
+    HTTPException: _http_exception,
+    ProblemError: _problem,
+    GaplessError: _problem,
+    TimeoutError: _problem,
+    Exception: _bug,
+}

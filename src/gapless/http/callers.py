@@ -1,0 +1,142 @@
+"""Who sent a request, and how the gateway acts for that user.
+
+A request proves its user as every connection to a broker does: by a client certificate, or by a token in
+`Authorization: Bearer TOKEN`. There are no cookies, so no page of another site can act for a user whom a token proves.
+A certificate is sent by a browser on its own; `gapless.http.guards` refuses such requests if another site's page made
+them.
+
+The gateway connects to its own broker as an ordinary client of that user: with the user's token, or, for a user with a
+certificate, with a token that is valid in this process alone (`Doors.grant`). So all permissions and limits are checked
+by the same code as for every other client.
+"""
+
+from typing import Any, NamedTuple
+
+from starlette.requests import HTTPConnection
+
+from gapless.client import Credentials
+from gapless.http.problems import ProblemError
+from gapless.runtime.broker import Broker
+from gapless.runtime.wire import Refusal
+from gapless.security.identity import Identity
+from gapless.security.users_file import User
+
+__all__ = ["Caller", "Callers", "bearer_token"]
+
+
+class Caller(NamedTuple):
+    """The user of one request."""
+
+    identity: Identity | None
+    """None in a network without security."""
+    token: str
+    """The token that was presented, or empty."""
+    address: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Requests with the same key may share a client."""
+        if self.identity is None:
+            return "", "", ""
+        return self.identity.kind, self.identity.name, self.token
+
+    @property
+    def user(self) -> str:
+        """The name of the user; empty if the network has no users."""
+        return self.identity.name if self.identity is not None and self.identity.kind == "user" else ""
+
+
+class Callers:
+    """Decides who may send which request to one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def has_users(self) -> bool:
+        """Whether the network has users; otherwise everybody has all rights."""
+        doors = self._broker.doors
+        return doors is not None and doors.users is not None
+
+    def identify(self, connection: HTTPConnection, token: str | None = None) -> Caller:
+        """The user who sent a request; a `ProblemError` if it does not prove one."""
+        doors = self._broker.doors
+        host, port = (connection.client or ("?", 0))[:2]
+        address = f"{host}:{port}"
+        if doors is None:
+            return Caller(None, "", address)
+        shown = bearer_token(connection) if token is None else token
+        certificate: dict[str, Any] = connection.scope.get("state", {}).get("certificate", {})
+        found = doors.prove(certificate, shown)
+        if isinstance(found, Refusal):
+            self._broker.links.refusals.denial(doors.claimed(certificate, shown), address, found.reason)
+            challenge = 'Bearer realm="gapless"' + (', error="invalid_token"' if shown else "")
+            raise ProblemError("not-authenticated", found.reason, headers={"WWW-Authenticate": challenge})
+        return Caller(found, shown, address)
+
+    def require(self, connection: HTTPConnection, right: str, what: str) -> Caller:
+        """The user who sent a request, if it has this right; a `ProblemError` otherwise."""
+        caller = self.identify(connection)
+        if self.has_right(caller, right):
+            return caller
+        assert caller.identity is not None
+        reason = f"{caller.identity.text} may not {what}"
+        self._broker.links.refusals.denial(caller.identity.text, caller.address, reason)
+        raise ProblemError("denied", reason, right=right)
+
+    def has_right(self, caller: Caller, right: str) -> bool:
+        """Whether a user has a right: `status` or `operate`."""
+        doors = self._broker.doors
+        return caller.identity is None or (doors is not None and doors.may(caller.identity, right))
+
+    def rights(self, caller: Caller) -> dict[str, Any]:
+        """All that a user may do, for the console."""
+        user = self.user(caller)
+        if user is None:
+            return {"publish": "TRUE", "subscribe": "TRUE", "history": True, "status": True, "operate": True}
+        return {
+            "publish": user.may_publish.text,
+            "subscribe": user.may_subscribe.text,
+            "history": user.history,
+            "status": user.status,
+            "operate": user.operate,
+        }
+
+    def user(self, caller: Caller) -> User | None:
+        """The entry of the user in the users' file; None if the network has no users."""
+        doors = self._broker.doors
+        return None if doors is None or not caller.user else doors.user(caller.user)
+
+    def publishable(self, caller: Caller) -> str:
+        """The filter that matches all that the user may publish."""
+        user = self.user(caller)
+        if user is None:
+            return "TRUE"
+        within = user.may_publish
+        return f"({within.text}) AND (NOT ({within.denied}))" if within.denied else within.text
+
+    def subscribable(self, caller: Caller) -> str:
+        """The filter that matches all that the user may subscribe to."""
+        user = self.user(caller)
+        if user is None:
+            return "TRUE"
+        within = user.may_subscribe
+        return f"({within.text}) AND (NOT ({within.denied}))" if within.denied else within.text
+
+    def credentials(self, caller: Caller) -> Credentials | None:
+        """With which the gateway connects to its broker as this user."""
+        doors, security = self._broker.doors, self._broker.config.security
+        if doors is None or security is None:
+            return None
+        authority = security.files(self._broker.name)["authority"]
+        if caller.identity is None or doors.users is None:
+            return Credentials(authority=authority)
+        if caller.identity.kind != "user":
+            raise ProblemError("denied", "a broker's certificate is no user's; present that of a user, or a token")
+        return Credentials(authority=authority, token=caller.token or doors.grant(caller.identity))
+
+
+def bearer_token(connection: HTTPConnection) -> str:
+    """The token in the `Authorization` header; empty if there is none."""
+    scheme, _, shown = connection.headers.get("authorization", "").partition(" ")
+    return shown.strip() if scheme.lower() == "bearer" else ""

@@ -1,0 +1,84 @@
+"""Where a stream of events stopped, as a text: the id of a server-sent event, so that `Last-Event-ID` resumes exactly.
+
+History comes in the order of positions, so the position of the last event says everything. Live events come in causal
+order, which is not that of positions: an event with a smaller position may still follow. So a cursor is a position up
+to which everything was sent, and for each publisher the last event that was sent beyond it:
+`p1793280000000000!orders-1a2b:17:2040`, with the number of the event and how many microseconds its timestamp lies after
+the position. Each publisher's events come in order, so a resumed stream reads history from the position on and leaves
+out what these numbers cover: no gap and no duplicate.
+
+The position of a live stream advances by checkpoints (`gapless.http.event_streams`), so the list stays short.
+"""
+
+from typing import Self
+from urllib.parse import quote, unquote
+
+from gapless.errors import CallError
+from gapless.events import Event
+from gapless.positions import Position
+
+__all__ = ["PUBLISHERS_MAX", "Cursor"]
+
+PUBLISHERS_MAX = 500
+"""Publishers beyond the position; a stream with more of them ends instead of losing its place."""
+
+
+class Cursor:
+    """The place of one stream."""
+
+    def __init__(self, position: Position, sent: dict[str, tuple[int, int]] | None = None) -> None:
+        self.position = position
+        """Everything up to here was sent."""
+        self._sent = sent or {}
+        """By publisher: number and timestamp of the last event that was sent beyond the position."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The cursor with this text; a plain position is one, too."""
+        place, _, rest = text.strip().partition("!")
+        try:
+            position = Position(place)
+            sent = {}
+            for part in rest.split(",") if rest else ():
+                publisher, number, after = part.rsplit(":", 2)
+                sent[unquote(publisher)] = (int(number), position.timestamp + int(after))
+        except ValueError as error:
+            reason = str(error) if not rest else f"{text[:80]!r} is not the id of an event of this gateway"
+            raise CallError(f"{reason}; send the last id as it came, or leave it out") from None
+        return cls(position, sent)
+
+    def __str__(self) -> str:
+        if not self._sent:
+            return str(self.position)
+        begin = self.position.timestamp
+        parts = [f"{quote(name, safe='')}:{number}:{stamp - begin}" for name, (number, stamp) in self._sent.items()]
+        return f"{self.position}!{','.join(parts)}"
+
+    @property
+    def publishers(self) -> int:
+        """How many publishers it lists."""
+        return len(self._sent)
+
+    def covers(self, event: Event) -> bool:
+        """Whether this event was sent."""
+        last = self._sent.get(event.publisher)
+        return event.position <= self.position or (last is not None and event.seq <= last[0])
+
+    def send(self, event: Event) -> None:
+        """This live event was sent."""
+        self._sent[event.publisher] = (event.seq, event.stamp)
+
+    def advance(self, position: Position) -> None:
+        """Everything up to this position was sent."""
+        if position <= self.position:
+            return
+        self.position = position
+        floor = position.floor
+        self._sent = {
+            name: last for name, last in self._sent.items() if last[1] > floor and not _is_at(position, name, last)
+        }
+
+
+def _is_at(position: Position, name: str, last: tuple[int, int]) -> bool:
+    """Whether this is the event that the position is after."""
+    return not position.is_network_wide and position.publisher == name and last[0] <= position.number

@@ -1,0 +1,127 @@
+"""Durable subscriptions over HTTP: a stream delivers, and other requests acknowledge.
+
+A stream belongs to one broker's gateway, which holds what was delivered and not acknowledged. So acknowledgements go to
+the same broker as the stream. When the stream ends, what was not acknowledged is delivered again to the next one, here
+or at any other broker.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gapless.client import ConfirmableEvent, ConfirmableSubscription
+from gapless.http.problems import ProblemError
+from gapless.positions import Position
+
+__all__ = ["AckRequest", "DurableStream", "DurableStreams"]
+
+UNACKED_MAX = 1_000
+"""Deliveries of one stream that wait for their acknowledgement; a stream with so many waits."""
+
+
+class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is acknowledged: these events, or everything up to a position. Without a group, an event stands for all
+    that was delivered before it, too."""
+
+    ids: list[str] = []
+    position: str = ""
+
+
+class DurableStream:
+    """What one stream delivered and nobody acknowledged."""
+
+    def __init__(self, subscription: ConfirmableSubscription, *, is_shared: bool) -> None:
+        self._subscription = subscription
+        self._is_shared = is_shared
+        self._unacked: dict[str, ConfirmableEvent] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be sent before something is acknowledged."""
+        return len(self._unacked) >= UNACKED_MAX
+
+    def sent(self, event: ConfirmableEvent) -> None:
+        """This event is being sent."""
+        self._unacked[event.id] = event
+
+    def holds(self, name: str) -> bool:
+        """Whether this event waits for its acknowledgement here."""
+        return name in self._unacked
+
+    async def ack(self, names: Sequence[str]) -> int:
+        """Acknowledge these events; returns how many deliveries no longer wait."""
+        chosen = [self._unacked[name] for name in names if name in self._unacked]
+        before = len(self._unacked)
+        if self._is_shared:
+            for event in chosen:
+                await event.confirm()
+                self._unacked.pop(event.id, None)
+        elif chosen:
+            order = {name: place for place, name in enumerate(self._unacked)}
+            last = max(chosen, key=lambda event: order[event.id])
+            await last.confirm()
+            self._drop_until(last.id)
+        return before - len(self._unacked)
+
+    async def ack_until(self, position: Position) -> int:
+        """Acknowledge everything up to a position."""
+        before = len(self._unacked)
+        await self._subscription.confirm(position)
+        self._unacked = {name: event for name, event in self._unacked.items() if event.position > position}
+        return before - len(self._unacked)
+
+    def _drop_until(self, name: str) -> None:
+        for each in list(self._unacked):
+            del self._unacked[each]
+            if each == name:
+                return
+
+
+class DurableStreams:
+    """The streams of one gateway, by user and name. The members of a group have the same name."""
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[str, str], list[DurableStream]] = {}
+
+    def add(self, user: str, name: str, stream: DurableStream) -> None:
+        """A stream began."""
+        self._streams.setdefault((user, name), []).append(stream)
+
+    def remove(self, user: str, name: str, stream: DurableStream) -> None:
+        """It is over."""
+        known = self._streams.get((user, name), [])
+        if stream in known:
+            known.remove(stream)
+        if not known:
+            self._streams.pop((user, name), None)
+
+    async def ack(self, user: str, name: str, asked: AckRequest) -> int:
+        """Acknowledge; returns how many deliveries no longer wait."""
+        streams = self._streams.get((user, name), [])
+        if not streams:
+            raise ProblemError(
+                "not-attached",
+                f"no stream of the durable subscription {name!r} is served here; acknowledge at the broker that serves "
+                "it, while it does",
+            )
+        if bool(asked.ids) == bool(asked.position):
+            raise ProblemError("bad-request", "acknowledge ids, or everything up to a position: send one of the two")
+        if asked.position:
+            return sum([await stream.ack_until(_position(asked.position)) for stream in streams])
+        unknown = [each for each in asked.ids if not any(stream.holds(each) for stream in streams)]
+        done = sum([await stream.ack(asked.ids) for stream in streams])
+        if unknown and not done:
+            raise ProblemError(
+                "conflict",
+                f"{unknown[0]!r} does not wait for an acknowledgement here: it was acknowledged, or belongs to "
+                "another member by now",
+                ids=unknown,
+            )
+        return done
+
+
+def _position(text: str) -> Position:
+    try:
+        return Position(text)
+    except ValueError as error:
+        raise ProblemError("bad-request", str(error)) from None

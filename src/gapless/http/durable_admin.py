@@ -1,0 +1,53 @@
+"""Durable subscriptions as an operator sees them: list, move, end. The user's rights decide, as for every client."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.errors import GaplessError
+from gapless.http.gateway import Gateway
+from gapless.http.problems import ProblemError
+from gapless.http.publishing import read_body
+
+__all__ = ["delete_durable", "get_durables", "post_move"]
+
+
+class _Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    to: str
+
+
+async def get_durables(request: Request) -> Response:
+    """`GET /durable`."""
+    gateway: Gateway = request.app.state.gateway
+    async with gateway.clients.stream(gateway.callers.identify(request)) as client:
+        found = await client.named_subscriptions()
+    rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
+    return Response(msgspec.json.encode(rows), media_type="application/json")
+
+
+async def post_move(request: Request) -> Response:
+    """`POST /durable/NAME/move`."""
+    gateway: Gateway = request.app.state.gateway
+    caller = gateway.callers.identify(request)
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise ProblemError("unsupported-type", "the place to move to is JSON; send Content-Type: application/json")
+    try:
+        asked = msgspec.json.decode(await read_body(request), type=_Move)
+    except msgspec.DecodeError as error:
+        raise ProblemError("bad-request", f'the body names no place: {error}; send {{"to": "10m"}}') from None
+    async with gateway.clients.stream(caller) as client:
+        await client.move_subscription(request.path_params["name"], asked.to)
+    return Response(status_code=204)
+
+
+async def delete_durable(request: Request) -> Response:
+    """`DELETE /durable/NAME`."""
+    gateway: Gateway = request.app.state.gateway
+    async with gateway.clients.stream(gateway.callers.identify(request)) as client:
+        try:
+            await client.end_subscription(request.path_params["name"])
+        except GaplessError as error:
+            if "there is no" in str(error):
+                raise ProblemError("not-found", str(error)) from None
+            raise
+    return Response(status_code=204)

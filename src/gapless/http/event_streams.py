@@ -1,0 +1,228 @@
+"""One stream of events, as a request asks for it: live, resumed, out of history, or of a durable subscription.
+
+Server-sent events, NDJSON and WebSockets all send what this file yields. It is pulled: a reader that is slow takes
+nothing, the subscription lags, and the broker serves it out of history, as any other client.
+
+**Checkpoints.** A live stream learns as follows that everything up to a position P was delivered. It asks for the
+newest position, P. All events up to P are admitted by then; when two later positions are final, every client that does
+not lag has been delivered all of them (`gapless.protocols.gapless.retention.waves`). So the stream asks twice more, and
+checks that its client is connected and not lagging. Then P holds as soon as what had been delivered by then is sent.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gapless.client import Client, ConfirmableSubscription, Subscription
+from gapless.errors import CallError, DeniedError, GaplessError, NoEventError, SkippedError
+from gapless.events import Event
+from gapless.http.cursors import PUBLISHERS_MAX, Cursor
+from gapless.http.problems import ProblemError
+from gapless.positions import Position
+
+__all__ = ["EventStream", "Item", "StreamQuery"]
+
+BATCH = 64
+"""Events that are rendered together."""
+CHECK_S = 5.0
+"""How often a live stream that sent something looks for a checkpoint."""
+PRESSED = 100
+"""Publishers in a cursor from which on it looks at once."""
+IDLE_S = 15.0
+"""After so long without an event a stream shows that it is alive."""
+
+Kind: TypeAlias = Literal["ready", "event", "skipped", "caught-up", "idle", "end"]
+
+
+class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request asks for."""
+
+    filter: str = "TRUE"
+    since: str = ""
+    until: str = ""
+    resume: str = ""
+    """A cursor: `Last-Event-ID`."""
+    durable: str = ""
+    ack: Literal["manual", "auto"] = "manual"
+    share: bool = False
+    replace: bool = False
+
+    def check(self) -> None:
+        """Raise a `ProblemError` if the members contradict each other."""
+        if self.durable and (self.since or self.until):
+            raise ProblemError(
+                "bad-request",
+                "a durable subscription goes on after what was acknowledged; leave out since and until, or move it",
+            )
+        if (self.share or self.replace) and not self.durable:
+            raise ProblemError("bad-request", "share and replace are for durable subscriptions; add durable=NAME")
+
+
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """One thing that a stream sends."""
+
+    kind: Kind
+    cursor: str = ""
+    event: Event | None = None
+    detail: dict[str, Any] | None = None
+
+
+class EventStream:
+    """Of one request; `open` returns when the starting cut is fixed."""
+
+    def __init__(self, client: Client, query: StreamQuery) -> None:
+        query.check()
+        self._client = client
+        self._query = query
+        self.subscription: Subscription | ConfirmableSubscription | None = None
+        self._cursor: Cursor | None = None
+        """None if the stream cannot be resumed by its ids."""
+        self._is_reading = bool(query.until)
+        self._checking: asyncio.Task[None] | None = None
+        self._checked_at = 0.0
+        self._checked: deque[tuple[int, Position]] = deque()
+        """Positions that hold when so many further events are sent."""
+        self._was_told_caught_up = not (query.since or query.resume)
+
+    # ---- the beginning ------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Subscribe; an error of the client library, or a `ProblemError`, says why that is not possible."""
+        query = self._query
+        if query.durable:
+            self.subscription = await self._client.subscribe(
+                query.filter, name=query.durable, confirm="auto" if query.ack == "auto" else "manual",
+                share=query.share, replace=query.replace,
+            )  # fmt: skip
+            return
+        begin: Any = query.since
+        if query.resume:
+            self._cursor = Cursor.parse(query.resume)
+            begin = self._cursor.position
+        if query.until:
+            self.subscription = await self._client.read(query.filter, since=begin or "earliest", until=query.until)
+            self._cursor = self._cursor or Cursor(self.subscription.position)
+            return
+        if not begin or begin == "now":
+            begin = await self._now()
+        if begin is None:
+            self.subscription = await self._client.subscribe(query.filter)
+            return
+        self.subscription = await self._client.subscribe(query.filter, since=begin)
+        self._cursor = self._cursor or Cursor(self.subscription.position)
+
+    async def _now(self) -> Position | None:
+        """The newest position; None if the user may not read history, or the protocol keeps none."""
+        try:
+            return await self._client.position()
+        except (DeniedError, CallError):
+            return None
+
+    # ---- what comes ---------------------------------------------------------------------------------------
+
+    async def batches(self) -> AsyncIterator[list[Item]]:
+        """What is to be sent, as it comes. An error of the client library ends it."""
+        assert self.subscription is not None
+        yield [Item("ready", self._text())]
+        try:
+            while True:
+                try:
+                    events = await self.subscription.take(BATCH, timeout_s=IDLE_S)
+                except NoEventError:
+                    yield [Item("idle")]
+                    continue
+                except SkippedError as error:
+                    yield [Item("skipped", detail=_skipped(error))]
+                    continue
+                if not events:
+                    yield [Item("end", self._text())]
+                    return
+                items = self._items(events)
+                if items:
+                    yield items
+                self._look()
+        finally:
+            if self._checking is not None:
+                self._checking.cancel()
+
+    def _items(self, events: Sequence[Event]) -> list[Item]:
+        cursor = self._cursor
+        if cursor is None:
+            return [Item("event", _own_position(event) if self._query.durable else "", event) for event in events]
+        items = []
+        assert self.subscription is not None
+        reached = self.subscription.position
+        is_history = events[-1].position <= reached and all(
+            first.position < second.position for first, second in pairwise(events)
+        )
+        for event in events:
+            is_new = not cursor.covers(event)
+            if is_history:
+                cursor.advance(event.position)
+            elif is_new:
+                cursor.send(event)
+            if is_new:
+                items.append(Item("event", str(cursor), event))
+        if cursor.publishers > PUBLISHERS_MAX:
+            raise ProblemError(
+                "refused",
+                f"more than {PUBLISHERS_MAX} publishers publish at the same time what the filter matches, too many for "
+                "the ids of this stream; use a narrower filter, or a durable subscription (durable=NAME)",
+            )
+        cursor.advance(reached)
+        self._apply_checked(len(events))
+        if not self._was_told_caught_up and self.subscription.is_caught_up and not self._is_reading:
+            self._was_told_caught_up = True
+            items.append(Item("caught-up", str(cursor)))
+        return items
+
+    def _text(self) -> str:
+        return "" if self._cursor is None else str(self._cursor)
+
+    # ---- checkpoints --------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Begin to look for a checkpoint, if one is due."""
+        cursor = self._cursor
+        if cursor is None or not cursor.publishers or self._is_reading or self._checking is not None:
+            return
+        now = asyncio.get_running_loop().time()
+        if cursor.publishers < PRESSED and now - self._checked_at < CHECK_S:
+            return
+        self._checked_at = now
+        self._checking = asyncio.ensure_future(self._check())
+
+    async def _check(self) -> None:
+        assert self.subscription is not None
+        try:
+            with suppress(GaplessError):
+                position = await self._client.position()
+                was_live = self.subscription.is_live
+                await self._client.position()
+                await self._client.position()
+                if was_live and self.subscription.is_live and self._client.is_connected:
+                    self._checked.append((self.subscription.backlog, position))
+                    self._apply_checked(0)
+        finally:
+            self._checking = None
+
+    def _apply_checked(self, sent: int) -> None:
+        """So many further events were sent."""
+        assert self._cursor is not None
+        self._checked = deque((left - sent, position) for left, position in self._checked)
+        while self._checked and self._checked[0][0] <= 0:
+            self._cursor.advance(self._checked.popleft()[1])
+
+
+def _own_position(event: Event) -> str:
+    return str(event.position) if event.stamp else ""
+
+
+def _skipped(error: SkippedError) -> dict[str, Any]:
+    gap = None if error.gap is None else [str(place) for place in error.gap]
+    return {"detail": str(error), "lost": error.lost, "gap": gap}

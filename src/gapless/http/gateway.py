@@ -1,0 +1,60 @@
+"""What all requests of one broker's HTTP side share."""
+
+import asyncio
+from contextlib import suppress
+
+from gapless.http.callers import Callers
+from gapless.http.clients import Clients
+from gapless.http.durable import DurableStreams
+from gapless.http.idempotency import Outcomes
+from gapless.http.network_view import NetworkView
+from gapless.http.recent_log import RecentLog
+from gapless.runtime.broker import Broker
+from gapless.runtime.metrics import Metrics
+
+__all__ = ["Gateway"]
+
+TIDY_S = 5.0
+
+
+class Gateway:
+    """Of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.settings = broker.config.http
+        self.metrics = Metrics(broker)
+        self.callers = Callers(broker)
+        self.clients = Clients(broker, self.callers)
+        self.durable = DurableStreams()
+        self.outcomes = Outcomes()
+        self.network = NetworkView(broker)
+        self.log = RecentLog()
+        self.is_stopping = asyncio.Event()
+        """Set when the broker leaves: all streams end."""
+        self._tidying: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """From now on there are requests."""
+        self.log.start()
+        self._tidying = asyncio.get_running_loop().create_task(self._tidy())
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(TIDY_S)
+            self.clients.tidy()
+            self.outcomes.tidy()
+
+    def stop(self) -> None:
+        """No request follows."""
+        self.is_stopping.set()
+        self.log.stop()
+        if self._tidying is not None:
+            self._tidying.cancel()
+
+    async def close(self) -> None:
+        """Close all clients."""
+        if self._tidying is not None:
+            with suppress(asyncio.CancelledError):
+                await self._tidying
+        await self.clients.close()

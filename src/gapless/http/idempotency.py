@@ -1,0 +1,78 @@
+"""Retries that publish nothing twice: the client names an event, and a name that is known is not published again.
+
+The gateway remembers the names that it was given for `KEPT_S`, also while the first attempt is in progress, so the
+retry waits for the same result. A name that it does not know may have been published through another broker, or before
+this one was restarted. So it is looked for in the history of the last `KEPT_S` first. That needs the right to read
+history; without it, and where the protocol keeps no history, a retry has to go to the same broker while that runs.
+"""
+
+import asyncio
+import time
+from hashlib import blake2b
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.http.event_json import Draft
+from gapless.http.problems import ProblemError
+
+__all__ = ["KEPT_S", "Outcome", "Outcomes"]
+
+KEPT_S = 600.0
+KEPT_MAX = 100_000
+
+Key: TypeAlias = tuple[str, str, str]
+"""User, source and id."""
+
+
+class Outcome(msgspec.Struct):
+    """What became of one name."""
+
+    digest: bytes
+    result: "asyncio.Future[str]"
+    """The id of the event."""
+    since: float
+
+
+class Outcomes:
+    """Those of one gateway."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, Outcome] = {}
+
+    def find(self, user: str, draft: Draft) -> "asyncio.Future[str] | None":
+        """The result of the first attempt; None if there was none. A `ProblemError` if it was another event."""
+        known = self._known.get((user, draft.source, draft.id))
+        if known is None:
+            return None
+        if known.digest != _digest(draft):
+            raise ProblemError(
+                "conflict", f"the id {draft.id[:80]!r} was used for another event; give each event an id of its own"
+            )
+        return known.result
+
+    def begin(self, user: str, draft: Draft, result: "asyncio.Future[str]") -> None:
+        """This is the first attempt; whoever makes it sets the result, or an error, which is forgotten."""
+        key = user, draft.source, draft.id
+        while len(self._known) >= KEPT_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[key] = Outcome(_digest(draft), result, time.monotonic())
+        result.add_done_callback(lambda done: self._settle(key, done))
+
+    def _settle(self, key: Key, result: "asyncio.Future[str]") -> None:
+        has_failed = result.cancelled() or result.exception() is not None
+        if has_failed and key in self._known and self._known[key].result is result:
+            del self._known[key]
+
+    def tidy(self) -> None:
+        """Forget what is older than `KEPT_S`."""
+        oldest = time.monotonic() - KEPT_S
+        for key, outcome in list(self._known.items()):
+            if outcome.since >= oldest:
+                return
+            if outcome.result.done():
+                del self._known[key]
+
+
+def _digest(draft: Draft) -> bytes:
+    return blake2b(msgspec.msgpack.encode((draft.attributes, draft.payload), order="sorted"), digest_size=16).digest()

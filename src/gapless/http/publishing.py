@@ -1,0 +1,211 @@
+"""`POST /events`: publish, and answer when the events are confirmed.
+
+The body is JSON (one event or an array of them) or CloudEvents 1.0 in any of its three modes. The response carries
+each event's id, and a position at which all of them lie: `since=` this position continues after them. Learning the
+position takes a further round trip through the network, so `Prefer: return=minimal` leaves it out.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from gapless.client import Client
+from gapless.errors import CallError, ConnectError, DeniedError, GaplessError, SkippedError
+from gapless.http.callers import Caller
+from gapless.http.clients import Publisher
+from gapless.http.cloud_events import BATCH_TYPE, STRUCTURED_TYPE, binary_draft, is_binary, structured_draft
+from gapless.http.event_json import Draft, JsonEvent, draft_of, is_json_type
+from gapless.http.gateway import Gateway
+from gapless.http.problems import ProblemError
+from gapless.security.identity import client_prefix
+
+__all__ = ["drafts_of", "post_events", "publish", "read_body"]
+
+BODY_MAX = 2 * 1024 * 1024
+EVENTS_MAX = 1_000
+TURN = 16
+"""Events that are published in one turn of the event loop."""
+BODY_S = 30.0
+PUBLISH_S = 30.0
+LOOK_BACK = "10m"
+"""`idempotency.KEPT_S`, as the age of a position."""
+
+_one = msgspec.json.Decoder(JsonEvent)
+_many = msgspec.json.Decoder(list[JsonEvent])
+
+
+async def post_events(request: Request) -> Response:
+    """Publish the events of the body."""
+    gateway: Gateway = request.app.state.gateway
+    caller = gateway.callers.identify(request)
+    body = await read_body(request)
+    drafts, is_batch = drafts_of(request.headers, body)
+    key = request.headers.get("idempotency-key", "")
+    if key and not is_batch and not drafts[0].id:
+        drafts = [msgspec.structs.replace(drafts[0], attributes={**drafts[0].attributes, "id": key}, id=key)]
+    minimal = "return=minimal" in request.headers.get("prefer", "")
+    results, position = await publish(gateway, caller, drafts, with_position=not minimal)
+    document: dict[str, Any] = {"events": results} if is_batch else dict(results[0])
+    if position:
+        document["position"] = position
+    status = 200 if all(each["duplicate"] for each in results) else 201
+    return Response(msgspec.json.encode(document), status, media_type="application/json")
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, if it is not too large and comes in time."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for part in request.stream():
+                size += len(part)
+                if size > BODY_MAX:
+                    raise ProblemError(
+                        "too-large", f"a body has at most {BODY_MAX:,} bytes; send the events in several"
+                    )
+                parts.append(part)
+    except TimeoutError:
+        raise ProblemError("bad-request", f"the body did not come within {BODY_S:g} s") from None
+    except ClientDisconnect:
+        raise ProblemError("bad-request", "the connection ended before the body did") from None
+    return b"".join(parts)
+
+
+def drafts_of(headers: Mapping[str, str], body: bytes) -> tuple[list[Draft], bool]:
+    """The events of a body, and whether the response is to be an array."""
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if is_binary(headers):
+        return [binary_draft(headers, body)], False
+    if content_type == STRUCTURED_TYPE:
+        return [structured_draft(_decoded(body))], False
+    if content_type == BATCH_TYPE:
+        documents = _decoded(body)
+        if not isinstance(documents, list):
+            raise ProblemError("bad-request", "a batch of CloudEvents is a JSON array")
+        return _bounded([structured_draft(each) for each in documents[: EVENTS_MAX + 1]]), True
+    if not is_json_type(content_type):
+        raise ProblemError(
+            "unsupported-type",
+            f"the content type is {content_type or 'missing'}; send application/json, {STRUCTURED_TYPE}, {BATCH_TYPE}, "
+            "or a CloudEvent in binary mode (ce- headers)",
+        )
+    try:
+        if body.lstrip()[:1] == b"[":
+            return _bounded([draft_of(each) for each in _many.decode(body)]), True
+        return [draft_of(_one.decode(body))], False
+    except msgspec.DecodeError as error:
+        raise ProblemError("bad-request", f"the body is no event: {error}") from None
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProblemError("bad-request", f"the body is not JSON: {error}") from None
+
+
+def _bounded(drafts: list[Draft]) -> list[Draft]:
+    if not drafts:
+        raise ProblemError("bad-request", "the array holds no event")
+    if len(drafts) > EVENTS_MAX:
+        raise ProblemError("too-large", f"a body holds at most {EVENTS_MAX:,} events; send them in several")
+    return drafts
+
+
+async def publish(
+    gateway: Gateway, caller: Caller, drafts: Sequence[Draft], *, with_position: bool = True
+) -> tuple[list[dict[str, Any]], str]:
+    """Publish events for a user: what became of each, and a position at which all of them lie.
+
+    The publication goes on if the request is cancelled, so that a retry finds its result.
+    """
+    task = asyncio.ensure_future(_publish(gateway, caller, drafts, with_position=with_position))
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
+
+
+async def _publish(
+    gateway: Gateway, caller: Caller, drafts: Sequence[Draft], *, with_position: bool
+) -> tuple[list[dict[str, Any]], str]:
+    async with asyncio.timeout(PUBLISH_S), gateway.clients.publisher(caller) as publisher:
+        found = await _look_up(gateway, caller, publisher.client, drafts)
+        waiting: list[tuple[asyncio.Future[str] | str, bool]] = []
+        for number, draft in enumerate(drafts):
+            if number % TURN == TURN - 1:
+                await asyncio.sleep(0)
+            known = gateway.outcomes.find(caller.user, draft) if draft.id else None
+            earlier = found.get((draft.source, draft.id)) if known is None and draft.id else None
+            if known is not None or earlier is not None:
+                waiting.append((known or earlier or "", True))
+                continue
+            waiting.append((_begin(gateway, caller, publisher, draft), False))
+        results = []
+        for result, is_duplicate in waiting:
+            name = result if isinstance(result, str) else await asyncio.shield(result)
+            results.append({"id": name, "duplicate": is_duplicate})
+        position = ""
+        if with_position:
+            with suppress(CallError):  # who may not read history has no use for it
+                position = str(await publisher.position())
+        return results, position
+
+
+def _begin(gateway: Gateway, caller: Caller, publisher: Publisher, draft: Draft) -> "asyncio.Future[str]":
+    """Publish one; events of one request are published in order."""
+    result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    if draft.id:
+        gateway.outcomes.begin(caller.user, draft, result)
+    result.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task = asyncio.ensure_future(publisher.client.publish(draft.attributes, draft.payload))
+
+    def settle(done: "asyncio.Task[Any]") -> None:
+        if done.cancelled():
+            result.cancel()
+        elif (error := done.exception()) is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(done.result().id)
+
+    task.add_done_callback(settle)
+    return result
+
+
+async def _look_up(
+    gateway: Gateway, caller: Caller, client: Client, drafts: Sequence[Draft]
+) -> dict[tuple[str, str], str]:
+    """Of the named events that this gateway does not know: those that history holds, with their ids."""
+    unknown = [draft for draft in drafts if draft.id and gateway.outcomes.find(caller.user, draft) is None]
+    if not unknown:
+        return {}
+    ids = ", ".join(_quoted(draft.id) for draft in unknown)
+    wanted = {(draft.source, draft.id) for draft in unknown}
+    begins = client_prefix(caller.user) if caller.user else ""
+    found: dict[tuple[str, str], str] = {}
+    try:
+        async with await client.read(f"id IN ({ids})", since=LOOK_BACK) as reading:
+            while True:
+                with suppress(SkippedError):
+                    events = await reading.take(64)
+                    if not events:
+                        break
+                    for event in events:
+                        key = str(event.attributes.get("source", "")), str(event.attributes["id"])
+                        if key in wanted and event.publisher.startswith(begins):
+                            found.setdefault(key, event.id)
+    except (DeniedError, CallError):
+        return {}
+    except ConnectError:
+        raise
+    except GaplessError:
+        return found
+    return found
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,190 @@
+"""The HTTP side of a broker: an ASGI application, served in the broker's own event loop.
+
+uvicorn's protocol speaks HTTP/1.1 and WebSocket; this file listens, because a broker has its own rules for that: one
+TLS context for each connection, so that new certificates count at once, and a place for peers that say nothing. A
+connection that has begun no request within `PATIENCE_S` is closed, and when more than `SILENT_MAX` of them wait, the
+oldest one of the host that has most goes first. Requests in progress have a bound of their own (`REQUESTS_MAX`).
+
+uvicorn's parser accepts headers of any size, so their size is bounded here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from gapless.http.application import make_application
+from gapless.http.gateway import Gateway
+from gapless.runtime.address import split_address
+from gapless.runtime.broker import Broker, listen_error
+from gapless.runtime.crowd import Crowd
+from gapless.runtime.listener import TlsListener
+
+__all__ = ["HttpServer"]
+
+PATIENCE_S = 5.0
+"""How long a connection may say nothing before its first request, and between two requests."""
+SILENT_MAX = 100
+REQUESTS_MAX = 1_000
+"""Requests in progress, streams included; further ones are answered with 503."""
+HEAD_MAX = 32 * 1024
+"""Bytes in the request line and all headers."""
+MESSAGE_MAX = 8 * 1024 * 1024
+"""Bytes in one WebSocket message."""
+CLOSE_S = 2.0
+"""How long responses in progress may take when the broker stops."""
+IN_CLEAR_TEXT = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 36\r\nConnection: close\r\n\r\n"
+    b"this port speaks HTTPS; write that.\n"
+)
+
+
+class HttpServer:
+    """The HTTP side of one broker, with console and gateway."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._gateway = Gateway(broker)
+        self._config = _config(make_application(self._gateway))
+        self._state = ServerState()
+        self._silent: Crowd[_Connection] = Crowd(SILENT_MAX)
+        self._server: asyncio.Server | TlsListener | None = None
+
+    async def start(self) -> None:
+        """Listen where the network's file says."""
+        host, port = split_address(self._broker.entry.http)
+        try:
+            self._server = await self._listen(host, port)
+        except OSError as error:
+            raise listen_error(f"the HTTP side of broker {self._broker.name!r}", f"{host}:{port}", error) from None
+        self._gateway.start()
+
+    async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
+        doors = self._broker.doors
+        if doors is None:
+            return await asyncio.get_running_loop().create_server(self._accept, host, port)
+        listener = TlsListener(
+            self._accept,
+            doors.server_context,
+            patience_s=PATIENCE_S,
+            in_clear_text=IN_CLEAR_TEXT,
+            refused=lambda address, code, reason: self._broker.links.refusals.stranger(address, code, reason),
+        )
+        await listener.start(host, port)
+        return listener
+
+    def _accept(self) -> "_Connection":
+        return _Connection(self._config, self._state, self._silent)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        assert self._server is not None
+        if isinstance(self._server, TlsListener):
+            return self._server.port
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def streams(self) -> int:
+        """How many streams of events it serves."""
+        return self._gateway.clients.streams
+
+    def stop(self) -> None:
+        """Stop listening, and end all streams and their clients in the background."""
+        if self._server is not None:
+            self._server.close()
+        self._gateway.stop()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        asyncio.get_running_loop().call_later(CLOSE_S, self._abort)
+
+    async def close(self) -> None:
+        """Stop, and return when nothing of it is left."""
+        self.stop()
+        await self._gateway.close()
+        deadline = asyncio.get_running_loop().time() + CLOSE_S
+        while self._state.tasks and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)
+        self._abort()
+
+    def _abort(self) -> None:
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
+def _config(application: ASGIApp) -> Config:
+    config = Config(
+        application,
+        http=HttpToolsProtocol,
+        ws="wsproto",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        ws_max_size=MESSAGE_MAX,
+        timeout_keep_alive=int(PATIENCE_S),
+        limit_concurrency=REQUESTS_MAX,
+    )
+    config.load()
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what goes wrong is reported in our own log
+    return config
+
+
+class _Connection(HttpToolsProtocol):
+    """One connection; it is silent until it has sent the head of a request."""
+
+    def __init__(self, config: Config, state: ServerState, silent: Crowd["_Connection"]) -> None:
+        super().__init__(config, state, {})
+        self._silent = silent
+        self._head = 0
+        """Bytes of a head that is not complete; -1 while a body is read."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        certificate: Mapping[str, Any] = transport.get_extra_info("peercert") or {}
+        self.app_state["certificate"] = certificate
+        self._timer = self.loop.call_later(PATIENCE_S, transport.abort)
+        victim = self._silent.add(self, self.client[0] if self.client else "?")
+        if victim is not None:
+            victim.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._speaks()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head >= 0:
+            self._head += len(data)
+        super().data_received(data)
+        if self._head > HEAD_MAX and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head = max(0, self._head)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._head = 0
+
+    def on_headers_complete(self) -> None:
+        self._head = -1
+        self._speaks()
+        super().on_headers_complete()
+
+    def _speaks(self) -> None:
+        self._silent.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

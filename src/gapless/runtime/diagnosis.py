@@ -1,0 +1,239 @@
+"""What is wrong with a network and what to do about it, in sentences: for `gapless doctor` and the console.
+
+It reads what every broker says of itself and puts it together: a broker that does not answer explains why others wait
+for it; a connection that only one end misses carries in one direction. Each finding is named once, the cause before
+what follows from it. A command in an advice works as it stands: it names one broker, reaches the network as the doctor
+did, and is not given where it would be refused.
+"""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from gapless.runtime.questions import Answer
+
+__all__ = ["ADVICE", "Finding", "diagnose"]
+
+Answers = Mapping[str, Answer]
+
+LONG_S = 5.0
+"""How long a suspicion lasts before it is called a broken connection: shorter ones are a moment of load."""
+JUMP_S = 1.0
+"""By how much the clock of a host may be set while its broker runs."""
+LATE_MS = 500.0
+"""How late an event loop may run: peers are suspected after a second or two."""
+
+ADVICE = {
+    "start": "start the brokers that it names, or correct their addresses in the network's file",
+    "clock": "set the clock of its host, by NTP; or of the others, if it is theirs that is wrong",
+    "hand-over": "look at the brokers that it names: they have not said what they have",
+    "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
+    "cut-off": "mend its network, or start the brokers that it misses; its clients are sent to others",
+    "unheard": "mend the connection between the two, or start the one that is not heard",
+    "away": "look for a connection of this broker that carries in one direction only",
+    "arrival": "start or reconnect the brokers that it misses",
+    "client": "let that client take what it was delivered, or end it",
+    "name": "start or reconnect those it names: a named subscription needs a majority of its 2f + 1 keepers",
+    "history": "start or reconnect one of those it names: they hold what the client reads",
+}
+"""By kind of wait: what to do."""
+FORGETTABLE = ("return", "cut-off", "unheard", "hand-over")
+"""Kinds of waits that are over when the brokers they name are forgotten."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong."""
+
+    what: str
+    todo: str
+
+
+def diagnose(answers: Answers, addresses: Mapping[str, str], options: str = "") -> list[Finding]:
+    """What is wrong, causes first. `options` are those of the commands in the advice."""
+    found = [
+        *_silent(answers, addresses),
+        *_too_many(answers),
+        *_starting(answers),
+        *_clocks(answers),
+        *_jumps(answers),
+        *_one_sided(answers),
+        *_waits(answers, options),
+        *_overloaded(answers),
+        *_held(answers),
+        *_damaged(answers, addresses),
+    ]
+    return list({item.what: item for item in found}.values())
+
+
+def _reports(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((name, answer.report) for name, answer in answers.items() if answer.report is not None)
+
+
+def _silent(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding]:
+    for name, answer in answers.items():
+        if answer.report is not None:
+            continue
+        links = [other["links"][name] for _, other in _reports(answers) if name in other["links"]]
+        reasons = [link["left_because"] for link in links if link["left_because"]]
+        heard = any(link["up"] and not link["suspected"] for link in links)
+        yield _why_silent(name, addresses[name], answer, reasons, left=any(link["left"] for link in links), heard=heard)
+
+
+def _why_silent(name: str, address: str, answer: Answer, reasons: list[str], *, left: bool, heard: bool) -> Finding:
+    match answer.silence:
+        case "turned-down":
+            return Finding(f"{name} turns the question down: {answer.why}", f"see to what it says; it is at {address}")
+        case "frozen":
+            return Finding(
+                f"{name} accepts connections and does not answer: its process is frozen, or far too busy",
+                f"look at the process that listens on {address}: let it continue if it is stopped (kill -CONT), "
+                "restart it if it hangs, give it more of the processor if it is busy",
+            )
+        case "nobody" | "unreachable" if reasons:
+            return Finding(f"{name} has left: {reasons[0]}", f"do what it says, then start {name} again")
+        case "nobody" if left:
+            return Finding(f"{name} has left in good order", f"start it again when it is to take part: it is {name}")
+        case "nobody" if not heard:
+            return Finding(
+                f"{name} is not running: nobody listens on {address}, and nobody hears it",
+                "start it; if that fails, its log says why; if it runs elsewhere, correct its address",
+            )
+        case "unreachable" if not heard:
+            return Finding(
+                f"{name} cannot be reached ({answer.why}), and nobody hears it",
+                f"start its host, or mend the way to {address}",
+            )
+    return Finding(
+        f"{name} does not answer from here, but other brokers hear it", f"look at the way from here to {address}"
+    )
+
+
+def _too_many(answers: Answers) -> Iterator[Finding]:
+    f = next(report["f"] for _, report in _reports(answers))
+    silent = [name for name, answer in answers.items() if answer.report is None]
+    if len(silent) > f:
+        yield Finding(
+            f"{len(silent)} brokers do not answer, and the network is made for {f} failures in a neighbourhood",
+            "bring back as many as you can with their data, before any of them starts with an empty disk",
+        )
+
+
+def _starting(answers: Answers) -> Iterator[Finding]:
+    for name, report in _reports(answers):
+        if not report["ready"] and not any(wait["is_long"] for wait in report["waits"]):
+            yield Finding(
+                f"{name} runs for {report['uptime_s']:.0f} s, and does not take part yet",
+                "ask again in a moment; if that lasts, its log says why",
+            )
+
+
+def _clocks(answers: Answers) -> Iterator[Finding]:
+    """A clock is wrong if it differs by more than `max_clock_skew_ms` from those of most brokers that answer."""
+    bound_s = next(report["clock"]["bound_s"] for _, report in _reports(answers))
+    ahead = {name: answer.ahead_s for name, answer in answers.items() if answer.report is not None}
+    middle = median(ahead.values())
+    wrong = {
+        name: seconds - middle for name, seconds in ahead.items()
+        if abs(seconds - middle) > bound_s + answers[name].doubt_s
+    }  # fmt: skip
+    if 2 * len(wrong) >= len(ahead):
+        shown = ", ".join(f"{name} {seconds - middle:+.1f} s" for name, seconds in ahead.items())
+        yield Finding(
+            f"the clocks of the brokers differ, and no majority agrees ({shown})", "let every host keep the time by NTP"
+        )
+        return
+    for name, seconds in wrong.items():
+        side = "ahead of" if seconds > 0 else "behind"
+        yield Finding(
+            f"the clock of {name} is {abs(seconds):.1f} s {side} those of most other brokers",
+            f"set the clock of its host: at {name}, ages and times such as since='10m' mean something else",
+        )
+
+
+def _jumps(answers: Answers) -> Iterator[Finding]:
+    """A broker's timestamps do not follow a clock that is set while it runs."""
+    for name, report in _reports(answers):
+        seconds = report["clock"]["jump_s"]
+        if abs(seconds) > JUMP_S:
+            side = "forward" if seconds > 0 else "back"
+            yield Finding(
+                f"the clock of {name}'s host was set {side} by {abs(seconds):,.1f} s while {name} ran, and its "
+                "timestamps do not follow",
+                f"if the clock is right now, restart {name}; if not, set it right",
+            )
+
+
+def _one_sided(answers: Answers) -> Iterator[Finding]:
+    for name, report in _reports(answers):
+        for peer, link in report["links"].items():
+            other = answers[peer].report if peer in answers else None
+            if other is None or not _is_broken(link) or name not in other["links"]:
+                continue
+            if _is_broken(other["links"][name]):
+                pair = " and ".join(sorted((name, peer)))
+                yield Finding(f"{pair} do not hear each other, and both are up", "mend the connection between them")
+            elif not other["links"][name]["suspected"]:
+                yield Finding(
+                    f"{name} does not hear {peer}, but {peer} hears {name}",
+                    f"the connection carries in one direction only: see what lets nothing pass from {peer} to {name}",
+                )
+
+
+def _is_broken(link: Mapping[str, Any]) -> bool:
+    return bool(link["suspected"] and link["silent_s"] >= LONG_S)
+
+
+def _waits(answers: Answers, options: str) -> Iterator[Finding]:
+    for name, report in _reports(answers):
+        for wait in report["waits"]:
+            if wait["is_long"]:
+                todo = ADVICE.get(wait["kind"], "see docs/OPERATING.md")
+                gone = [one for one in wait["names"] if one in answers and answers[one].report is None]
+                if wait["kind"] in FORGETTABLE and gone:
+                    todo += f"; if {' and '.join(gone)} will never return: {_commands('network forget', gone, options)}"
+                if wait["kind"] == "client":
+                    todo += f": {_commands('client end', wait['names'], options)}"
+                yield Finding(f"{name} {wait['text']}", todo)
+
+
+def _commands(command: str, names: Iterable[str], options: str) -> str:
+    """One for each name, as a shell takes them."""
+    return " && ".join(f"gapless {command} {shlex.quote(name)}{options}" for name in names)
+
+
+def _overloaded(answers: Answers) -> Iterator[Finding]:
+    for name, report in _reports(answers):
+        late_ms = report["turns"]["late_ms"]
+        if late_ms >= LATE_MS:
+            what = report["turns"]["what"]
+            longest = f"; its longest turn took {report['turns']['longest_ms']:,.0f} ms ({what})" if what else ""
+            yield Finding(
+                f"{name} is overloaded: its event loop ran {late_ms:,.0f} ms late within the last ten seconds{longest}",
+                f"give {name} a processor of its own, move clients to other brokers, or limit what users may do",
+            )
+
+
+def _held(answers: Answers) -> Iterator[Finding]:
+    for name, report in _reports(answers):
+        if report["paused"]:
+            slow = max(report["links"], key=lambda peer: report["links"][peer]["queue"], default="its peers")
+            yield Finding(
+                f"{name} holds its clients back: too much waits to be sent to {slow}",
+                f"see whether {slow} is overloaded, or the connection to it slow",
+            )
+
+
+def _damaged(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding]:
+    for name, report in _reports(answers):
+        found = report["data"]["damaged"]
+        if found:
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            where = shlex.quote(report["data"]["directory"])
+            yield Finding(
+                f"{name} has found damage in its data: {found[0]}{more}",
+                f"when all other brokers are up: stop {name}, see the rest with gapless data check {where}, move "
+                "the directory away, and start it again; the others fill it",
+            )

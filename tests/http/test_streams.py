@@ -1,0 +1,189 @@
+"""`GET /events`: live, resumed without gap or duplicate, bounded, slow."""
+
+import asyncio
+import json
+from typing import Any
+
+from gapless.client import Client, connect
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+
+from .serving import Message, Serving, first, serving, sse
+
+
+async def publisher(http: Serving, name: str, at: str) -> Client:
+    client = await connect(http.network.at(at), name=name)
+    await client.advertise("TRUE")
+    return client
+
+
+def numbers(messages: list[Message]) -> list[Any]:
+    return [message.data["attributes"]["n"] for message in messages]
+
+
+def test_after_ready_every_matching_event_comes() -> None:
+    async def main() -> None:
+        async with serving(chain(3)) as http:
+            ann = await publisher(http, "ann", "b2")
+            messages = sse(http.client("b0"), {"filter": "n > 1"})
+            ready = await anext(messages)
+            assert ready.event == "ready"
+            for n in range(4):
+                await ann.publish({"n": n}, b"hi")
+            found = await first(messages, 2)
+            assert numbers(found) == [2, 3]
+            assert found[0].data["text"] == "hi"
+            assert found[0].data["publisher"] == ann.name
+            await ann.close()
+
+    run(main())
+
+
+def test_a_stream_resumes_after_any_of_its_ids_without_gap_or_duplicate() -> None:
+    """Publishers at both ends publish at the same time, so live events come in another order than their positions."""
+
+    async def main() -> None:
+        async with serving(chain(3)) as http:
+            publishers = [await publisher(http, name, at) for name, at in (("ann", "b0"), ("bob", "b2"), ("cy", "b1"))]
+            published: set[str] = set()
+
+            async def publish(client: Client) -> None:
+                for n in range(60):
+                    published.add((await client.publish({"n": n})).id)
+
+            seen: list[str] = []
+            last = ""
+            messages = sse(http.client("b1"), {})
+            await anext(messages)
+            work = asyncio.gather(*map(publish, publishers))
+            stops = iter((7, 1, 30, 12, 2, 40))
+            while len(seen) < 180:
+                most = min(next(stops, 180), 180 - len(seen))
+                for message in await first(messages, most):
+                    seen.append(message.data["id"])
+                    last = message.id
+                await messages.aclose()  # type: ignore[attr-defined]
+                if len(seen) < 180:
+                    name = ("b0", "b2", "b1")[len(seen) % 3]
+                    messages = sse(http.client(name), {}, {"Last-Event-ID": last})
+            await work
+            assert len(seen) == len(set(seen))
+            assert set(seen) == published
+            for client in publishers:
+                await client.close()
+
+    run(main())
+
+
+def test_since_replays_and_says_when_all_of_it_was_sent() -> None:
+    async def main() -> None:
+        async with serving(chain(2)) as http:
+            ann = await publisher(http, "ann", "b0")
+            for n in range(3):
+                await ann.publish({"n": n})
+            messages = sse(http.client("b1"), {"since": "earliest"})
+            old = await first(messages, 3)
+            assert numbers(old) == [0, 1, 2]
+            assert "!" not in old[-1].id  # history has plain positions
+            await ann.publish({"n": 3})
+            assert numbers(await first(messages, 1)) == [3]
+            middle = sse(http.client("b0"), {"since": old[0].id})
+            assert numbers(await first(middle, 3)) == [1, 2, 3]
+            await ann.close()
+
+    run(main())
+
+
+def test_a_bounded_stream_ends_and_a_resumed_one_that_is_complete_has_no_content() -> None:
+    async def main() -> None:
+        async with serving(chain(2)) as http:
+            ann = await publisher(http, "ann", "b0")
+            for n in range(5):
+                await ann.publish({"n": n})
+            client = http.client("b1")
+            lines = (await client.get("/events", params={"since": "earliest", "until": "now", "format": "ndjson"})).text
+            documents = [json.loads(line) for line in lines.splitlines() if line]
+            events = [each for each in documents if "event" in each]
+            assert [each["event"]["attributes"]["n"] for each in events] == list(range(5))
+            assert "end" in documents[-1]
+            until = events[-1]["cursor"]
+            rest = sse(client, {"until": until}, {"Last-Event-ID": events[2]["cursor"]})
+            assert numbers(await first(rest, 2)) == [3, 4]
+            done = await client.get("/events", params={"until": until}, headers={"Last-Event-ID": until})
+            assert done.status_code == 204
+            await ann.close()
+
+    run(main())
+
+
+def test_what_no_broker_holds_any_more_is_reported_in_its_place() -> None:
+    async def main() -> None:
+        async with serving(1, f=0, history_bytes=4_000) as http:
+            ann = await publisher(http, "ann", "b0")
+            begin = await ann.position()
+            for n in range(60):
+                await ann.publish({"n": n}, bytes(500))
+            messages = sse(http.client("b0"), {"since": str(begin)})
+            [skipped] = await first(messages, 1, "skipped")
+            assert skipped.data["lost"] or skipped.data["gap"]
+            await ann.close()
+
+    run(main())
+
+
+def test_a_reader_that_takes_nothing_holds_back_nobody_and_gets_everything_later() -> None:
+    async def main() -> None:
+        async with serving(chain(2), lag_ms=300.0) as http:
+            ann = await publisher(http, "ann", "b0")
+            async with http.client("b1").stream("GET", "/events", params={"format": "ndjson"}) as response:
+                lines = response.aiter_lines()
+                assert "ready" in await anext(lines)
+                payload = bytes(40_000)
+                async with asyncio.timeout(60):
+                    for n in range(400):
+                        await ann.publish({"n": n}, payload)
+                found: list[int] = []
+                async with asyncio.timeout(60):
+                    async for line in lines:
+                        if line and "event" in (document := json.loads(line)):
+                            found.append(document["event"]["attributes"]["n"])
+                            if len(found) == 400:
+                                break
+                assert found == list(range(400))
+            await ann.close()
+
+    run(main())
+
+
+def test_what_is_asked_for_is_checked() -> None:
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            client = http.client("b0")
+            for params, status, words in (
+                ({"filter": "price <"}, 422, "expected a name"),
+                ({"filtre": "TRUE"}, 400, "no parameter 'filtre'"),
+                ({"since": "yesterday"}, 422, "which is no position"),
+                ({"durable": "x", "since": "1h"}, 400, "leave out since and until"),
+                ({"share": "1"}, 400, "add durable=NAME"),
+                ({"ack": "never"}, 400, "write manual or auto"),
+            ):
+                answer = await client.get("/events", params=params)
+                assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
+            wrong = await client.get("/events", params={"filter": "price <"})
+            assert (wrong.json()["filter"], wrong.json()["position"]) == ("price <", 7)
+            bad = await client.get("/events", headers={"Last-Event-ID": "p1!x"})
+            assert "the last id as it came" in bad.json()["detail"]
+
+    run(main())
+
+
+def test_streams_end_when_the_broker_leaves() -> None:
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            messages = sse(http.client("b0"), {})
+            await anext(messages)
+            http.servers["b0"].stop()
+            [problem] = await first(messages, 1, "problem")
+            assert problem.data["detail"] == "the broker leaves; connect to another one"
+
+    run(main())
