@@ -96,7 +96,7 @@ class DiskPlan:
         begin = round(rng.uniform(0, self._hazards.until_ms), 3)
         spans = _spans(faults)
         before = [span for span in spans if span.start_ms < begin and (span.is_crash or span.end_ms < begin)]
-        budget = FaultBudget(self._overlay, self._hazards.f, margin)
+        budget = FaultBudget(self._overlay, self._hazards.f, margin, self._hazards.electorates)
         for span in before:
             budget.take(span.broker, span.start_ms, span.end_ms)
         rows = [row for span in before for row in span.rows]

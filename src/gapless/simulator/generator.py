@@ -196,6 +196,7 @@ class _Draft:
                 scenario, network=msgspec.structs.replace(scenario.network, disks=disks.draw_disks())
             )
             options |= disks.draw_options()
+        options = self._known(options)
         return msgspec.structs.replace(
             scenario,
             protocol=ProtocolChoice(scenario.protocol.name, {**options, **scenario.protocol.options}),
@@ -211,7 +212,7 @@ class _Draft:
         kinds = plan.draw_kinds() if self._kinds == FAULT_KINDS and not self._disk_kinds else self._disk_kinds
         if not kinds:
             return scenario
-        options = {**plan.draw_options(), **scenario.protocol.options}
+        options = {**self._known(plan.draw_options()), **scenario.protocol.options}
         return msgspec.structs.replace(
             scenario,
             network=msgspec.structs.replace(scenario.network, disks=plan.draw_disks()),
@@ -219,6 +220,14 @@ class _Draft:
             faults=plan.draw(scenario.faults, kinds),
             run=msgspec.structs.replace(scenario.run, settle_ms=scenario.run.settle_ms + _READING_MS),
         )
+
+    def _known(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the options that the protocol has; none, if it refuses their values here."""
+        if self._spec is None:
+            return {}
+        known = {name: value for name, value in options.items() if name in self._spec.options.__struct_encode_fields__}
+        is_refused = self._spec.refuses(self._tree, self._f, convert_options(self._spec, known)) is not None
+        return {} if is_refused else known
 
     def _settle_ms(self, options: Mapping[str, Any]) -> float:
         """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. A

@@ -7,6 +7,7 @@
 | `topology` | the tree, electorates, regions, the contracted tree |
 | `channel` | reliable FIFO channels between incarnations |
 | `membership`, `sealing` | statuses and suspicions; excluding an incarnation, and agreeing on its journal |
+| `disk`, `recovery` | what is written, and waits for it; what a restarted broker asks of its electorates |
 | `journal` | admission, replication to f others, release |
 | `routing`, `events` | advertisements, subscriptions, cuts; the path of events |
 | `positions` | waves and final positions |
@@ -47,10 +48,11 @@ PROTOCOL = ProtocolSpec(
     ends_sessions=True,
     keeps_names=True,
     acknowledges_each=True,
+    keeps_disks=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),
     electorates=electorates,
     refuses=_refuses,
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition", "disk", "blackout"}),
 )

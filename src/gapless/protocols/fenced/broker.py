@@ -14,6 +14,7 @@ from gapless.protocol import (
     Effect,
     EndSession,
     Input,
+    Persisted,
     Received,
     SetTimer,
     Start,
@@ -23,6 +24,7 @@ from gapless.protocol import (
     Woke,
 )
 from gapless.protocols.fenced import (
+    disk,
     handover,
     history,
     journal,
@@ -30,6 +32,7 @@ from gapless.protocols.fenced import (
     membership,
     positions,
     reading,
+    recovery,
     routing,
     sealing,
     sessions,
@@ -115,8 +118,8 @@ ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
 AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
     Accusation: membership.note_accusation,
-    Join: sealing.receive_join,
-    JoinReply: sealing.receive_join_reply,
+    Join: recovery.receive_join,
+    JoinReply: recovery.receive_join_reply,
     Prepare: sealing.receive_prepare,
     Promise: sealing.receive_promise,
     Refused: sealing.receive_refused,
@@ -148,6 +151,8 @@ class FencedBroker(BrokerNode):
         self._topology = Topology(place.overlay, place.f)
         self.state = BrokerState(place.name, place.incarnation * NUMBER_STEP, self._topology, options)
         self.state.owners = place.owners
+        if place.disk is not None:
+            disk.restore(self.state, place.disk)
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
@@ -190,6 +195,8 @@ class FencedBroker(BrokerNode):
                 self._start(s)
             case EndSession():
                 sessions.end_session(s, item.client)
+            case Persisted():
+                disk.persisted(s, item.number)
             case Woke():
                 pass
             case _:
@@ -203,6 +210,8 @@ class FencedBroker(BrokerNode):
             membership.connected(s, peer)
         s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
         s.emit(SetTimer(RETRY_TIMER, RETRY_US))
+        if s.stage is Stage.RECOVERING:
+            s.emit(SetTimer(recovery.RETURN_TIMER, int(s.options.return_ms * 1000)))
 
     def _timer_fired(self, s: BrokerState, key: str) -> None:
         s.timers.discard(key)
@@ -226,6 +235,8 @@ class FencedBroker(BrokerNode):
             sessions.expire(s, rest)
             if s.sessions.get(rest) is None or s.sessions[rest].phase is SessionPhase.CLOSING:
                 durable_service.note_absence(s, rest)
+        elif kind == recovery.RETURN_TIMER:
+            s.has_waited = True
 
     def _receive(self, s: BrokerState, peer: str, message: Any) -> None:
         if isinstance(message, Excluded):
@@ -262,7 +273,15 @@ class FencedBroker(BrokerNode):
             if s.stage is Stage.EXCLUDED:
                 self._begin_anew(s)
             elif not self._settle_once(s):
-                return
+                disk.collect(s)
+                due = disk.take_due(s)
+                for each in due:
+                    if each.peer == s.name:
+                        AT_ONCE[type(each.body)](s, s.name, each.body)
+                    else:
+                        s.send(each.peer, each.body)
+                if not any(each.peer == s.name for each in due):
+                    return
 
     def _settle_once(self, s: BrokerState) -> bool:
         self._settle_membership(s)
@@ -308,10 +327,12 @@ class FencedBroker(BrokerNode):
             if peer not in s.greeted and s.is_live(peer):
                 membership.greet(s, peer)
                 sealing.repeat_proposals(s, peer)
+        if s.stage is Stage.RECOVERING:
+            recovery.recover(s)
         sealing.propose_where_due(s)
         status = s.status(s.name)
         if s.stage is Stage.RECOVERING:
-            if status.sealed_below >= s.number and sealing.has_recovered(s):
+            if status.sealed_below >= s.number and recovery.has_recovered(s):
                 s.stage = Stage.JOINING
                 s.membership_changed = True
         elif s.stage is not Stage.EXCLUDED:
@@ -341,7 +362,10 @@ class FencedBroker(BrokerNode):
         sessions.dismiss_all(old, "its broker was excluded by the others, and joins again")
         number = max(old.status(old.name).sealed_below, old.number + 1)
         s = BrokerState(old.name, number, self._topology, old.options)
-        s.effects, s.clock = old.effects, old.clock
+        s.effects, s.clock, s.disk, s.memory = old.effects, old.clock, old.disk, old.memory
+        s.disk.are_statuses_changed = True
+        s.disk.own_written.clear()
+        s.disk.own_length = 0
         s.statuses = {**old.statuses, old.name: membership.merge(old.status(old.name), Status(number, 0, 0))}
         s.suspects, s.acceptors, s.ballot_round = old.suspects, old.acceptors, old.ballot_round
         s.journals = old.journals

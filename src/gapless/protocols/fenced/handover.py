@@ -26,7 +26,6 @@ from gapless.protocols.fenced.messages import (
     Completed,
     Contribution,
     Incarnation,
-    Join,
     JournalCopy,
     JournalReply,
     LinkMessage,
@@ -35,6 +34,7 @@ from gapless.protocols.fenced.messages import (
     SubscriptionRecord,
 )
 from gapless.protocols.fenced.positions import ask_wave, drop_wave
+from gapless.protocols.fenced.recovery import join, vouched
 from gapless.protocols.fenced.routing import (
     put_advertisement,
     put_subscription,
@@ -97,14 +97,16 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
 
     A broker that has never been part of the tree must not complete a handover with one that the others exclude, and
     that does not know it. So f + 1 of the electorate of each member must have heard of this incarnation before they
-    promised to exclude that member: whoever learns of a later exclusion then learns of this incarnation, too.
+    promised to exclude that member: whoever learns of a later exclusion then learns of this incarnation, too. It may
+    be one of them itself.
     """
     if s.is_installed:
         return True
     for member in region.group:
         if member != s.name:
             vouchers = s.vouched.get(s.current(member), set())
-            if sum(s.current(each.broker) == each for each in vouchers) < s.topology.quorum:
+            count = sum(s.current(each.broker) == each for each in vouchers)
+            if count + (s.current(member) in vouched(s)) < s.topology.quorum:
                 return False
     return True
 
@@ -120,7 +122,7 @@ def ask_vouchers(s: BrokerState, *, again: bool = True) -> None:
     for name in sorted(asked - {s.name}):
         if again or name not in s.asked_vouchers:
             s.asked_vouchers.add(name)
-            s.send(name, Join(s.number))
+            join(s, name)
 
 
 def _coverage(s: BrokerState, region: Region) -> tuple[frozenset[Any], frozenset[Any]]:
@@ -187,10 +189,8 @@ def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
 
 
 def _sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> JournalCopy | None:
-    journal = s.journals.get(incarnation)
-    if journal is None or len(journal) < length:
-        return None
-    return journal.copy(incarnation, journal.place_after(s.stable), length)
+    journal = s.journals.get(incarnation, Journal())
+    return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
 
 
 def ask_journals(s: BrokerState) -> None:

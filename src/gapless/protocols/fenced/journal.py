@@ -7,6 +7,7 @@ the f nearest acceptors that seem to live. When any f acceptors hold it (their p
 
 from gapless.events import Event, EventRun, Events
 from gapless.protocols.fenced.client_messages import Confirmed
+from gapless.protocols.fenced.disk import say
 from gapless.protocols.fenced.events import process
 from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Entry, Held, Hold, Incarnation
@@ -64,7 +65,7 @@ def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
     journal.extend_from(message.copy)
     s.clock.see(journal.last_timestamp)
     if acceptor.has_recovered:
-        s.send(peer, Held(len(journal)))
+        say(s, peer, Held(len(journal)))
 
 
 def receive_held(s: BrokerState, peer: str, message: Held) -> None:
@@ -78,12 +79,13 @@ def _counts(s: BrokerState, holder: Incarnation) -> bool:
 
 
 def _confirmed_length(s: BrokerState) -> int:
-    """How many entries f acceptors hold."""
+    """How many entries f acceptors hold, and this broker's disk."""
+    own = s.disk.own_length if s.disk.waits else len(s.journal)
     if not s.topology.f or not s.topology.acceptors[s.name]:
-        return len(s.journal)
+        return own
     held = sorted((length for each, length in s.held_by.items() if _counts(s, each)), reverse=True)
     needed = min(s.topology.f, len(s.topology.acceptors[s.name]))
-    return held[needed - 1] if len(held) >= needed else 0
+    return min(own, held[needed - 1]) if len(held) >= needed else 0
 
 
 def release(s: BrokerState) -> None:

@@ -7,6 +7,8 @@ discard the word of an incarnation that is over (the *crash vectors* of Michael,
 2017).
 """
 
+from collections import deque
+
 from gapless.protocol import Send
 from gapless.protocols.fenced.messages import Accusation, Excluded, Incarnation, Join, Members, Status
 from gapless.protocols.fenced.state import BrokerState, Stage
@@ -37,6 +39,7 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
     _unsettle(s, fresh)
     older = {name: s.status(name) for name in fresh}
     s.statuses.update(fresh)
+    s.disk.are_statuses_changed = True
     s.membership_changed = True
     for name, status in fresh.items():
         if status.number > older[name].number and name != s.name:
@@ -83,6 +86,7 @@ def _meet(s: BrokerState, peer: str) -> None:
     for accusers in s.accusers.values():
         accusers.discard(peer)
     s.greeted.discard(peer)
+    s.waiting = deque(each for each in s.waiting if each.peer != peer)
 
 
 def connected(s: BrokerState, peer: str) -> None:
@@ -103,7 +107,7 @@ def greet(s: BrokerState, peer: str) -> None:
     s.greeted.add(peer)
     s.send(peer, Members(dict(s.statuses)))
     if s.stage is Stage.RECOVERING:
-        s.send(peer, Join(s.number))
+        s.send(peer, Join(s.number, [(each, len(journal)) for each, journal in s.journals.items()]))
     for incarnation, accusers in s.accusers.items():
         if s.name in accusers and peer in s.topology.acceptors[incarnation.broker]:
             s.send(peer, Accusation(incarnation, True))

@@ -4,6 +4,7 @@ Everything travels in `Frame`s of a reliable FIFO `channel` between two incarnat
 installation of one link of the tree, named by its `tag`; all other bodies are addressed to the broker.
 """
 
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -50,6 +51,7 @@ __all__ = [
     "LinkBody",
     "LinkMessage",
     "Members",
+    "Memory",
     "Name",
     "Page",
     "Prepare",
@@ -309,16 +311,31 @@ class Accusation(Message, frozen=True):
     is_suspected: bool
 
 
+class Memory(Enum):
+    """What an answer to a new incarnation rests on.
+
+    NONE: a restart without a disk, or with one that is damaged. DISK: what the disk of a restarted broker had, of which
+    it does not know whether it is the latest. SETTLED: the acceptor has not restarted, or has recovered since.
+    """
+
+    NONE = 0
+    DISK = 1
+    SETTLED = 2
+
+
 class Join(Message, frozen=True):
     """A new incarnation asks what those around it know, before it votes, holds or contributes anything."""
 
     request: int
+    held: list[tuple[Incarnation, int]]
+    """How much of each journal it has already."""
 
 
 class AcceptorState(Message, frozen=True):
     """What an acceptor has promised and accepted about one broker, and which of its journals it holds."""
 
     broker: str
+    memory: Memory
     promised_below: int
     promised: Ballot
     accepted: dict[int, tuple[Ballot, int]]

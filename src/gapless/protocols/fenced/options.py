@@ -4,10 +4,11 @@ import msgspec
 
 __all__ = ["RULES", "FencedOptions"]
 
-RULES = frozenset({"active-only", "void", "sort", "majority", "last-numbers", "fence"})
+RULES = frozenset({"active-only", "void", "sort", "majority", "last-numbers", "fence", "synced"})
 """What tests can switch off to see that the checker notices: that only active subscriptions represent others; that a
 handover voids pending attempts; that the union of a handover is sorted by timestamp; that an exclusion needs a
-majority; that advertisements carry the publisher's last number; that a client that moves waits for a final position."""
+majority; that advertisements carry the publisher's last number; that a client that moves waits for a final position;
+that brokers wait for their disks."""
 
 
 class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +44,10 @@ class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proposal_ms: float = 500.0
     """How long a broker that promised to seal a journal waits before it carries the proposal on itself."""
 
+    return_ms: float = 5_000.0
+    """When more than f brokers of an electorate have restarted with their disks: how long they wait for the others. A
+    broker that takes longer counts among the f that may be lost."""
+
     session_s: float = 60.0
     """How long a session waits for its client; then its subscriptions end where the client stopped."""
 
@@ -53,7 +58,7 @@ class FencedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("window", "client_window", "delivery_window", "lag_window", "history_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
-        for name in ("wave_ms", "retry_ms", "proposal_ms", "session_s"):
+        for name in ("wave_ms", "retry_ms", "proposal_ms", "return_ms", "session_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
         if self.history_s < 0:

@@ -90,7 +90,10 @@ def _pass_on(s: BrokerState, origin: Link | None, wave: Wave) -> None:
         s.log = {key: events for key, events in s.log.items() if events[0].stamp > s.stable}
         trim(s)
     onward = [link for link in s.links.values() if link is not origin]
-    s.wave = WaveState(wave.timestamp, origin, len(s.journal), {link.key for link in onward}, {}, s.final.timestamp)
+    s.disk.is_clock_due = True
+    s.wave = WaveState(
+        wave.timestamp, origin, len(s.journal), {link.key for link in onward}, {}, s.final.timestamp, s.disk.next
+    )
     for link in onward:
         s.send_along(link, wave)
 
@@ -114,7 +117,7 @@ def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]
 def echo_if_due(s: BrokerState) -> None:
     """Echo, or, at the root, call the position final."""
     wave = s.wave
-    if wave is None or wave.waits_for or s.is_frozen or s.released < wave.need:
+    if wave is None or wave.waits_for or s.is_frozen or s.released < wave.need or s.disk.persisted < wave.batch:
         return
     s.wave = None
     new = [(each, clock) for each, clock in s.sealed_here.items() if each not in s.sealed_final]

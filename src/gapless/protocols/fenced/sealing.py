@@ -16,24 +16,23 @@ so one of those that hold it has promised, and did so after it held it. *No excl
 have accepted it, and at most f fail. *No event is confirmed after the exclusion*: f + 1 of 2f acceptors hold nothing
 more.
 
-An acceptor that restarts without memory could break its promises. So it is `RECOVERING` and silent until f + 1 others
-of each electorate have told it what they promised, accepted and hold.
+An acceptor that restarts could break its promises: see `recovery`. A restarted broker votes on its own earlier
+journals, too; nobody votes to exclude itself.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from gapless.protocols.fenced.disk import say
 from gapless.protocols.fenced.membership import learn
 from gapless.protocols.fenced.messages import (
     Accept,
     Accepted,
     AcceptorState,
     Ballot,
-    Held,
     Incarnation,
-    Join,
-    JoinReply,
     JournalCopy,
     Members,
+    Memory,
     Prepare,
     Promise,
     Refused,
@@ -42,8 +41,9 @@ from gapless.protocols.fenced.messages import (
 from gapless.protocols.fenced.state import BrokerState, Journal, Proposal, ProposalPhase, Stage
 
 __all__ = [
-    "PROPOSAL_TIMER", "carry_on", "has_recovered", "propose_where_due", "receive_accept", "receive_accepted",
-    "receive_join", "receive_join_reply", "receive_prepare", "receive_promise", "receive_refused", "repeat_proposals",
+    "PROPOSAL_TIMER", "carry_on", "propose_where_due", "receive_accept", "receive_accepted", "receive_prepare",
+    "receive_promise", "receive_refused", "repeat_proposals", "state_of", "take_copies",
+    "wait_for_others",
 ]  # fmt: skip
 
 PROPOSAL_TIMER = "proposal"
@@ -55,21 +55,33 @@ def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) ->
     return [each for each in s.journals if each.broker == broker and (below is None or each.number < below)]
 
 
-def _state_of(s: BrokerState, broker: str, below: int | None = None) -> AcceptorState:
-    """What this acceptor has to say of a broker."""
+def state_of(
+    s: BrokerState, broker: str, below: int | None = None, held: Mapping[Incarnation, int] | None = None
+) -> AcceptorState:
+    """What this acceptor has to say of a broker; without the entries that the other has already."""
     acceptor = s.acceptors[broker]
-    copies = [_copy(s, s.journals[each], each) for each in _incarnations_held(s, broker, below)]
-    return AcceptorState(broker, acceptor.promised_below, acceptor.promised, dict(acceptor.accepted), copies)
+    journals = {each: s.journals[each] for each in _incarnations_held(s, broker, below)}
+    if broker == s.name and below is None:
+        journals[s.incarnation] = s.journal
+    copies = [_copy(s, journal, each, (held or {}).get(each, 0)) for each, journal in journals.items()]
+    memory = Memory.SETTLED if acceptor.has_recovered else s.memory
+    return AcceptorState(broker, memory, acceptor.promised_below, acceptor.promised, dict(acceptor.accepted), copies)
 
 
-def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation) -> JournalCopy:
+def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation, held: int) -> JournalCopy:
     """What not all brokers have processed. The rest is history: a copy gets that later (`history`)."""
-    return journal.copy(incarnation, journal.place_after(s.stable))
+    return journal.copy(incarnation, max(journal.place_after(s.stable), min(held, len(journal))))
 
 
-def _take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
+def take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
+    """Hold what another holds, up to where a journal is sealed."""
     for copy in copies:
-        s.journals.setdefault(Incarnation(*copy.incarnation), Journal()).extend_from(copy)
+        incarnation = Incarnation(*copy.incarnation)
+        journal = s.journals.setdefault(incarnation, Journal())
+        journal.extend_from(copy)
+        length = dict(s.status(incarnation.broker).lengths).get(incarnation.number)
+        if length is not None:
+            journal.cut_to(length)
 
 
 # ---- proposing ---------------------------------------------------------------------------------------------
@@ -110,7 +122,7 @@ def _patience_us(s: BrokerState, broker: str) -> int:
     return int(s.options.proposal_ms * 1000 * (1 + place / 4))
 
 
-def _wait_for_others(s: BrokerState, broker: str) -> None:
+def wait_for_others(s: BrokerState, broker: str) -> None:
     """Somebody else's proposal makes progress: carry it on only if it does not end."""
     s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * _patience_us(s, broker))
 
@@ -133,14 +145,21 @@ def carry_on(s: BrokerState, broker: str) -> None:
         _propose(s, broker, below)
 
 
+def _voters(s: BrokerState, broker: str, below: int) -> list[str]:
+    """The electorate; without the broker itself, if its present incarnation is to be excluded."""
+    others = s.topology.acceptors[broker]
+    return [broker, *others] if s.current(broker).number >= below else list(others)
+
+
 def _propose(s: BrokerState, broker: str, below: int) -> None:
     s.ballot_round += 1
     ballot = Ballot(s.ballot_round, f"{s.name}/{s.number}")
     s.proposals[broker] = Proposal(below, ballot)
-    for acceptor in s.topology.acceptors[broker]:
-        if acceptor != s.name:
-            s.send(acceptor, Prepare(broker, below, ballot))
-    if s.name in s.topology.acceptors[broker]:
+    voters = _voters(s, broker, below)
+    for voter in voters:
+        if voter != s.name:
+            s.send(voter, Prepare(broker, below, ballot))
+    if s.name in voters:
         receive_prepare(s, s.name, Prepare(broker, below, ballot))
     attempt = s.proposal_attempts[broker] = min(s.proposal_attempts.get(broker, 0) + 1, ATTEMPTS_MAX)
     patience = _patience_us(s, broker) << attempt
@@ -153,17 +172,13 @@ def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
     return sum(s.current(vote.broker) == vote and s.is_live(vote.broker) for vote in votes)
 
 
-def _needed(s: BrokerState, broker: str) -> int:
-    return min(_quorum(s), len(s.topology.acceptors[broker]))
-
-
 def _go_on(s: BrokerState, broker: str) -> None:
     proposal = s.proposals.get(broker)
     if proposal is None:
         return
-    if proposal.phase is ProposalPhase.PREPARING and _counted(s, proposal.promises) >= _needed(s, broker):
+    if proposal.phase is ProposalPhase.PREPARING and _counted(s, proposal.promises) >= _quorum(s):
         _send_accepts(s, broker, proposal)
-    if proposal.phase is ProposalPhase.ACCEPTING and _counted(s, proposal.accepted) >= _needed(s, broker):
+    if proposal.phase is ProposalPhase.ACCEPTING and _counted(s, proposal.accepted) >= _quorum(s):
         old = s.status(broker)
         learn(s, {broker: Status(old.number, old.phase, proposal.below, tuple(sorted(proposal.lengths.items())))})
 
@@ -173,7 +188,7 @@ def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
     promises = [promise for voter, promise in proposal.promises.items() if s.current(voter.broker) == voter]
     accepted: dict[int, tuple[Ballot, int]] = {}
     for promise in promises:
-        _take_copies(s, promise.state.copies)
+        take_copies(s, promise.state.copies)
         for number, (ballot, length) in promise.state.accepted.items():
             if number not in accepted or tuple(ballot) > tuple(accepted[number][0]):
                 accepted[number] = Ballot(*ballot), length
@@ -183,11 +198,11 @@ def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
         length = accepted[incarnation.number][1] if incarnation.number in accepted else longest
         proposal.lengths[incarnation.number] = known.get(incarnation.number, length)
         s.journals[incarnation].cut_to(proposal.lengths[incarnation.number])
-    for acceptor in s.topology.acceptors[broker]:
-        if acceptor == s.name:
+    for voter in _voters(s, broker, proposal.below):
+        if voter == s.name:
             receive_accept(s, s.name, _accept_for(s, broker, proposal, s.incarnation))
         else:
-            s.send(acceptor, _accept_for(s, broker, proposal, s.current(acceptor)))
+            s.send(voter, _accept_for(s, broker, proposal, s.current(voter)))
 
 
 def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnation) -> Accept:
@@ -205,7 +220,7 @@ def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnat
 def repeat_proposals(s: BrokerState, peer: str) -> None:
     """Tell a new incarnation of an acceptor of the proposals that are under way."""
     for broker, proposal in s.proposals.items():
-        if peer in s.topology.acceptors[broker]:
+        if peer in _voters(s, broker, proposal.below):
             if proposal.phase is ProposalPhase.PREPARING:
                 s.send(peer, Prepare(broker, proposal.below, proposal.ballot))
             else:
@@ -221,7 +236,7 @@ def _length_in(state: AcceptorState, incarnation: Incarnation) -> int:
 
 def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
     """Phase 1 at an acceptor."""
-    if not _may_vote(s, message.broker):
+    if not _may_vote(s, message.broker) or (message.broker == s.name and message.below > s.number):
         return
     acceptor = s.acceptors[message.broker]
     ballot = Ballot(*message.ballot)
@@ -236,12 +251,10 @@ def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
         return
     acceptor.promised = ballot
     acceptor.promised_below = max(acceptor.promised_below, message.below)
-    promise = Promise(_state_of(s, message.broker, message.below), message.below, ballot)
-    if proposer == s.name:
-        receive_promise(s, s.name, promise)
-    else:
-        s.send(proposer, promise)
-        _wait_for_others(s, message.broker)
+    s.disk.changed_acceptors.add(message.broker)
+    say(s, proposer, Promise(state_of(s, message.broker, message.below), message.below, ballot))
+    if proposer != s.name:
+        wait_for_others(s, message.broker)
 
 
 def receive_promise(s: BrokerState, voter: str, message: Promise) -> None:
@@ -261,7 +274,7 @@ def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
         if message.broker == s.name:
             s.set_timer(f"{PROPOSAL_TIMER}/{message.broker}", _patience_us(s, message.broker) // 8)
         else:
-            _wait_for_others(s, message.broker)
+            wait_for_others(s, message.broker)
 
 
 def receive_accept(s: BrokerState, proposer: str, message: Accept) -> None:
@@ -273,15 +286,12 @@ def receive_accept(s: BrokerState, proposer: str, message: Accept) -> None:
     acceptor.promised = ballot
     acceptor.promised_below = max(acceptor.promised_below, message.below)
     if proposer != s.name:
-        _wait_for_others(s, message.broker)
-    _take_copies(s, message.copies)
+        wait_for_others(s, message.broker)
+    take_copies(s, message.copies)
     for number, length in message.lengths.items():
         acceptor.accepted[number] = ballot, length
-    accepted = Accepted(message.broker, message.below, ballot)
-    if proposer == s.name:
-        receive_accepted(s, s.name, accepted)
-    else:
-        s.send(proposer, accepted)
+    s.disk.changed_acceptors.add(message.broker)
+    say(s, proposer, Accepted(message.broker, message.below, ballot))
 
 
 def receive_accepted(s: BrokerState, voter: str, message: Accepted) -> None:
@@ -290,65 +300,3 @@ def receive_accepted(s: BrokerState, voter: str, message: Accepted) -> None:
     if proposal is not None and proposal.ballot == message.ballot:
         proposal.accepted.add(s.current(voter) if voter != s.name else s.incarnation)
         _go_on(s, message.broker)
-
-
-# ---- an acceptor that recovers -----------------------------------------------------------------------------
-
-
-def has_recovered(s: BrokerState) -> bool:
-    return all(acceptor.has_recovered for acceptor in s.acceptors.values())
-
-
-def receive_join(s: BrokerState, peer: str, message: Join) -> None:
-    """A new incarnation asks what is known here."""
-    if s.stage is Stage.RECOVERING and not s.acceptors:
-        return
-    states = [
-        _state_of(s, broker)
-        for broker, acceptor in s.acceptors.items()
-        if acceptor.has_recovered and peer in s.topology.acceptors[broker]
-    ]
-    if peer in s.topology.acceptors[s.name] and s.stage is not Stage.RECOVERING:
-        copies = [_copy(s, s.journals[each], each) for each in _incarnations_held(s, s.name)]
-        own = [_copy(s, s.journal, s.incarnation), *copies]
-        states.append(AcceptorState(s.name, 0, Ballot(0, ""), {}, own))
-    s.send(peer, JoinReply(message.request, dict(s.statuses), states, _vouched(s)))
-
-
-def _vouched(s: BrokerState) -> list[Incarnation]:
-    """The live incarnations that this broker has not promised to exclude: its own, and those it is an acceptor of."""
-    found = [] if s.stage is Stage.RECOVERING else [s.incarnation]
-    for broker, acceptor in s.acceptors.items():
-        if acceptor.has_recovered and s.is_live(broker) and acceptor.promised_below <= s.current(broker).number:
-            found.append(s.current(broker))
-    return found
-
-
-def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
-    """What an acceptor knows: with f + 1 of them, this one may vote and hold again."""
-    if message.request != s.number or s.is_installed:
-        return
-    learn(s, message.statuses, peer)
-    for incarnation in message.vouched:
-        s.vouched.setdefault(Incarnation(*incarnation), set()).add(s.current(peer))
-    s.membership_changed = True
-    if s.stage is not Stage.RECOVERING:
-        return
-    for state in message.acceptors:
-        replies = s.join_replies.setdefault(state.broker, {})
-        replies[peer] = s.current(peer), state
-        acceptor = s.acceptors[state.broker]
-        counted = [reply for incarnation, reply in replies.values() if s.current(incarnation.broker) == incarnation]
-        if acceptor.has_recovered or len(counted) < s.topology.quorum:
-            continue
-        for reply in counted:
-            _take_copies(s, reply.copies)
-            acceptor.promised = max(acceptor.promised, Ballot(*reply.promised))
-            acceptor.promised_below = max(acceptor.promised_below, reply.promised_below)
-            for number, (ballot, length) in reply.accepted.items():
-                if number not in acceptor.accepted or Ballot(*ballot) > acceptor.accepted[number][0]:
-                    acceptor.accepted[number] = Ballot(*ballot), length
-        acceptor.has_recovered = True
-        copy = s.journals.get(s.current(state.broker))
-        if copy is not None and s.is_live(state.broker) and acceptor.promised_below <= s.current(state.broker).number:
-            s.send(state.broker, Held(len(copy)))

@@ -16,6 +16,7 @@ from gapless.filters.cover_index import CoverIndex
 from gapless.protocol import Effect, Owners, Send, SetTimer
 from gapless.protocols.fenced.channel import Channel
 from gapless.protocols.fenced.client_state import LocalState, LocalSubscription, Reading, Session, SessionPhase
+from gapless.protocols.fenced.disk_state import Disk, Waiting
 from gapless.protocols.fenced.durable.state import DurableState
 from gapless.protocols.fenced.journal_state import Journal
 from gapless.protocols.fenced.messages import (
@@ -27,6 +28,7 @@ from gapless.protocols.fenced.messages import (
     Incarnation,
     LinkBody,
     LinkMessage,
+    Memory,
     Name,
     Promise,
     Status,
@@ -45,9 +47,9 @@ __all__ = [
 class Stage(Enum):
     """How far an incarnation has come.
 
-    RECOVERING -> JOINING -> JOINED -> EXCLUDED; the first incarnation begins as JOINED. A recovering one has no memory
-    of what its predecessor promised: it neither votes, holds nor contributes before a majority of each electorate that
-    it belongs to has told it.
+    RECOVERING -> JOINING -> JOINED -> EXCLUDED; the first incarnation begins as JOINED. A recovering one cannot rely on
+    knowing what its predecessor promised: it neither votes, holds nor contributes before enough of each electorate that
+    it belongs to have told it (`recovery`).
     """
 
     RECOVERING = "recovering"
@@ -170,6 +172,8 @@ class WaveState:
     """The links that have not echoed."""
     sealed: dict[Incarnation, int] = field(default_factory=dict)
     final: int = 0
+    batch: int = 0
+    """The clock is on the disk with this batch."""
 
 
 class BrokerState:
@@ -194,12 +198,19 @@ class BrokerState:
         self.suspects: set[str] = set()
         self.accusers: dict[Incarnation, set[str]] = {}
         self.acceptors: dict[str, Acceptor] = {
-            other: Acceptor(has_recovered=number == 0) for other in topology.accepts_for[name]
+            other: Acceptor(has_recovered=number == 0) for other in (name, *topology.accepts_for[name])
         }
         self.proposals: dict[str, Proposal] = {}
         self.proposal_attempts: dict[str, int] = {}
         self.ballot_round = number
         """Of the last ballot that was heard of; a new incarnation begins above those that sealed the ones before it."""
+        self.memory = Memory.NONE
+        """What it began with, if it is not its first incarnation."""
+        self.has_waited = False
+        """Whether it has given those that return from an outage their time."""
+        self.disk = Disk()
+        self.waiting: deque[Waiting] = deque()
+        """What leaves when the disk has what it relies on."""
         self.join_replies: dict[str, dict[str, Any]] = {}
         """While it recovers: by broker whose electorate it belongs to, who has answered, and what."""
         self.vouched: dict[Incarnation, set[Incarnation]] = {}

@@ -79,8 +79,12 @@ class Topology:
 
     @property
     def quorum(self) -> int:
-        """How many of its acceptors exclude a broker."""
+        """How many of its electorate exclude a broker."""
         return self.f + 1
+
+    def electorate(self, name: str) -> tuple[str, ...]:
+        """The broker and its acceptors."""
+        return (name, *self.acceptors[name])
 
     def peers(self, name: str) -> tuple[str, ...]:
         """The brokers that share an electorate or a link with this one: they hear its news first."""

@@ -1,0 +1,226 @@
+"""A broker and its disk: what is written, what waits for it, and what a restarted broker finds.
+
+On the disk is the **register**: the own journal and the copies of others' journals, what this broker has promised and
+accepted, the statuses, the final seals, and a clock that is not below any position that it has echoed. At the end of a
+step all changes of the register become one batch.
+
+*Nothing that a broker says may depend on what its disk can forget.* So five messages wait until the batch of their step
+is on the disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for what the statuses say) and `Echo`. A broker
+counts its own copy of an entry, and its own votes, only then, too. All other messages go at once. Whatever waits keeps
+its order, and falls away with the incarnation that it is meant for.
+
+Journals are kept as history, one row for the entries of a step: each entry is written once, and can be read again by
+its timestamp. How long each journal is was written beside it: so a damaged disk is noticed. It is not trusted, and its
+broker counts as one without memory; what can be read of it is still offered to others.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from gapless.disk import Admit, Change, DiskContents, ForgetHistory, Put
+from gapless.errors import StorageError
+from gapless.protocol import Keep
+from gapless.protocols.fenced.disk_state import NEVER, Waiting
+from gapless.protocols.fenced.journal_state import Journal
+from gapless.protocols.fenced.messages import Ballot, Body, Held, Incarnation, JournalCopy, Memory, Status
+from gapless.protocols.fenced.state import BrokerState
+from gapless.protocols.fenced.topology import FIRST
+
+__all__ = ["collect", "persisted", "restore", "say", "take_due"]
+
+FORMAT = 3
+FORMAT_KEY = "format"
+CLOCK_KEY = "clock"
+STATUSES_KEY = "statuses"
+SEALED_KEY = "sealed"
+ACCEPTOR_KEYS = "acceptor/"
+LENGTH_KEYS = "length/"
+HEAD_KEYS = "head/"
+ROW_ENTRIES = 256
+"""So many entries are in a row at most, so that a damaged row is not much."""
+
+SavedAcceptor: TypeAlias = tuple[int, Ballot, dict[int, tuple[Ballot, int]]]
+Seals: TypeAlias = list[tuple[Incarnation, int]]
+DROPPED_LATER = 1_024
+"""So many entries that the memory has dropped may still be on the disk."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode_copy = msgspec.msgpack.Decoder(JournalCopy).decode
+_decode_statuses = msgspec.msgpack.Decoder(dict[str, Status]).decode
+_decode_acceptor = msgspec.msgpack.Decoder(SavedAcceptor).decode
+_decode_seals = msgspec.msgpack.Decoder(Seals).decode
+_decode_clock = msgspec.msgpack.Decoder(tuple[int, int]).decode
+_decode_number = msgspec.msgpack.Decoder(int).decode
+
+
+# ---- what waits --------------------------------------------------------------------------------------------
+
+
+def say(s: BrokerState, peer: str, body: Body) -> None:
+    """Send a body, or give it to this broker itself, when all that was noted by the end of this step is on the disk."""
+    s.waiting.append(Waiting(s.disk.next, peer, body))
+
+
+def take_due(s: BrokerState) -> list[Waiting]:
+    """The messages that need not wait any longer; of several `Held` to one broker the last."""
+    due: list[Waiting] = []
+    while s.waiting and min(s.waiting[0].batch, s.disk.number) <= s.disk.persisted:
+        due.append(s.waiting.popleft())
+    last = {each.peer: each for each in due if isinstance(each.body, Held)}
+    return [each for each in due if not isinstance(each.body, Held) or last[each.peer] is each]
+
+
+def persisted(s: BrokerState, number: int) -> None:
+    """The disk has all batches up to this one."""
+    disk = s.disk
+    disk.persisted = max(disk.persisted, number)
+    while disk.own_written and disk.own_written[0][0] <= number:
+        disk.own_length = disk.own_written.popleft()[1]
+
+
+# ---- what is written ---------------------------------------------------------------------------------------
+
+
+def collect(s: BrokerState) -> None:
+    """Hand all changes of the register to the disk, as one batch."""
+    disk = s.disk
+    if not disk.is_there:
+        return
+    changes: list[Change] = []
+    if not disk.number:
+        changes.append(Put(FORMAT_KEY, _encode(FORMAT)))
+    if len(s.journal) > disk.written.get(s.incarnation, (0, 0))[1]:
+        disk.own_written.append((disk.next, len(s.journal)))
+    _write_journal(s, s.incarnation, s.journal, changes)
+    for incarnation, journal in s.journals.items():
+        _write_journal(s, incarnation, journal, changes)
+    for broker in disk.changed_acceptors:
+        acceptor = s.acceptors[broker]
+        saved: SavedAcceptor = acceptor.promised_below, acceptor.promised, acceptor.accepted
+        changes.append(Put(f"{ACCEPTOR_KEYS}{broker}", _encode(saved)))
+    disk.changed_acceptors.clear()
+    if disk.are_statuses_changed:
+        disk.are_statuses_changed = False
+        changes.append(Put(STATUSES_KEY, _encode(s.statuses)))
+    if disk.is_clock_due:
+        disk.is_clock_due = False
+        changes.append(Put(CLOCK_KEY, _encode((s.clock.last, s.stable))))
+        if disk.sealed_written != len(s.sealed_final):
+            disk.sealed_written = len(s.sealed_final)
+            changes.append(Put(SEALED_KEY, _encode(list(s.sealed_final.items()))))
+    if changes:
+        disk.number += 1
+        s.emit(Keep(disk.number, changes))
+
+
+def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
+    """The disk holds what the memory holds. What that drops goes later; then the numbers of publishers are written."""
+    start, end = s.disk.written.get(incarnation, (journal.start, journal.start))
+    if len(journal) <= end and start <= journal.start <= start + DROPPED_LATER:
+        return
+    name = _name(incarnation)
+    if journal.start < start:
+        _write_rows(name, incarnation, journal, journal.start, start, changes)
+        start = journal.start
+    elif journal.start > min(end, start + DROPPED_LATER):
+        numbers = dict(journal.last_numbers)
+        head = JournalCopy(incarnation, journal.start, journal.dropped, numbers, journal.has_forgotten, [])
+        changes += (ForgetHistory(name, journal.dropped), Put(f"{HEAD_KEYS}{name}", _encode(head)))
+        start, end = journal.start, max(end, journal.start)
+    if len(journal) > end:
+        _write_rows(name, incarnation, journal, end, len(journal), changes)
+        end = len(journal)
+        changes.append(Put(f"{LENGTH_KEYS}{name}", _encode(end)))
+    s.disk.written[incarnation] = start, end
+
+
+def _write_rows(
+    name: str, incarnation: Incarnation, journal: Journal, start: int, end: int, changes: list[Change]
+) -> None:  # fmt: skip
+    while start < end:
+        copy = journal.copy(incarnation, start, min(end, start + ROW_ENTRIES), is_page=True)
+        start = copy.length
+        count = sum(len(entry.events) for entry in copy.entries)
+        changes.append(Admit(name, copy.entries[0].timestamp, copy.entries[-1].timestamp, count, _encode(copy)))
+
+
+def _name(incarnation: Incarnation) -> str:
+    return f"{incarnation.broker}/{incarnation.number}"
+
+
+def _incarnation(name: str) -> Incarnation:
+    broker, _, number = name.rpartition("/")
+    return Incarnation(broker, int(number))
+
+
+# ---- what is found -----------------------------------------------------------------------------------------
+
+
+def restore(s: BrokerState, contents: DiskContents) -> None:
+    """Begin with what the disk holds: nothing, if it is new."""
+    s.disk.is_there = True
+    s.disk.waits = "synced" not in s.off
+    s.disk.persisted = 0 if s.disk.waits else NEVER
+    if FORMAT_KEY not in contents.entries:
+        return
+    try:
+        _check_format(s, contents)
+        is_whole = _restore_journals(s, contents)
+        _restore_entries(s, contents)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"what the disk of {s.name} holds cannot be read: {error}; {_WAY_OUT}") from None
+    s.memory = Memory.DISK if is_whole else Memory.NONE
+    s.disk.are_statuses_changed = True
+
+
+_WAY_OUT = "take the version of gapless that wrote it, or an empty directory: what f others hold is not lost"
+
+
+def _check_format(s: BrokerState, contents: DiskContents) -> None:
+    found = _decode_number(contents.entries[FORMAT_KEY])
+    if found != FORMAT:
+        raise StorageError(f"the disk of {s.name} has format {found}, and this version reads {FORMAT}; {_WAY_OUT}")
+
+
+def _restore_entries(s: BrokerState, contents: DiskContents) -> None:
+    entries = contents.entries
+    if STATUSES_KEY in entries:
+        statuses = _decode_statuses(entries[STATUSES_KEY])
+        found = statuses.pop(s.name, FIRST)
+        assert found.number < s.number, f"{s.name} starts as {s.number}, and was {found.number} before"
+        own = s.statuses[s.name]._replace(sealed_below=found.sealed_below, lengths=found.lengths)
+        s.statuses = {**statuses, s.name: own}
+    for name, status in s.statuses.items():
+        for number, length in status.lengths:
+            copy = s.journals.get(Incarnation(name, number))
+            if copy is not None:
+                copy.cut_to(length)
+    if CLOCK_KEY in entries:
+        clock, s.stable = _decode_clock(entries[CLOCK_KEY])
+        s.clock.see(clock)
+    if SEALED_KEY in entries:
+        s.sealed_final = dict(_decode_seals(entries[SEALED_KEY]))
+    for broker, acceptor in s.acceptors.items():
+        blob = entries.get(f"{ACCEPTOR_KEYS}{broker}")
+        if blob is not None:
+            acceptor.promised_below, acceptor.promised, acceptor.accepted = _decode_acceptor(blob)
+
+
+def _restore_journals(s: BrokerState, contents: DiskContents) -> bool:
+    """Read the journals; whether all that was written is there."""
+    is_whole = True
+    for key, blob in contents.entries.items():
+        if key.startswith(LENGTH_KEYS):
+            name = key.removeprefix(LENGTH_KEYS)
+            incarnation = _incarnation(name)
+            journal = s.journals[incarnation] = Journal()
+            if f"{HEAD_KEYS}{name}" in contents.entries:
+                journal.extend_from(_decode_copy(contents.entries[f"{HEAD_KEYS}{name}"]))
+            for row in contents.history.get(name, ()):
+                copy = _decode_copy(row.blob)
+                is_whole = is_whole and copy.start <= len(journal)
+                journal.extend_from(copy)
+            s.disk.written[incarnation] = journal.start, len(journal)
+            is_whole = is_whole and len(journal) >= _decode_number(blob)
+            s.clock.see(journal.last_timestamp)
+    return is_whole
