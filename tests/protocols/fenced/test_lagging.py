@@ -9,6 +9,8 @@ from gapless.protocol import Advertise, PublishMany, Subscribe, Unsubscribe
 from gapless.protocols.fenced.broker import FencedBroker
 from gapless.registry import find_protocol
 from gapless.simulator import Simulation
+from gapless.simulator.latency import Latency
+from gapless.simulator.settings import Settings
 from gapless.trace import Recorder, Trace
 
 SECOND = 1_000_000
@@ -146,3 +148,30 @@ def test_what_a_lagging_client_subscribes_next_does_not_wait_for_history() -> No
     trace = stage.run(settle=400 * SECOND)
     assert check(trace).status == "valid"
     assert (len(came(trace, "s")), len(came(trace, "new")), len(came(trace, "t"))) == (220, 20, 220)
+
+
+def begin_in_a_burst(crash_ms: int) -> str:
+    """More matches a new subscription than is kept while its cut is on its way, and then its broker dies."""
+    recorder = Recorder(run="r", protocol="fenced", guarantee="gcd", scenario="burst", seed=0, brokers=4, f=1)
+    options = {"lag_window": 8, "wave_ms": 50.0}
+    simulation = Simulation(
+        chain(4), find_protocol("fenced"), recorder=recorder, options=options, f=1,
+        settings=Settings(latency=Latency(least_us=40_000, most_us=40_000)),
+    )  # fmt: skip
+    for name, broker in (("near", "b1"), ("far", "b3"), ("carol", "b1")):
+        simulation.add_client(name, broker)
+    for name in ("near", "far"):
+        simulation.call(name, Advertise(f"{name}/a", "TRUE"), at=0)
+    simulation.call("carol", Subscribe("live", "x = 7"), at=SECOND)
+    simulation.call("carol", Subscribe("new", "TRUE"), at=2 * SECOND)
+    for n in range(60):
+        simulation.call("near", PublishMany([b""], [({"x": 1}, 1)]), at=SECOND * 19 // 10 + n * 10_000)
+    simulation.crash("b1", at=crash_ms * 1_000)
+    result = simulation.run(settle=20 * SECOND)
+    assert result.trace is not None
+    assert len(came(result.trace, "new")) > 0
+    return check(result.trace).status
+
+
+def test_a_subscription_that_begins_in_a_burst_reads_what_was_not_kept() -> None:
+    assert {begin_in_a_burst(crash_ms) for crash_ms in range(2_200, 2_600, 100)} == {"valid"}

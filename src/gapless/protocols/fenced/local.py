@@ -104,6 +104,7 @@ def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscripti
     place = note(s, session, Active, name, dict(local.cuts), local.begin, local.position)
     kept = local.kept
     if kept is None or not kept.is_complete:
+        note(s, session, Lagging, local.position, [name])
         _read_together(s, session, [local])
         return
     local.state, local.kept, local.live_place = LocalState.LIVE, None, place

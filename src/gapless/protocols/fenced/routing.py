@@ -14,6 +14,7 @@ Every attempt has a number; an answer to another attempt is ignored.
 """
 
 from gapless.filters import Filter, parse
+from gapless.protocols.fenced.client_messages import Stable
 from gapless.protocols.fenced.messages import (
     ActivateSubscription,
     AddAdvertisement,
@@ -214,10 +215,11 @@ def put_advertisement(s: BrokerState, name: Name, pattern: Filter, attempt: Atte
 def flood(s: BrokerState, advertisement: Advertisement) -> None:
     """Send it over all other links, and wait until all have acknowledged it."""
     last = s.seen.get(advertisement.publisher, 0)
-    advertisement.waits_for = {link.key for link in s.links.values() if link is not advertisement.origin}
-    for key in advertisement.waits_for:
+    onward = [link for link in s.links.values() if link is not advertisement.origin]
+    advertisement.waits_for = {link.key for link in onward}
+    for link in onward:
         text = advertisement.filter.text
-        s.send_along(s.links[key], AddAdvertisement(advertisement.name, text, advertisement.attempt, last))
+        s.send_along(link, AddAdvertisement(advertisement.name, text, advertisement.attempt, last))
     _acknowledge_if_everywhere(s, advertisement)
 
 
@@ -225,9 +227,17 @@ def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> 
     if advertisement.waits_for:
         return
     if advertisement.origin is None:
-        advertisement.is_stable = True
+        _call_stable(s, advertisement)
     elif advertisement.origin.key in s.links:
         s.send_along(advertisement.origin, AdvertisementAck(advertisement.name, advertisement.attempt))
+
+
+def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
+    """All brokers know it: what it allows may be admitted, and its client is told."""
+    advertisement.is_stable = True
+    session = s.sessions.get(advertisement.publisher)
+    if session is not None:
+        s.tell(session.client, Stable(session.number, advertisement.name.local))
 
 
 def receive_advertisement_ack(s: BrokerState, link: Link, message: AdvertisementAck) -> None:
