@@ -26,11 +26,11 @@ def test_the_change_can_be_made_and_the_seed_proves_it(tmp_path: Path) -> None:
     assert (tmp_path / "small.toml").exists()
     test = blocks(PAGE, "python")[-1]
     assert test.startswith("from gapless.simulator import")
-    program = f"{test}\n\ntest_what_was_meant_for_a_former_stay_is_left_out()\n"
+    program = f"{test}\n\ntest_events_for_a_former_stay_are_ignored()\n"
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, check=True, timeout=200)
 
 
 def test_the_condition_that_is_shown_is_in_the_code() -> None:
     condition = blocks(PAGE, "python")[0].strip()
-    assert condition in (ROOT / "src/gapless/protocols/srpt/broker.py").read_text(encoding="utf-8")
-    assert "`src/gapless/protocols/srpt/broker.py`" in read(PAGE)
+    assert condition in (ROOT / "src/gapless_papers/protocols/srpt/broker.py").read_text(encoding="utf-8")
+    assert "`src/gapless_papers/protocols/srpt/broker.py`" in read(PAGE)
