@@ -14,6 +14,7 @@ PROMISES = {
     "best-effort": "best effort",
 }
 FAULTS = {
+    "clock": "wrong clocks",
     "blackout": "blackouts",
     "crash": "crashes",
     "cut": "cuts",

@@ -204,6 +204,10 @@ class Simulation:
         """An operator tells one broker, if it lives then, that another will not return."""
         self._act(at, partial(self._faults.forget, broker, told))
 
+    def set_clock(self, broker: str, *, at: int, ahead: int = 0, drift: float = 0.0) -> None:
+        """The broker's clock is so far ahead of the run's from then on, and gains that part of the time that passes."""
+        self._act(at, partial(self._faults.set_clock, broker, ahead, drift))
+
     def relink(self, old: tuple[str, str], new: tuple[str, str], *, at: int, gap: int = 0) -> None:
         """A link of the tree goes, and another comes in its place, at once or after a gap."""
         if "relink" not in self.spec.copes_with:

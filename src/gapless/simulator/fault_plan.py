@@ -15,8 +15,8 @@
 
 All faults but crashes for ever and relinks end by themselves. A fault that does not fit the budget is dropped.
 
-What has to do with disks is drawn upon these (`disk_plan`), so are cuts of the network (`partition_plan`), and
-deaths of more than f (`beyond_plan`). Loss and
+What has to do with disks is drawn upon these (`disk_plan`), so are cuts of the network (`partition_plan`), deaths of
+more than f (`beyond_plan`), and wrong clocks (`clock_plan`). Loss and
 duplication are no events but settings of the network; they too are drawn only where asked for.
 """
 
@@ -36,9 +36,9 @@ from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Relink, R
 __all__ = ["FAULT_KINDS", "IN_FLIGHT", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
-"""What `all` stands for; and in some runs, where brokers can have disks, `disk` and `blackout`."""
+"""What `all` stands for; in some runs also `clock`, and `disk` and `blackout` where brokers can have disks."""
 IN_FLIGHT = "in-flight"
-NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f")
+NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f", "clock")
 """What is drawn where asked for by name only."""
 LINK_KINDS = ("relink", "loss", "duplication")
 """What is drawn where asked for by name only, and refused for protocols that do not claim to cope with it."""

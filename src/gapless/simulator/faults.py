@@ -49,6 +49,8 @@ class Faults:
         """Put a fresh broker in."""
         found = None if self._disks is None else self._disks.read(slot, disk)
         place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation, found)
+        if slot.clock is not None:
+            slot.clock.begin()
         slot.inhabit(self._make_broker(place))
 
     def crash(self, name: str) -> None:
@@ -120,6 +122,10 @@ class Faults:
         slot = self._slots[told]
         if slot.alive:
             self._give(slot, Forget(broker))
+
+    def set_clock(self, broker: str, ahead: int, drift: float) -> None:
+        """The broker's clock shows another time."""
+        self._slots[broker].own_clock().set(self._agenda.now, ahead, drift)
 
     def unlink(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         """The old link of the tree goes; the new one will take its place."""

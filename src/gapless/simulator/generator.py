@@ -23,6 +23,7 @@ from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec, convert_options, largest_f
 from gapless.registry import find_protocol, protocol_names
 from gapless.simulator.beyond_plan import BEYOND, BeyondPlan
+from gapless.simulator.clock_plan import CLOCK, draw_clocks, draws_clocks
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, SMALL, GeneratorLimits, Scale, choose_scale
@@ -70,8 +71,8 @@ def generate(
     limits: GeneratorLimits | None = None, scale: str = SMALL,
 ) -> Scenario:  # fmt: skip
     """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs also disk and blackout,
-    partition or beyond-f), or some of these and of in-flight, isolation, relink, loss and duplication, with commas
-    between.
+    partition, beyond-f or clock), or some of these and of in-flight, isolation, relink, loss and duplication, with
+    commas between.
     `scale`: see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
     """
     spec = find_protocol(protocol) if protocol in protocol_names() else None
@@ -86,6 +87,8 @@ def generate(
     kinds = fault_kinds(faults)
     if faults == "all" and spec is not None and spec.keeps_disks:
         kinds += random.Random(f"{seed}/whole network").choice(_FURTHER)
+    if faults == "all" and spec is not None and CLOCK in spec.copes_with and draws_clocks(seed):
+        kinds += (CLOCK,)
     return draft(spec, seed, kinds, drawn, options or {}).scenario(protocol, name)
 
 
@@ -112,7 +115,8 @@ class _Draft:
         self._disk_kinds = tuple(kind for kind in kinds if kind in DISK_KINDS)
         self._is_parted = PARTITION in kinds
         self._is_beyond = BEYOND in kinds
-        self._kinds = tuple(kind for kind in kinds if kind not in (*DISK_KINDS, PARTITION, BEYOND))
+        self._has_clocks = CLOCK in kinds
+        self._kinds = tuple(kind for kind in kinds if kind not in (*DISK_KINDS, PARTITION, BEYOND, CLOCK))
         if "disk" in kinds and not self._kinds:
             self._kinds = ("crash",)
         self._scale = scale
@@ -175,7 +179,12 @@ class _Draft:
             scenario = self._with_disks(scenario)
         if self._is_beyond:
             scenario = self._beyond_f(scenario)
-        return self._with_partition(scenario) if self._is_parted else scenario
+        if self._is_parted:
+            scenario = self._with_partition(scenario)
+        if self._has_clocks:
+            faults = draw_clocks(self._seed, self._tree, scenario.faults, self._end_ms)
+            scenario = msgspec.structs.replace(scenario, faults=faults)
+        return scenario
 
     def _with_partition(self, scenario: Scenario) -> Scenario:
         """The scenario with cuts of the network."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gapless.protocol import Effect, Node, TimerFired
+from gapless.simulator.clocks import NodeClock
 
 __all__ = ["CAREFUL", "Link", "Slot", "Timer", "deaf"]
 
@@ -26,7 +27,7 @@ class Slot:
     """Where a broker or a client lives."""
 
     __slots__ = (
-        "advertisements", "alive", "broker", "consume_us", "contacts", "delivered", "incarnation", "is_broker",
+        "advertisements", "alive", "broker", "clock", "consume_us", "contacts", "delivered", "incarnation", "is_broker",
         "is_consuming", "latency_us", "life", "links", "name", "node", "number", "overdue", "step", "subscriptions",
         "suspects", "timers",
     )  # fmt: skip
@@ -53,13 +54,28 @@ class Slot:
         self.suspects: dict[str, None] = {}
         self.subscriptions: dict[str, None] = {}
         self.advertisements: dict[str, None] = {}
+        self.clock: NodeClock | None = None
+        """The clock of its own that the node is given; None for the run's."""
 
     def inhabit(self, node: Node) -> None:
         """Let the node live here from now on."""
         self.node = node
-        self.step = node.step
+        self.step = node.step if self.clock is None else self._step_by_own_clock
         self.alive = True
         self.life += 1
+
+    def own_clock(self) -> NodeClock:
+        """The node's own clock, from now on."""
+        if self.clock is None:
+            self.clock = NodeClock()
+            if self.alive:
+                self.step = self._step_by_own_clock
+        return self.clock
+
+    def _step_by_own_clock(self, item: Any, now: int) -> Sequence[Effect]:
+        assert self.node is not None
+        assert self.clock is not None
+        return self.node.step(item, self.clock(now))
 
     def silence(self) -> None:
         """The node is gone, or paused: it hears nothing."""

@@ -100,6 +100,8 @@ attributes = { topic = "price", amount = 7 }
   first says no longer reaches the second),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
   `forget` (`broker`, `told`: an operator tells one broker that another will not return),
+  `clock` (`broker`, `ahead_ms`, `drift`: its clock is so far ahead of the run's from then on, and gains that part of
+  the time that passes),
   `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
   or after `gap_ms`; what is in flight on it is lost), for protocols that claim to cope with it.
 
@@ -141,6 +143,7 @@ __all__ = [
     "Restart",
     "Run",
     "Scenario",
+    "SetClock",
     "SubscribeAction",
     "Suspect",
     "Trust",
@@ -361,7 +364,16 @@ class Forget(_Fault, frozen=True, tag="forget"):
     """Who is told."""
 
 
-Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget
+class SetClock(_Fault, frozen=True, tag="clock"):
+    """The clock of a broker shows another time from then on."""
+
+    broker: str
+    ahead_ms: float = 0.0
+    drift: float = 0.0
+    """What it gains, as a part of the time that passes."""
+
+
+Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget | SetClock
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

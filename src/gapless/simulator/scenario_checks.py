@@ -29,6 +29,7 @@ from gapless.simulator.scenario import (
     Relink,
     Restart,
     Scenario,
+    SetClock,
     SubscribeAction,
     Suspect,
     Trust,
@@ -269,6 +270,11 @@ def _check_faults(scenario: Scenario, names: _Names) -> None:
                 names.need_pair(f"{place}.between", *fault.between)
             case Suspect() | Trust():
                 names.need_pair(f"{place}.observer", fault.observer, fault.target)
+            case SetClock():
+                names.need_broker(f"{place}.broker", fault.broker)
+                _not_negative(f"{place}.ahead_ms", fault.ahead_ms)
+                if not -1 < fault.drift < 1:
+                    raise ScenarioError(f"{place}.drift: it must be between -1 and 1, but is {fault.drift:g}")
             case Forget():
                 names.need_broker(f"{place}.broker", fault.broker)
                 names.need_broker(f"{place}.told", fault.told)
@@ -287,7 +293,7 @@ def _check_fault_order(scenario: Scenario) -> None:
     begun: dict[tuple[str, ...], float] = {}
     later = {_fault_key(fault): fault.at_ms for fault in scenario.faults if isinstance(fault, Crash | Cut | Suspect)}
     for number, fault in _in_time(scenario.faults):
-        if isinstance(fault, Relink | Forget):
+        if isinstance(fault, Relink | Forget | SetClock):
             continue
         key = _fault_key(fault)
         begins, ends = words[key[0]]

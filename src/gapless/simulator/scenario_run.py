@@ -170,5 +170,10 @@ def _(row: parts.Forget, simulation: Simulation, at: int) -> None:
 
 
 @_put.register
+def _(row: parts.SetClock, simulation: Simulation, at: int) -> None:
+    simulation.set_clock(row.broker, at=at, ahead=microseconds(row.ahead_ms), drift=row.drift)
+
+
+@_put.register
 def _(row: parts.Relink, simulation: Simulation, at: int) -> None:
     simulation.relink(row.old, row.new, at=at, gap=microseconds(row.gap_ms))

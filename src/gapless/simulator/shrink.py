@@ -30,6 +30,7 @@ from gapless.simulator.scenario import (
     Relink,
     Restart,
     Scenario,
+    SetClock,
     SubscribeAction,
     Suspect,
     Trust,
@@ -162,7 +163,7 @@ def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
 
 def _names_of(fault: Fault) -> tuple[str, ...]:
     match fault:
-        case Crash() | Restart() | Forget():
+        case Crash() | Restart() | Forget() | SetClock():
             return (fault.broker,)
         case Cut() | Heal():
             return fault.between

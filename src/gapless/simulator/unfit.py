@@ -21,6 +21,7 @@ from gapless.simulator.scenario import (
     Relink,
     Restart,
     Scenario,
+    SetClock,
     SubscribeAction,
     Suspect,
     Trust,
@@ -37,6 +38,7 @@ _KINDS: dict[type[Fault], str] = {
     Suspect: "suspicion",
     Trust: "suspicion",
     Relink: "relink",
+    SetClock: "clock",
 }
 
 

@@ -54,5 +54,5 @@ PROTOCOL = ProtocolSpec(
     judging=Judging(demand, rewrite),
     electorates=electorates,
     refuses=_refuses,
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition", "disk", "blackout"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition", "disk", "blackout", "clock"}),
 )

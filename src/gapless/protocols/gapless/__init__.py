@@ -63,6 +63,6 @@ PROTOCOL = ProtocolSpec(
     messages=(*BROKER_MESSAGES, *NAME_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite, TEXT_MAX, EFFORT_MAX),
-    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}),
+    copes_with=frozenset({"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition", "clock"}),
     refuses=_refuses,
 )

@@ -66,10 +66,6 @@ from gapless.protocols.gapless.wave_course import WAVE
 
 __all__ = ["GaplessBroker"]
 
-SKEW_MAX_US = 3_600_000_000
-"""How far ahead of this broker's clock a client may claim that another's is: an hour. Nobody can push it into a far
-future."""
-
 
 class GaplessBroker(BrokerNode):
     """A broker node of the `gapless` protocol."""
@@ -189,7 +185,10 @@ class GaplessBroker(BrokerNode):
         elif peer in self._overlay:
             life.library.receive(peer, message)
         elif kind is Attach:
-            life.clock.see(min(message.clock, life.clock.now + SKEW_MAX_US))
+            if life.clock.is_behind(message.clock):
+                life.wave_course.hurry()  # waves bring the clocks of all brokers
+            else:
+                life.clock.see(message.clock)
             life.clients.attach(peer, message)
             if life.clients.errand is None:
                 life.wave_course.echo_if_due()

@@ -26,6 +26,11 @@ class Clock:
         if stamp > self.last:
             self.last = stamp
 
+    def is_behind(self, stamp: int) -> bool:
+        """Whether a client tells of a stamp that no broker has given, as far as is known here. What a client says never
+        moves the clock that far: it waits until the clocks of brokers have."""
+        return stamp > max(self.now, self.last)
+
     def next(self) -> int:
         """A stamp, larger than all before it."""
         self.last = max(self.now, self.last + 1)

@@ -11,6 +11,7 @@ from typing import Protocol
 from gapless.protocols.gapless.client_messages import Attach, Expired, Invite, NotYet, Redirect
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
+from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.epochs import attempt_of
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import PutOff
@@ -86,6 +87,7 @@ class Arrivals:
         table: RoutingTable,
         homes: Homes,
         unaccounted: Unaccounted,
+        clock: Clock,
     ) -> None:
         self._home = home
         self._session_us = options.session_s * 1e6
@@ -93,6 +95,7 @@ class Arrivals:
         self._table = table
         self._homes = homes
         self._unaccounted = unaccounted
+        self._clock = clock
         self._expired: dict[str, int] = {}
         """By client: the attempt in which it had the session that has expired. It is told until it has heard it."""
         self._put_off: dict[str, tuple[int, str]] = {}
@@ -124,13 +127,16 @@ class Arrivals:
                 why = "a hand-over may bring its session"
         if not why and self._is_elsewhere(session, message):
             why = "another broker has a session of it"
+        is_over = session is None and self._has_expired(message)
+        if not why and not is_over and self._clock.is_behind(message.clock):
+            why = "it tells of a timestamp that no broker has given, as far as is known here"
         if not why and self._unaccounted.may_be_found(client, held, message, now):
             why = "it knows of something that nobody here does, and that may still come"
         if why:
             self._put_off[client] = now, why
             forget_oldest(self._put_off, PUT_OFF_MAX)
             return NotYet(message.attempt)
-        return Expired(message.attempt) if session is None and self._has_expired(message) else None
+        return Expired(message.attempt) if is_over else None
 
     def put_off(self, now: int) -> dict[str, str]:
         """The clients that were told to come again a moment ago, and why."""

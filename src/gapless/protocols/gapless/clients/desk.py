@@ -98,7 +98,7 @@ class Desk:
         self.done = done
         self._claims = Claims(table, options.client_window)
         self._unaccounted = Unaccounted(home, options, self.sessions, table, done, homes.gone, homes.tell_put_off)
-        self._arrivals = Arrivals(home, options, self.sessions, table, homes, self._unaccounted)
+        self._arrivals = Arrivals(home, options, self.sessions, table, homes, self._unaccounted, journal.clock)
         self.readings = Readings(sources, journal.clock, options.delivery_window, self, table.match, set_timer)
         self.readiness = Readiness(options, self.sessions, table, journal, self.readings, send, self.secure)
         self.home = GoingHome(self.sessions, send, self.secure, self._go_on)

@@ -63,6 +63,30 @@ class State(Enum):
     JOINING = "reads the rest, while what comes in is put aside"
 
 
+class Newest:
+    """Finds a position after everything that was confirmed before it was asked for, whatever clocks show.
+
+    A broker may have confirmed events with timestamps that no other broker has heard of. The first wave that becomes
+    final from now on may have begun earlier. The second one began later, so the root has heard the clock of every
+    broker when that is complete. It tells so with the next wave, whose number, and with it our clock, is larger.
+    """
+
+    def __init__(self, waves: Waves) -> None:
+        self._waves = waves
+        self._before = waves.number
+
+    _first = 0
+
+    def find(self, clock: Clock) -> int:
+        """The position; 0 if it is not known yet."""
+        final = self._waves.final
+        if final <= self._before:
+            return 0
+        if not self._first:
+            self._first = final
+        return clock.last if final > self._first else 0
+
+
 class Reading:
     """One subscription that reads history."""
 
@@ -84,6 +108,8 @@ class Reading:
         """All up to here was put into the outbox."""
         self.until = until
         """Where it ends; 0 if it goes over to what is published."""
+        self.newest: Newest | None = None
+        """Finds the newest position, where it begins or ends with that."""
         self.state = State.READING
         self.wanted = until
         """It goes on once this position is final."""
@@ -171,12 +197,9 @@ class Readings:
     def begin(self, session: Session, name: str, text: str, since: int, until: int) -> None:
         """A client wants to read from a position on, or all that is kept (0), or from the newest one on (`LATEST`); up
         to another, or for ever (0), or up to the newest one (less)."""
-        newest = max(self._clock.now, self._clock.last)
-        if until < 0:
-            until = newest
-        if since == LATEST:
-            since = max(0, (until or newest) - 1)  # one before, so that the reading waits until the newest is final
         reading = Reading(session, name, text, since, until, self._on_advanced)
+        if until < 0 or since == LATEST:
+            reading.newest = Newest(self._waves)
         self._of.setdefault(session.client, {})[name] = reading
         session.read_texts[name] = text
         self._advance(reading)
@@ -333,6 +356,8 @@ class Readings:
         """
         if reading.name == CATCH_UP and any(name in reading.session.unready for name in reading.names):
             return
+        if not self._find_newest(reading):
+            return
         while not reading.is_searching and self._is_open(reading) and reading.stalled_at != self._waves.final:
             if reading.retrieval is not None:
                 if not self._take(reading):
@@ -352,6 +377,21 @@ class Readings:
                     self._join(reading)
             else:
                 return
+
+    def _find_newest(self, reading: Reading) -> bool:
+        """Tell whether it is known where the reading begins and ends."""
+        if reading.newest is None:
+            return True
+        newest = reading.newest.find(self._clock)
+        if not newest:
+            self._hurry()
+            return False
+        reading.newest = None
+        if reading.until < 0:
+            reading.until = reading.wanted = newest
+        if reading.position == LATEST:
+            reading.position = newest - 1  # so that the reading waits until the newest is final
+        return True
 
     def _is_open(self, reading: Reading) -> bool:
         return self.of(reading.session.client).get(reading.name) is reading

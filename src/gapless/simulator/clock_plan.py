@@ -1,0 +1,49 @@
+"""Clocks that are wrong: what is drawn upon a scenario whose other faults are there already, with dice of its own.
+
+Some brokers are milliseconds apart, some an hour, a day or ten years. Some drift. Some are set while the broker runs,
+forward or back; and a broker that restarts may have another clock than before. Which broker is right does not matter,
+so a broker that is an hour behind is one that all others are an hour ahead of.
+"""
+
+import random
+
+from gapless.overlay import Overlay
+from gapless.simulator.scenario import Fault, Restart, SetClock
+
+__all__ = ["CLOCK", "draw_clocks", "draws_clocks"]
+
+CLOCK = "clock"
+_AHEAD_MS = (0.0, 0.0, 1.0, 50.0, 400.0, 5_000.0, 3_600_000.0, 86_400_000.0, 315_360_000_000.0)
+_DRIFTS = (0.0, 0.0, 0.0, 0.0005, -0.0005, 0.1, -0.1)
+LONGEST_MS = 200_000.0
+"""No clock ever lags behind the run's, by which questions such as "since 10:32" are judged; no run takes longer."""
+_SHARE = 0.1
+"""Of the runs with all kinds of faults: in so many the clocks are wrong, too."""
+_SET = 0.3
+"""How often a clock is set while its broker runs, or is another one when it restarts."""
+
+
+def draws_clocks(seed: int) -> bool:
+    """Whether clocks are wrong in this run with all kinds of faults."""
+    return random.Random(f"{seed}/with clocks").random() < _SHARE
+
+
+def draw_clocks(seed: int, overlay: Overlay, faults: tuple[Fault, ...], until_ms: float) -> tuple[Fault, ...]:
+    """The faults, and what the clocks show."""
+    rng = random.Random(f"{seed}/clocks")
+    wrong = rng.sample(overlay.brokers, rng.randint(1, len(overlay.brokers)))
+    rows: list[Fault] = [_drawn(rng, broker, 0.0) for broker in wrong]
+    rows += [
+        _drawn(rng, broker, round(rng.uniform(0, until_ms), 3)) for broker in overlay.brokers if rng.random() < _SET
+    ]
+    rows += [
+        _drawn(rng, fault.broker, fault.at_ms)
+        for fault in faults
+        if isinstance(fault, Restart) and not fault.memory and rng.random() < _SET
+    ]
+    return tuple(sorted([*rows, *faults], key=lambda fault: fault.at_ms))
+
+
+def _drawn(rng: random.Random, broker: str, at_ms: float) -> SetClock:
+    ahead_ms, drift = rng.choice(_AHEAD_MS) * rng.uniform(0.5, 1), rng.choice(_DRIFTS)
+    return SetClock(at_ms, broker, round(ahead_ms + max(0.0, -drift) * LONGEST_MS, 3), drift)
