@@ -293,6 +293,8 @@ class FencedBroker(BrokerNode):
                 return True
         if s.lagging:
             local.fall_behind(s)
+        if s.searches and local.find_newest(s):
+            return True
         if s.due_readings and local.read_on(s):
             return True
         if s.is_frozen:

@@ -7,10 +7,20 @@ from typing import Any, NamedTuple
 
 from gapless.events import Events
 from gapless.filters import Filter
-from gapless.protocols.fenced.client_messages import Attach
+from gapless.protocols.fenced.client_messages import Attach, ClientSubscribe
 from gapless.protocols.fenced.messages import Attempt, Incarnation, Name
 
-__all__ = ["Kept", "LocalState", "LocalSubscription", "Outgoing", "Reading", "Session", "SessionPhase", "Source"]
+__all__ = [
+    "Kept",
+    "LocalState",
+    "LocalSubscription",
+    "NewestSearch",
+    "Outgoing",
+    "Reading",
+    "Session",
+    "SessionPhase",
+    "Source",
+]
 
 
 class LocalState(Enum):
@@ -53,6 +63,18 @@ class Kept:
             self.events.append((events, subscriptions))
         else:
             self.events.clear()
+
+
+@dataclass(eq=False)
+class NewestSearch:
+    """A subscription that begins or ends at the newest position, which is not known yet (see `local.find_newest`)."""
+
+    session: "Session"
+    message: ClientSubscribe
+    before: int
+    """The clock when it was asked for."""
+    first: int = 0
+    """The first position after that which has become final."""
 
 
 @dataclass(eq=False)

@@ -12,25 +12,66 @@ of what another one gets.
 """
 
 from gapless.protocols.fenced.client_messages import NEWEST, Active, ClientSubscribe, Lagging, Reached, Unsubscribed
-from gapless.protocols.fenced.client_state import Kept, LocalState, LocalSubscription, Reading, Session, SessionPhase
+from gapless.protocols.fenced.client_state import (
+    Kept,
+    LocalState,
+    LocalSubscription,
+    NewestSearch,
+    Reading,
+    Session,
+    SessionPhase,
+)
 from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Attempt, Name
 from gapless.protocols.fenced.outbox import deliver, drop_live, note
+from gapless.protocols.fenced.positions import ask_wave
 from gapless.protocols.fenced.reading import WORK_MAX, advance, begin_reading, end_reading, rest
 from gapless.protocols.fenced.routing import activate, put_subscription, remove_subscription, spread
 from gapless.protocols.fenced.state import BrokerState, Subscription
 from gapless.protocols.parts.filter_pairs import overlap
 
-__all__ = ["activate_whole", "fall_behind", "read_on", "remove_local", "restart_attempts", "subscribe"]
+__all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_local", "restart_attempts", "subscribe"]
 
 
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
     """A client wants what matches, perhaps from a position on, perhaps up to another."""
     s.locals[local.name] = local
-    newest = max(s.clock.now, s.clock.last)
+    if message.since >= 0 and NEWEST in (message.since, message.until):
+        s.searches[local.name] = NewestSearch(session, message, s.clock.last)
+    else:
+        _begin(s, session, message, local)
+
+
+def find_newest(s: BrokerState) -> bool:
+    """Begin the subscriptions for which the newest position is known by now; ask for waves for the others.
+
+    No clock tells it: a broker may have confirmed events with timestamps that no other broker has heard of. The first
+    position that becomes final after the call may have been proposed before it. The second one was proposed later, so
+    all brokers have echoed it after the call, and frames carry clocks: the root's is not before any timestamp that was
+    given before the call, and the end of that wave brings it here.
+    """
+    found = []
+    for name, search in s.searches.items():
+        final = s.final.timestamp
+        if search.first and final > search.first:
+            found.append(name)
+            continue
+        if not search.first and final > search.before:
+            search.first = final
+        ask_wave(s)
+    for name in found:
+        search = s.searches.pop(name)
+        _begin(s, search.session, search.message, s.locals[name], s.clock.last)
+    return bool(found)
+
+
+def _begin(
+    s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription, newest: int = 0
+) -> None:
+    """Let it begin. `newest` is the newest position, if the message asks for that."""
     until = 0 if message.since < 0 else newest if message.until == NEWEST else message.until
     if message.since >= 0:  # one before the newest, so that it reads until the newest is final
-        local.since = local.position = max(0, (until or newest) - 1) if message.since == NEWEST else message.since
+        local.since = local.position = newest - 1 if message.since == NEWEST else message.since
         if not local.is_resumed:
             note(s, session, Active, local.name.local, {}, 0, local.since, until)
     if until:
@@ -67,6 +108,7 @@ def remove_local(s: BrokerState, name: Name) -> None:
     """The subscription is over."""
     local = s.locals.pop(name)
     s.pending.pop(name, None)
+    s.searches.pop(name, None)
     reading = local.reading
     if reading is not None:
         reading.subscriptions.pop(name.local)

@@ -15,7 +15,14 @@ from gapless.filters import Filter, FilterIndex
 from gapless.filters.cover_index import CoverIndex
 from gapless.protocol import Effect, Owners, Send, SetTimer
 from gapless.protocols.fenced.channel import Channel
-from gapless.protocols.fenced.client_state import LocalState, LocalSubscription, Reading, Session, SessionPhase
+from gapless.protocols.fenced.client_state import (
+    LocalState,
+    LocalSubscription,
+    NewestSearch,
+    Reading,
+    Session,
+    SessionPhase,
+)
 from gapless.protocols.fenced.disk_state import Disk, Waiting
 from gapless.protocols.fenced.durable.state import DurableState
 from gapless.protocols.fenced.journal_state import Journal
@@ -255,6 +262,8 @@ class BrokerState:
         """Sessions that wait for their fence."""
         self.locals: dict[Name, LocalSubscription] = {}
         self.pending: dict[Name, LocalSubscription] = {}
+        self.searches: dict[Name, NewestSearch] = {}
+        """Local subscriptions that begin or end at the newest position, until that is known."""
         self.busy_clients: dict[str, None] = {}
         """Those whose sessions have calls to take, or close."""
         self.restarts: dict[Name, None] = {}
