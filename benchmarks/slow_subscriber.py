@@ -37,7 +37,7 @@ LEAST = 0.9
 async def take_slowly(port: int) -> None:
     """Ten events a second, until killed."""
     async with gapless.connect(f"gapless://127.0.0.1:{port}") as client:
-        subscription = await client.subscribe(FILTER, queue=1)
+        subscription = await client.subscribe(FILTER)
         print(json.dumps({"ready": True}), flush=True)
         async for _ in subscription:
             await asyncio.sleep(1 / SLOW_RATE)

@@ -6,7 +6,7 @@ from typing import assert_type
 
 import pytest
 
-from gapless.errors import MisfitError
+from gapless.errors import ConversionError
 from gapless.events import Event
 
 EVENT = Event("ann", 7, {"topic": "price", "qty": 3, "price": 7.5, "sold": True, "zero": 0, "empty": ""})
@@ -41,6 +41,6 @@ def test_without_the_attribute_there_is_a_default_of_any_type() -> None:
     ],
 )
 def test_a_missing_or_other_attribute_is_named(read: Callable[[], object], complaint: str) -> None:
-    with pytest.raises(MisfitError, match=f"^{re.escape(complaint)}$") as told:
+    with pytest.raises(ConversionError, match=f"^{re.escape(complaint)}$") as told:
         read()
     assert told.value.event is EVENT

@@ -94,7 +94,7 @@ def _seen(clients: list[Client]) -> dict[str, int]:
     return {
         "suspicions": sum(each.absences["suspected"] for each in detectors),
         "false_suspicions": sum(each.false_suspicions for each in detectors),
-        "attempts": sum(client.standing.attempt for client in clients),
+        "attempts": sum(client.identity.attempt for client in clients),
     }
 
 

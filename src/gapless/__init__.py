@@ -1,110 +1,71 @@
 """Gapless: content-based publish/subscribe that misses nothing and keeps effects behind their causes.
 
-`connect` is where programs with an event loop begin; `gapless.sync` has the same names for all others. Everything that
-may be used is in `__all__`. It is loaded when it is asked for, so `import gapless` alone costs next to nothing; type
-checkers see plain imports, and know a name that does not exist from one that does.
-"""
+Programs with an event loop begin with `connect`; `gapless.sync` has the same names for all others. `__all__` lists what
+most programs use; further types are in `gapless.client` and further errors in `gapless.errors`. Each name is loaded
+when it is used, so `import gapless` alone costs next to nothing; type checkers see plain imports, and know a name that
+does not exist from one that does."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gapless import sync
+    from gapless import errors, sync
     from gapless.causes import caused_by
     from gapless.client import (
         Advertisement,
-        Change,
-        Changes,
+        Answer,
         Client,
-        ConfirmableEvent,
-        ConfirmableSubscription,
-        Connecting,
         Credentials,
+        DurableEvent,
         DurableInfo,
-        Milestones,
-        Request,
-        Requests,
+        DurableSubscription,
         Since,
-        Standing,
         Subscription,
-        TypedSubscription,
         connect,
     )
     from gapless.errors import (
-        ArchiveError,
         CallError,
         ClosedError,
-        ConfigError,
         ConnectError,
         DeniedError,
         EventError,
-        ExperimentError,
         FilterError,
         GaplessError,
-        GivenAwayError,
-        MisfitError,
-        NoEventError,
         NoReplyError,
-        OverlayError,
-        ProtocolError,
-        ScenarioError,
+        RequestFailedError,
         SkippedError,
-        SlowConsumerError,
-        SparkError,
-        StorageError,
         SubscriptionEndedError,
-        TraceError,
-        WireError,
     )
     from gapless.events import Event, PublishedEvent
     from gapless.positions import Position
 
 __all__ = [
     "Advertisement",
-    "ArchiveError",
+    "Answer",
     "CallError",
-    "Change",
-    "Changes",
     "Client",
     "ClosedError",
-    "ConfigError",
-    "ConfirmableEvent",
-    "ConfirmableSubscription",
     "ConnectError",
-    "Connecting",
     "Credentials",
     "DeniedError",
+    "DurableEvent",
     "DurableInfo",
+    "DurableSubscription",
     "Event",
     "EventError",
-    "ExperimentError",
     "FilterError",
     "GaplessError",
-    "GivenAwayError",
-    "Milestones",
-    "MisfitError",
-    "NoEventError",
     "NoReplyError",
-    "OverlayError",
     "Position",
-    "ProtocolError",
     "PublishedEvent",
-    "Request",
-    "Requests",
-    "ScenarioError",
+    "RequestFailedError",
     "Since",
     "SkippedError",
-    "SlowConsumerError",
-    "SparkError",
-    "Standing",
-    "StorageError",
     "Subscription",
     "SubscriptionEndedError",
-    "TraceError",
-    "TypedSubscription",
-    "WireError",
     "__version__",
     "caused_by",
     "connect",
+    "errors",
     "sync",
 ]
 
@@ -116,16 +77,25 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Load what is asked for."""
-        if name not in __all__:
-            raise AttributeError(f"module 'gapless' has no attribute {name!r}", name=name, obj=__import__("gapless"))
         from importlib import import_module
 
-        if name == "sync":
-            return import_module("gapless.sync")
+        if name in ("errors", "sync"):
+            return import_module(f"gapless.{name}")
+        if name not in __all__:
+            raise AttributeError(_absent(name), name=name, obj=import_module("gapless"))
         place = "errors" if name.endswith("Error") else _PLACES.get(name, "client")
         found = globals()[name] = getattr(import_module(f"gapless.{place}"), name)
         return found
 
+    def _absent(name: str) -> str:
+        """What to say of a name that is not here."""
+        from importlib import import_module
+
+        for place in ("errors", "client"):
+            if name in import_module(f"gapless.{place}").__all__:
+                return f"module 'gapless' has no attribute {name!r}; it is gapless.{place}.{name}"
+        return f"module 'gapless' has no attribute {name!r}"
+
     def __dir__() -> list[str]:
-        """What may be asked for, loaded or not."""
+        """What can be asked for, loaded or not."""
         return sorted({*globals(), *__all__})

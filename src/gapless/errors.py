@@ -8,22 +8,23 @@ from gapless.events import Event, PublishedEvent
 from gapless.positions import Position
 
 __all__ = [
+    "AckTooLateError",
     "ArchiveError",
     "CallError",
     "ClosedError",
     "ConfigError",
     "ConnectError",
+    "ConversionError",
     "DeniedError",
     "EventError",
     "ExperimentError",
     "FilterError",
     "GaplessError",
-    "GivenAwayError",
-    "MisfitError",
     "NoEventError",
     "NoReplyError",
     "OverlayError",
     "ProtocolError",
+    "RequestFailedError",
     "ScenarioError",
     "SkippedError",
     "SlowConsumerError",
@@ -75,7 +76,7 @@ class WireError(GaplessError):
 
 
 class ConnectError(GaplessError):
-    """No broker could be reached, or none wants us."""
+    """No broker could be reached, or all refused the connection."""
 
 
 class ClosedError(GaplessError):
@@ -87,26 +88,26 @@ class CallError(GaplessError):
 
 
 class DeniedError(CallError, ConnectError):
-    """Who is not let in, or a call that this user may not make: the message says what is allowed."""
+    """Authentication failed, or the user lacks permission for the call: the message says what is allowed."""
 
 
 class EventError(CallError):
-    """An event that cannot be published: an attribute of a type that there is not, too large, not advertised."""
+    """An event that cannot be published: an attribute of an unsupported type, too large, or not advertised."""
 
 
-class MisfitError(GaplessError):
-    """An event that does not fit the type it is asked for as; `event` is the event."""
+class ConversionError(GaplessError):
+    """An event that does not fit the type it is read as, or an attribute of another type; `event` is the event."""
 
     def __init__(self, message: str, event: Event) -> None:
         super().__init__(message)
         self.event = event
 
 
-Event._misfit = MisfitError
+Event._misfit = ConversionError
 
 
 class NoEventError(GaplessError, TimeoutError):
-    """No event came in the time that `take` was to wait. The subscription goes on."""
+    """No event came within the timeout of `take`. The subscription continues."""
 
 
 class NoReplyError(GaplessError, TimeoutError):
@@ -117,19 +118,27 @@ class NoReplyError(GaplessError, TimeoutError):
         self.event = event
 
 
-class SubscriptionEndedError(GaplessError):
-    """A subscription that is over without its application's wish; `resubscribe` begins it anew, after a gap.
+class RequestFailedError(GaplessError):
+    """The handler of a request failed: the message has its error. `event` is the reply that carried it."""
 
-    `last` is its ending cut: for each publisher, the number up to which everything was delivered.
+    def __init__(self, message: str, event: Event) -> None:
+        super().__init__(message)
+        self.event = event
+
+
+class SubscriptionEndedError(GaplessError):
+    """The network ended the subscription; `resubscribe` begins it anew, after a gap.
+
+    `ending_cut` is its ending cut: for each publisher, the number up to which everything was delivered.
     """
 
-    def __init__(self, message: str, last: dict[str, int] | None = None) -> None:
+    def __init__(self, message: str, ending_cut: dict[str, int] | None = None) -> None:
         super().__init__(message)
-        self.last = last or {}
+        self.ending_cut = ending_cut or {}
 
 
 class SlowConsumerError(SubscriptionEndedError):
-    """A subscription that ended because its events were not taken in time, as its policy says."""
+    """A subscription with `max_pending` that ended because its events were not taken in time."""
 
 
 class SkippedError(GaplessError):
@@ -148,11 +157,12 @@ class SkippedError(GaplessError):
         self.gap = gap
 
 
-class GivenAwayError(GaplessError):
-    """What was to be confirmed of a named subscription that a group shares is another's by now: it was not confirmed in
-    time, or this client was out of sight. All else that was to be confirmed with it is.
+class AckTooLateError(GaplessError):
+    """An acknowledgement in a shared subscription that came too late: the events were redelivered to another member,
+    because they were not acknowledged in time, or this client was unreachable. Everything else that was to be
+    acknowledged with them is.
 
-    `events` names it: `publisher:number`.
+    `events` names them: `publisher:number`.
     """
 
     def __init__(self, message: str, events: list[str]) -> None:

@@ -43,7 +43,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     """
 
     _misfit: ClassVar[type[Exception]] = ValueError
-    """What a read attribute that does not fit raises: `MisfitError`, as `gapless.errors` says, which lies above."""
+    """What a read attribute that does not fit raises: `ConversionError`, as `gapless.errors` says, which lies above."""
 
     publisher: str
     seq: int
@@ -71,7 +71,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def text(self, name: str, default: T) -> str | T: ...
     def text(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, a string; without it the default, or else a `MisfitError`."""
+        """The attribute of this name, a string; without it the default, or else a `ConversionError`."""
         return self._attribute(name, default, "text", str)
 
     @overload
@@ -79,7 +79,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def integer(self, name: str, default: T) -> int | T: ...
     def integer(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, an integer; without it the default, or else a `MisfitError`."""
+        """The attribute of this name, an integer; without it the default, or else a `ConversionError`."""
         return self._attribute(name, default, "an integer", int)
 
     @overload
@@ -87,7 +87,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def number(self, name: str, default: T) -> float | T: ...
     def number(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, an integer or a float; without it the default, or else a `MisfitError`."""
+        """The attribute of this name, an integer or a float; without it the default, or else a `ConversionError`."""
         return self._attribute(name, default, "a number", int, float)
 
     @overload
@@ -95,7 +95,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def boolean(self, name: str, default: T) -> bool | T: ...
     def boolean(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, true or false; without it the default, or else a `MisfitError`."""
+        """The attribute of this name, true or false; without it the default, or else a `ConversionError`."""
         return self._attribute(name, default, "a boolean", bool)
 
     def _attribute(self, name: str, default: object, wanted: str, *kinds: type) -> object:

@@ -5,42 +5,25 @@ import gapless.sync
 
 with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
     client.advertise("topic = 'price'")
-    subscription = client.subscribe("topic = 'price'")
-    client.publish({"topic": "price", "amount": 7})
-    for event in subscription:
-        print(event)
-        break
+    with client.subscribe("topic = 'price'") as prices:
+        client.publish({"topic": "price", "amount": 7})
+        for event in prices:
+            print(event)
+            break
 ```
 """
 
-from gapless.client import Change, DurableInfo, Milestones, Since, Standing
-from gapless.client.sync_client import Advertisement, Client, connect
-from gapless.client.sync_subscription import (
-    Changes,
-    ConfirmableEvent,
-    ConfirmableSubscription,
-    Request,
-    Requests,
-    Subscription,
-    TypedSubscription,
-)
+from gapless.client import ConnectionChange, DurableInfo, Identity, Milestones, Since
+from gapless.client.answering import Answer
+from gapless.client.sync_admin import Admin
+from gapless.client.sync_advertisement import Advertisement
+from gapless.client.sync_archive_reader import ArchiveReader
+from gapless.client.sync_client import Answering, Client, connect
+from gapless.client.sync_subscription import ConnectionChanges, DurableEvent, DurableSubscription, Subscription
 from gapless.security.credentials import Credentials
 
 __all__ = [
-    "Advertisement",
-    "Change",
-    "Changes",
-    "Client",
-    "ConfirmableEvent",
-    "ConfirmableSubscription",
-    "Credentials",
-    "DurableInfo",
-    "Milestones",
-    "Request",
-    "Requests",
-    "Since",
-    "Standing",
-    "Subscription",
-    "TypedSubscription",
-    "connect",
+    "Admin", "Advertisement", "Answer", "Answering", "ArchiveReader", "Client", "ConnectionChange", "ConnectionChanges",
+    "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription", "Identity", "Milestones", "Since",
+    "Subscription", "connect",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ from gapless.filters.syntax import (
 __all__ = ["column_over_frame", "column_over_json"]
 
 
-def column_over_json(filter: Filter, attributes: Column) -> Column:  # noqa: A002
+def column_over_json(filter: Filter, attributes: Column) -> Column:
     """The filter over attributes in a column of JSON text."""
     names = list(dict.fromkeys(_names(filter.condition)))
     if not names:
@@ -66,7 +66,7 @@ def column_over_json(filter: Filter, attributes: Column) -> Column:  # noqa: A00
     return _let(_let(F.from_json(attributes, "variant"), typed), answer)
 
 
-def column_over_frame(filter: Filter, frame: DataFrame) -> Column:  # noqa: A002
+def column_over_frame(filter: Filter, frame: DataFrame) -> Column:
     """The filter over the columns of a frame. A column that is not there is an attribute that is missing."""
     types = {field.name: field.dataType for field in frame.schema.fields}
 
@@ -141,7 +141,7 @@ def _names(node: Condition | Expression) -> Iterator[str]:
                 yield from _names(condition)
 
 
-def _from_column(filter: Filter, name: str, kind: T.DataType) -> _Typed:  # noqa: A002
+def _from_column(filter: Filter, name: str, kind: T.DataType) -> _Typed:
     column = F.col("`" + name.replace("`", "``") + "`")
     match kind:
         case T.StringType():

@@ -1,4 +1,4 @@
-"""`gapless sub --name` and `gapless subscriptions`, against a real network."""
+"""`gapless sub --durable` and `gapless subscriptions`, against a real network."""
 
 import asyncio
 import json
@@ -29,14 +29,14 @@ def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_a
         async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("n > 0")
             code, out, _ = await gapless(network, "subscriptions")
-            assert (code, out) == (0, "there are no named subscriptions; gapless sub --name begins one\n")
-            begun = await gapless(network, "sub", "n > 0", "--name", "billing", "--seconds", "1")
+            assert (code, out) == (0, "there are no durable subscriptions; gapless sub --durable NAME creates one\n")
+            begun = await gapless(network, "sub", "n > 0", "--durable", "billing", "--seconds", "1")
             assert begun[0] == 0, begun
-            assert "billing goes on after what was confirmed" in begun[2]
+            assert "billing continues after what was acknowledged" in begun[2]
             await ann.publish_many([({"n": number}, b"") for number in range(1, 11)])
-            first = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "4", "--quiet")
+            first = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "4", "--quiet")
             assert [json.loads(line)["attributes"]["n"] for line in first[1].splitlines()] == [1, 2, 3, 4]
-            rest = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "6", "--quiet")
+            rest = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "6", "--quiet")
             assert [json.loads(line)["attributes"]["n"] for line in rest[1].splitlines()] == [5, 6, 7, 8, 9, 10]
             listed = json.loads((await gapless(network, "subscriptions", "--json"))[1])["subscriptions"]
             assert [(each["name"], each["filter"], each["client"]) for each in listed] == [("billing", "n > 0", "")]
@@ -44,24 +44,24 @@ def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_a
             assert code == 0
             assert "nobody" in out
             moved = await gapless(network, "subscriptions", "move", "billing", "earliest")
-            assert moved[:2] == (0, "billing goes on from earliest\n")
+            assert moved[:2] == (0, "billing continues from earliest\n")
             position = json.loads(rest[1].splitlines()[2])["position"]
             moved = await gapless(network, "subscriptions", "move", "billing", position)
-            assert moved[:2] == (0, f"billing goes on from {position}\n")
+            assert moved[:2] == (0, f"billing continues from {position}\n")
             listed = json.loads((await gapless(network, "subscriptions", "--json"))[1])["subscriptions"]
             assert listed[0]["position"] == position
-            later = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "1", "--quiet")
+            later = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "1", "--quiet")
             assert json.loads(later[1])["attributes"]["n"] == 8
             await gapless(network, "subscriptions", "move", "billing", "earliest")
-            again = await gapless(network, "sub", "n > 0", "--name", "billing", "--count", "1", "--quiet")
+            again = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "1", "--quiet")
             assert json.loads(again[1])["attributes"]["n"] == 1
-            assert (await gapless(network, "subscriptions", "end", "billing"))[:2] == (0, "billing is over\n")
-            gone = await gapless(network, "subscriptions", "end", "billing")
+            assert (await gapless(network, "subscriptions", "delete", "billing"))[:2] == (0, "deleted billing\n")
+            gone = await gapless(network, "subscriptions", "delete", "billing")
             assert gone[0] == 64
-            assert "there is no named subscription 'billing'" in gone[2]
-            both = await gapless(network, "sub", "--name", "billing", "--since", "10m")
+            assert "there is no durable subscription 'billing'" in gone[2]
+            both = await gapless(network, "sub", "--durable", "billing", "--since", "10m")
             assert both[0] == 64
-            assert "--name goes on where it stopped, so leave out --since" in both[2]
+            assert "--durable continues where it stopped, so leave out --since" in both[2]
 
     run(main())
 
@@ -70,23 +70,24 @@ def test_two_that_share_a_name_print_each_event_once() -> None:
     async def main() -> None:
         async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("n > 0")
-            words = ("sub", "n > 0", "--name", "billing", "--share", "--redeliver", "60", "--seconds", "20")
+            words = ("sub", "n > 0", "--durable", "billing", "--group", "--redeliver", "60", "--seconds", "20")
             printing = [asyncio.create_task(gapless(network, *words)) for _ in range(2)]
-            while not (found := await ann.named_subscriptions()) or not found[0].client:
+            while not (found := await ann.admin.list()) or not found[0].client:
                 await asyncio.sleep(0.1)
             for number in range(1, 21):
                 await ann.publish({"n": number})
                 await asyncio.sleep(0.2)
             code, out, _ = await gapless(network, "subscriptions")
             assert code == 0
-            assert "a group, for which" in " ".join(out.split())
+            assert "a group, coordinated by" in " ".join(out.split())
             ends = await asyncio.gather(*printing)
             assert [code for code, _, _ in ends] == [0, 0], ends
-            assert all("this is one of those who share it" in errors for _, _, errors in ends)
+            assert all("shared by a group" in errors for _, _, errors in ends)
             lines = [json.loads(line)["attributes"]["n"] for _, out, _ in ends for line in out.splitlines()]
             assert sorted(lines) == list(range(1, 21))
-            alone = await gapless(network, "sub", "--share")
-            assert (alone[0], "--share is for a named subscription: say --name NAME, too" in alone[2]) == (64, True)
+            alone = await gapless(network, "sub", "--group")
+            told = "--group is for a durable subscription: say --durable NAME, too"
+            assert (alone[0], told in alone[2]) == (64, True)
 
     run(main())
 
@@ -96,13 +97,13 @@ def test_status_says_for_which_name_history_is_kept() -> None:
         options: dict[str, Any] = {"history_keeps_names": True, "history_bytes": 20_000}
         async with local(chain(3), **options) as network, connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("n > 0")
-            await (await ann.subscribe("n > 0", name="billing")).close()
+            await (await ann.durable("billing", "n > 0")).close()
             for number in range(1, 61):
                 await ann.publish({"n": number}, bytes(500))
             while "beyond its bound" not in (out := " ".join((await gapless(network, "status"))[1].split())):
                 await asyncio.sleep(0.2)
-            assert "MiB of history beyond its bound for the named subscription 'billing', which lies" in out
-            subscription = await ann.subscribe("n > 0", name="billing")
+            assert "MiB of history beyond its bound for the durable subscription 'billing', which lies" in out
+            subscription = await ann.durable("billing", "n > 0")
             found: list[object] = []
             while len(found) < 60:
                 found += await subscription.take()

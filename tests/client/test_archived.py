@@ -80,19 +80,19 @@ def test_what_brokers_dropped_comes_from_the_archive_and_the_rest_from_them(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client, caplog.at_level(logging.INFO, "gapless.client"):
-        reading = client.read(TEXT, archive=kept.archive)
-        assert reading.seam is None
+        reading = client.archive(kept.archive).read(TEXT)
+        assert reading.archive_end is None
         events = list(reading)
     assert numbers(events) == list(range(kept.said))
-    assert reading.seam == Archive(kept.archive).contents().until
+    assert reading.archive_end == Archive(kept.archive).contents().until
     assert [event.position for event in events] == sorted(event.position for event in events)
-    assert f"was read from {kept.archive} up to position {reading.seam}" in caplog.text
+    assert f"was read from {kept.archive} up to position {reading.archive_end}" in caplog.text
 
 
 def test_a_subscription_goes_on_from_the_archive_to_what_is_published(kept: Kept) -> None:
     async def listen() -> tuple[list[Event], Position | None, bool]:
         async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client, gapless.connect(kept.url) as other:
-            subscription = await client.subscribe(TEXT, since="earliest", archive=kept.archive)
+            subscription = await client.archive(kept.archive).subscribe(TEXT, since="earliest")
             events = [await anext(subscription) for _ in range(10)]
             assert not subscription.is_live
             while len(events) < kept.said:
@@ -102,7 +102,7 @@ def test_a_subscription_goes_on_from_the_archive_to_what_is_published(kept: Kept
             while events[-1].attributes["n"] != -1:
                 events += await subscription.take(timeout_s=PATIENCE_S)
             await subscription.close()
-            return events, subscription.seam, subscription.is_live
+            return events, subscription.archive_end, subscription.is_live
 
     events, seam, is_live = asyncio.run(listen())
     assert numbers(events)[:-1] == list(range(kept.said))
@@ -111,13 +111,13 @@ def test_a_subscription_goes_on_from_the_archive_to_what_is_published(kept: Kept
 
 def test_a_range_within_the_archive_asks_no_broker_and_typed_events_come_too(kept: Kept) -> None:
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
-        events = list(client.read(TEXT, archive=kept.archive))
+        events = list(client.archive(kept.archive).read(TEXT))
         first, last = events[100].position, events[300].position
         inside = [event for event in events if first < event.position <= last]
-        reading = client.read(TEXT, since=first, until=last, archive=kept.archive)
+        reading = client.archive(kept.archive).read(TEXT, since=first, until=last)
         assert [event.id for event in reading] == [event.id for event in inside]
-        assert reading.seam == last
-        typed = client.read(TEXT, type=Numbered, since=first, until=last, archive=kept.archive)
+        assert reading.archive_end == last
+        typed = client.archive(kept.archive).read(TEXT, type=Numbered, since=first, until=last)
         assert [value.n for value in typed] == numbers(inside)
 
 
@@ -125,18 +125,18 @@ def test_who_gives_up_waiting_loses_nothing_and_closing_ends_it(kept: Kept) -> N
     async def listen() -> list[Event]:
         events: list[Event] = []
         async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client:
-            reading = await client.read(TEXT, archive=kept.archive)
-            while not reading.is_over or reading._oldest() is not None:
+            reading = await client.archive(kept.archive).read(TEXT)
+            while not reading.has_ended or reading._oldest() is not None:
                 try:
                     events += await reading.take(64, timeout_s=0.0005)
                 except TimeoutError:
                     continue
-            other = await client.read(TEXT, archive=kept.archive)
+            other = await client.archive(kept.archive).read(TEXT)
             await other.take(1)
             await other.close()
             while await other.take():
                 pass
-            assert other.is_over
+            assert other.has_ended
         return events
 
     assert numbers(asyncio.run(listen()))[: kept.said] == list(range(kept.said))
@@ -154,7 +154,7 @@ def test_what_the_archive_lacks_is_told_in_its_place(kept: Kept, tmp_path: Path)
     writer.note_gap(position(2), position(4))
     writer.commit(position(10))
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
-        reading = client.read(TEXT, until=position(10), archive=tmp_path)
+        reading = client.archive(tmp_path).read(TEXT, until=position(10))
         assert numbers([next(reading), next(reading)]) == [1, 2]
         with pytest.raises(SkippedError, match=f"lacks something between positions {position(2)} and {position(4)}"):
             next(reading)
@@ -164,14 +164,14 @@ def test_what_the_archive_lacks_is_told_in_its_place(kept: Kept, tmp_path: Path)
 def test_archives_that_do_not_fit_are_refused(kept: Kept, tmp_path: Path) -> None:
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
         with pytest.raises(CallError, match="which is not all that 'TRUE' matches"):
-            client.read("TRUE", archive=kept.archive)
+            client.archive(kept.archive).read("TRUE")
         with pytest.raises(CallError, match="say since when"):
-            client.subscribe(TEXT, archive=kept.archive)
+            client.archive(kept.archive).subscribe(TEXT, since="now")
         with pytest.raises(gapless.GaplessError, match="there is no archive at"):
-            client.read(TEXT, archive=tmp_path)
+            client.archive(tmp_path).read(TEXT)
         Archive(tmp_path).replace(Contents("other", "TRUE", Position.at(0), Position.at(0)))
         with pytest.raises(CallError, match="an archive of network 'other'"):
-            client.read(TEXT, archive=tmp_path)
+            client.archive(tmp_path).read(TEXT)
 
 
 def test_the_command_prints_both_and_tells_the_seam(cli: Cli, kept: Kept) -> None:

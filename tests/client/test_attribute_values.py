@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import gapless
 from gapless.client.publications import check_all, check_publication
 from gapless.client.reader import Reader
-from gapless.errors import CallError, EventError, MisfitError
+from gapless.errors import CallError, ConversionError, EventError
 from gapless.events import Event
 from gapless.runtime.event_loop import run
 from tests.client.taking import take
@@ -171,7 +171,7 @@ def test_a_dataclass_and_a_model_come_back_as_they_were_published() -> None:
 
 
 def test_a_model_that_an_event_does_not_fit_says_which_attribute() -> None:
-    with pytest.raises(MisfitError, match="event p:1 does not fit OrderModel: its attribute 'id': Field required"):
+    with pytest.raises(ConversionError, match="event p:1 does not fit OrderModel: its attribute 'id': Field required"):
         Reader(OrderModel).read(Event("p", 1, {"side": "buy"}))
 
 

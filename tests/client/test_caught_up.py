@@ -69,7 +69,7 @@ def test_without_history_it_is_caught_up_at_once() -> None:
             await live.caught_up()
             replay = await client.subscribe("TRUE", since="earliest")
             await replay.caught_up()  # nobody has to take anything
-            durable = await client.subscribe("TRUE", name="billing")
+            durable = await client.durable("billing", "TRUE")
             await durable.caught_up()
 
     run(main())
@@ -99,13 +99,13 @@ def test_a_durable_subscription_is_caught_up_when_the_backlog_is_taken() -> None
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(60):
             await client.advertise("TRUE")
-            await (await client.subscribe("TRUE", name="billing")).close()
+            await (await client.durable("billing", "TRUE")).close()
             await client.publish_many({"n": n} for n in range(3))
-            billing = await client.subscribe("TRUE", name="billing")
+            billing = await client.durable("billing", "TRUE")
             waiting = asyncio.create_task(billing.caught_up())
             assert [(await anext(billing)).integer("n") for _ in range(3)] == [0, 1, 2]
             await waiting
-            shared = await client.subscribe("TRUE", name="printing", share=True)
+            shared = await client.durable("printing", "TRUE", group=True)
             assert not shared.is_caught_up
             with pytest.raises(CallError, match="a group shares the subscription to 'TRUE': no member can tell"):
                 await shared.caught_up()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gapless.client import Change, Changes, connect
+from gapless.client import ConnectionChange, ConnectionChanges, connect
 from gapless.client.changes import KEPT_MAX
 from gapless.errors import ClosedError
 from gapless.overlay import chain
@@ -13,7 +13,7 @@ from gapless.runtime.event_loop import run
 from tests.runtime.local import local
 
 
-async def _next(changes: Changes) -> Change:
+async def _next(changes: ConnectionChanges) -> ConnectionChange:
     async with asyncio.timeout(20):
         return await anext(changes)
 
@@ -21,11 +21,13 @@ async def _next(changes: Changes) -> Change:
 def test_a_client_that_moves_says_so() -> None:
     async def main() -> None:
         async with local(chain(3), patience_ms=300) as network, connect(network.at("b0")) as client:
-            changes = client.changes()
-            assert await _next(changes) == Change("connected", "b0")
-            assert await _next(client.changes()) == Change("connected", "b0"), "who comes later hears how it is"
+            changes = client.connection_changes()
+            assert await _next(changes) == ConnectionChange("connected", "b0")
+            assert await _next(client.connection_changes()) == ConnectionChange("connected", "b0"), (
+                "who comes later hears how it is"
+            )
             await network.crash("b0")
-            assert await _next(changes) == Change("lost", "b0")
+            assert await _next(changes) == ConnectionChange("disconnected", "b0")
             moved = await _next(changes)
             assert (moved.kind, moved.previous) == ("moved", "b0")
             assert moved.broker in ("b1", "b2")
@@ -38,14 +40,14 @@ def test_a_client_that_moves_says_so() -> None:
 def test_a_connection_that_breaks_is_lost_and_made_again(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(2), protocol=protocol) as network, connect(network.at("b0")) as client:
-            changes = client.changes()
+            changes = client.connection_changes()
             await client.advertise("TRUE")
-            assert await _next(changes) == Change("connected", "b0")
+            assert await _next(changes) == ConnectionChange("connected", "b0")
             connection = client._presence._links.links["b0"].connection
             assert connection is not None
             connection.abort()
-            assert await _next(changes) == Change("lost", "b0")
-            assert await _next(changes) == Change("connected", "b0")
+            assert await _next(changes) == ConnectionChange("disconnected", "b0")
+            assert await _next(changes) == ConnectionChange("connected", "b0")
 
     run(main())
 
@@ -53,10 +55,10 @@ def test_a_connection_that_breaks_is_lost_and_made_again(protocol: str) -> None:
 def test_a_broker_that_leaves_in_good_order_is_lost_at_once() -> None:
     async def main() -> None:
         async with local(chain(3), patience_ms=300) as network, connect(network.at("b1")) as client:
-            changes = client.changes()
-            assert await _next(changes) == Change("connected", "b1")
+            changes = client.connection_changes()
+            assert await _next(changes) == ConnectionChange("connected", "b1")
             await network.brokers.pop("b1").stop()
-            assert await _next(changes) == Change("lost", "b1")
+            assert await _next(changes) == ConnectionChange("disconnected", "b1")
             assert (await _next(changes)).kind == "moved"
 
     run(main())
@@ -66,17 +68,17 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             client = await connect(network.url)
-            changes = client.changes()
+            changes = client.connection_changes()
             assert (await _next(changes)).kind == "connected"
             waiting = asyncio.create_task(_next(changes))
             await asyncio.sleep(0)
             await client.close()
             with pytest.raises(StopAsyncIteration):
                 await waiting
-            assert [change async for change in client.changes()] == []
+            assert [change async for change in client.connection_changes()] == []
             client = await connect(network.url)
             await client.advertise("TRUE")
-            changes = client.changes()
+            changes = client.connection_changes()
             assert (await _next(changes)).kind == "connected"
             client._presence._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
             with pytest.raises(ClosedError, match="cannot be sent"):
@@ -87,13 +89,13 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
 
 
 def test_who_does_not_look_hears_how_much_was_missed_and_costs_a_bounded_amount() -> None:
-    changes = Changes()
+    changes = ConnectionChanges()
     for n in range(KEPT_MAX + 5):
-        changes._put(Change("connected", f"b{n}"))
+        changes._put(ConnectionChange("connected", f"b{n}"))
 
     async def main() -> None:
-        assert await anext(changes) == Change("connected", "b5", missed=5)
-        assert await anext(changes) == Change("connected", "b6")
+        assert await anext(changes) == ConnectionChange("connected", "b5", missed=5)
+        assert await anext(changes) == ConnectionChange("connected", "b6")
         assert len(changes._queue) == KEPT_MAX - 2
 
     run(main())
@@ -103,7 +105,7 @@ def test_who_no_longer_looks_is_forgotten() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             for _ in range(50):
-                await _next(client.changes())
+                await _next(client.connection_changes())
             assert len(client._presence._watching._watchers) <= 1
 
     run(main())

@@ -44,12 +44,11 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a name that is a number": (lambda c: c.publish({1: 2}), EventError, "attribute 1 has a name that is no string"),
     "no filter": (lambda c: c.subscribe(None), CallError, "a filter is text, but this is None"),
     "no filter to advertise": (lambda c: c.advertise(5), CallError, "a filter is text, but this is of type int"),
-    "no such meaning": (lambda c: c.subscribe("TRUE", ready="now"), CallError, "ready is 'whole' or 'first', not"),
     "a reason to replace": (
-        lambda c: c.subscribe("TRUE", name="n", replace="yes"), CallError, "replace is True or False, but this is of",
+        lambda c: c.durable("n", "TRUE", replace="yes"), CallError, "replace is True or False, but this is of",
     ),
-    "half a group": (lambda c: c.subscribe("TRUE", name="n", share=None), CallError, "share is True or False, but"),
-    "a name on two lines": (lambda c: c.subscribe("TRUE", name="a\nb"), CallError, r"subscription is 'a\nb', but only"),
+    "half a group": (lambda c: c.durable("n", "TRUE", group=None), CallError, "group is True or False, but"),
+    "a name on two lines": (lambda c: c.durable("a\nb", "TRUE"), CallError, r"subscription is 'a\nb', but only"),
     "the first of all years": (
         lambda c: c.subscribe("TRUE", since=datetime.min), CallError, "which lies before all positions",
     ),
@@ -62,10 +61,10 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
         lambda c: c.unsubscribe(5), CallError, "a subscription is what subscribe() returned, but this is of type int",
     ),
     "an archive that is a number": (
-        lambda c: c.subscribe("TRUE", since="1m", archive=5), CallError, "archive is a path, but this is of type int",
+        lambda c: c.archive(5).subscribe("TRUE", since="1m"), CallError, "archive is a path, but this is of type int",
     ),
-    "an archive nowhere": (lambda c: c.read("TRUE", archive="a\0b"), CallError, r"archive is 'a\x00b', which"),
-    "half a queue": (lambda c: c.subscribe("TRUE", queue=1.5), CallError, "queue is a whole number, but this is of"),
+    "an archive nowhere": (lambda c: c.archive("a\0b").read("TRUE"), CallError, r"archive is 'a\x00b', which"),
+    "half a queue": (lambda c: c.subscribe("TRUE", max_pending=1.5), CallError, "max_pending is a whole number"),
 }  # fmt: skip
 
 
@@ -92,7 +91,7 @@ def test_a_mistake_is_an_error_of_ours_and_the_client_goes_on(mistake: str) -> N
         ({"timeout_s": -1}, "timeout_s is -1, but nobody can wait for less than 0 seconds"),
         ({"timeout_s": float("nan")}, "timeout_s is nan"),
         ({"timeout_s": None}, "timeout_s is a number of seconds, but this is None"),
-        ({"url": None}, "the address of a network is text, but this is None"),
+        ({"url": None}, "connect() needs the address of a network: give a URL, or set GAPLESS_URL"),
         ({"name": HALF}, "a client's name contains"),
         ({"name": ""}, "a client's name has 1 to 150 characters"),
         ({"name": "a\0"}, "a client's name is 'a\\x00', but only what can be printed"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gapless.archive import Archive, ArchiveWriter, Contents
-from gapless.client import Client, connect
+from gapless.client import ArchiveReader, Client, connect
 from gapless.client.positions import EARLIEST
 from gapless.errors import CallError, SkippedError
 from gapless.events import Event
@@ -53,7 +53,7 @@ def numbers(events: list[Event]) -> list[Any]:
     return [event.attributes["n"] for event in events]
 
 
-async def read(client: Client, **span: Any) -> list[Any]:
+async def read(client: Client | ArchiveReader, **span: Any) -> list[Any]:
     return numbers([event async for event in await client.read("n > 0", **span)])
 
 
@@ -127,19 +127,19 @@ def test_a_reading_that_ends_within_a_run_says_so() -> None:
 @pytest.mark.parametrize("share", [False, True])
 def test_a_durable_subscription_moves_to_an_event_and_is_confirmed_up_to_one(*, share: bool) -> None:
     async def test(network: Local, ann: Client, bob: Client) -> None:
-        durable = await bob.subscribe("n > 0", name="billing", share=share, confirm="manual")
+        durable = await bob.durable("billing", "n > 0", group=share, ack="manual")
         await ten(ann)
         events = await taken(durable, 10)
-        await durable.confirm(events[1].position)
+        await durable.ack(events[1].position)
         await durable.close()
-        durable = await bob.subscribe("n > 0", name="billing", share=share, confirm="manual")
+        durable = await bob.durable("billing", "n > 0", group=share, ack="manual")
         assert numbers(await taken(durable, 8)) == [3, 4, 5, 6, 7, 8, 9, 10]
         await durable.close()
-        await bob.move_subscription("billing", events[6].position)
-        [listed] = await bob.named_subscriptions()
+        await bob.admin.move("billing", events[6].position)
+        [listed] = await bob.admin.list()
         assert listed.position == events[6].position
         await ten(ann, 11)
-        durable = await bob.subscribe("n > 0", name="billing", share=share, confirm="manual")
+        durable = await bob.durable("billing", "n > 0", group=share, ack="manual")
         assert numbers(await taken(durable, 13)) == list(range(8, 21))
 
     together(test)
@@ -184,13 +184,13 @@ def test_an_archive_goes_on_after_an_event_and_ends_at_one(tmp_path: Path) -> No
         writer.commit(end)
         await ten(ann, 11)
         fifth = events[4].position
-        assert await read(bob, archive=tmp_path, since=fifth) == list(range(6, 21))
-        assert await read(bob, archive=tmp_path, since=fifth, until=events[7].position) == [6, 7, 8]
-        archived = await bob.read("n > 0", archive=tmp_path)
+        assert await read(bob.archive(tmp_path), since=fifth) == list(range(6, 21))
+        assert await read(bob.archive(tmp_path), since=fifth, until=events[7].position) == [6, 7, 8]
+        archived = await bob.archive(tmp_path).read("n > 0")
         assert [event.position for event in await taken(archived, 10)] == [event.position for event in events]
         assert archived.position == events[9].position
-        subscription = await bob.subscribe("n > 0", archive=tmp_path, since=fifth)
+        subscription = await bob.archive(tmp_path).subscribe("n > 0", since=fifth)
         assert numbers(await taken(subscription, 15)) == list(range(6, 21))
-        assert subscription.seam == end
+        assert subscription.archive_end == end
 
     together(test)

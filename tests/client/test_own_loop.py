@@ -25,15 +25,19 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield config.url
 
 
+async def _nothing(request: gapless.Event) -> None:
+    """Answer no request."""
+
+
 CALLS: dict[str, Callable[[gapless.Client, gapless.Subscription], Any]] = {
     "advertise": lambda client, _: client.advertise("TRUE"),
     "subscribe": lambda client, _: client.subscribe("TRUE"),
     "read": lambda client, _: client.read("TRUE"),
-    "answer": lambda client, _: client.answer("TRUE"),
+    "answer": lambda client, _: client.answer("TRUE", _nothing),
     "publish": lambda client, _: client.publish({"n": 1}),
     "publish many": lambda client, _: client.publish_many([{"n": 1}]),
     "request": lambda client, _: client.request({"n": 1}),
-    "named subscriptions": lambda client, _: client.named_subscriptions(),
+    "durable subscriptions": lambda client, _: client.admin.list(),
     "take": lambda _, subscription: subscription.take(),
     "iterate": lambda _, subscription: anext(subscription),
     "close the subscription": lambda _, subscription: subscription.close(),
@@ -71,10 +75,10 @@ def test_a_client_of_a_loop_that_still_runs_is_refused_in_a_second_one(url: str)
     asyncio.run(first())
 
 
-@pytest.mark.parametrize("name", ["publish", "subscribe", "advertise", "close"])
+@pytest.mark.parametrize("name", ["publish", "subscribe", "advertise"])
 def test_a_connection_that_nobody_awaited_says_how_it_becomes_a_client(name: str) -> None:
     connecting = gapless.connect("gapless://127.0.0.1:1")
-    complaint = f"connect() was not awaited, so there is no client yet that could {name}: write client = await"
+    complaint = f"connect(…) was not awaited, so you cannot use {name} yet: write await connect(…), or async with"
     with pytest.raises(CallError, match=re.escape(complaint)):
         getattr(connecting, name)
     assert not hasattr(connecting, "nonsense")
@@ -84,15 +88,15 @@ def test_a_subscription_ends_with_its_block() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(20):
             await client.advertise("TRUE")
-            async with await client.subscribe("n > 0") as subscription:
+            async with client.subscribe("n > 0") as subscription:
                 event = await client.publish({"n": 1})
                 assert await anext(subscription) == event
-            assert subscription.is_over
-            assert subscription.last == {client.name: 1}
+            assert subscription.has_ended
+            assert subscription.ending_cut == {client.name: 1}
             with pytest.raises(ZeroDivisionError):
-                async with await client.subscribe("TRUE") as other:
+                async with client.subscribe("TRUE") as other:
                     1 / 0  # noqa: B018
-            assert other.is_over
+            assert other.has_ended
 
     run(main())
 
@@ -103,19 +107,19 @@ def test_a_subscription_ends_with_its_block_without_an_event_loop_too(url: str) 
         with client.subscribe("n > 0") as subscription:
             event = client.publish({"n": 1})
             assert next(subscription) == event
-        assert subscription.is_over
-        assert subscription.last is not None
-        assert subscription.last[client.name] == 1
+        assert subscription.has_ended
+        assert subscription.ending_cut is not None
+        assert subscription.ending_cut[client.name] == 1
 
 
 def test_a_block_without_a_broker_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapless.client.subscription.LEAVE_S", 0.05)
+    monkeypatch.setattr("gapless.client.subscription.CLOSE_S", 0.05)
 
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(20):
             subscription = await client.subscribe("TRUE")
             async with subscription:
                 await network.crash("b0")
-            assert not subscription.is_over
+            assert not subscription.has_ended
 
     run(main())

@@ -57,7 +57,7 @@ def test_calls_that_are_under_way_when_the_session_expires_end() -> None:
                 await subscribing
             with pytest.raises(SubscriptionEndedError, match="the network ended the subscription") as told:
                 await taking
-            assert told.value.last == standing.last == {ann.name: 1, bob.name: 0}
+            assert told.value.ending_cut == standing.ending_cut == {ann.name: 1, bob.name: 0}
             await ending
             assert (await advertising).filter == "n = 7"
             await publishing

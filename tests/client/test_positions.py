@@ -97,10 +97,10 @@ def test_a_durable_subscription_moves_to_now() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             await client.advertise("TRUE")
-            await (await client.subscribe("TRUE", name="billing")).close()
+            await (await client.durable("billing", "TRUE")).close()
             await client.publish({"n": 1})
-            await client.move_subscription("billing", "now")
-            billing = await client.subscribe("TRUE", name="billing")
+            await client.admin.move("billing", "now")
+            billing = await client.durable("billing", "TRUE")
             event = await client.publish({"n": 2})
             assert (await anext(billing)).id == event.id
 

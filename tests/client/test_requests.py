@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from gapless.client import Client, connect
+from gapless.client import Answer, Answering, Client, connect
 from gapless.client.requests import MAILBOXES_MAX
 from gapless.errors import (
     CallError,
     ClosedError,
+    ConversionError,
     EventError,
     FilterError,
-    MisfitError,
     NoReplyError,
+    RequestFailedError,
     SubscriptionEndedError,
 )
+from gapless.events import Event
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from tests.runtime.local import local
@@ -31,20 +33,16 @@ class Square:
     square: int
 
 
-async def _serve(client: Client, seen: list[int] | None = None) -> "asyncio.Task[None]":
+async def _serve(client: Client, seen: list[int] | None = None) -> Answering:
     """Answer with squares, until the client is closed."""
-    await client.advertise("topic = 'square'")
-    requests = await client.answer("topic = 'ask'")
 
-    async def serve() -> None:
-        async for request in requests:
-            n = request.attributes["n"]
-            assert isinstance(n, int)
-            if seen is not None:
-                seen.append(n)
-            await request.reply({"topic": "square", "n": n, "square": n * n}, request.payload)
+    async def square(request: Event) -> Answer:
+        n = request.integer("n")
+        if seen is not None:
+            seen.append(n)
+        return {"topic": "square", "n": n, "square": n * n}, request.payload
 
-    return asyncio.create_task(serve())
+    return await client.answer("topic = 'ask'", square)
 
 
 @asynccontextmanager
@@ -67,8 +65,9 @@ def test_a_request_returns_its_reply() -> None:
                 *(ann.request({"topic": "ask", "n": n}, reply="topic = 'square'", type=Square) for n in range(200))
             )
             assert squares == [Square(n, n * n) for n in range(200)]
-            assert len(ann._holdings.subscriptions) == 2, "one for each filter of replies, however many requests"
-            with pytest.raises(MisfitError, match="does not fit Misfit: it has no attribute 'cube'"):
+            replies = [each for each in ann._presence.holdings.subscriptions.values() if "reply.to" in each.filter]
+            assert len(replies) == 2, "one for each filter of replies, however many requests"
+            with pytest.raises(ConversionError, match="does not fit Misfit: it has no attribute 'cube'"):
                 await ann.request({"topic": "ask", "n": 1}, type=Misfit)
 
     run(main())
@@ -84,20 +83,17 @@ def test_the_news_of_a_change_is_there_when_the_reply_is() -> None:
 
     async def main() -> None:
         async with local(chain(3)) as network, _pair(network.at("b0"), network.at("b2")) as (ann, bob):
-            await bob.advertise("topic IN ('news', 'done')")
-            requests = await bob.answer("topic = 'ask'")
+            await bob.advertise("topic = 'news'")
             news = await ann.subscribe("topic = 'news'")
 
-            async def serve() -> None:
-                async for request in requests:
-                    await bob.publish({"topic": "news", "n": request.attributes["n"]})
-                    await request.reply({"topic": "done"})
+            async def change(request: Event) -> Answer:
+                await bob.publish({"topic": "news", "n": request.attributes["n"]})
+                return {"topic": "done"}
 
-            serving = asyncio.create_task(serve())
-            for n in range(20):
-                await ann.request({"topic": "ask", "n": n}, reply="topic = 'done'")
-                assert [event.attributes["n"] for event in await news.take(timeout_s=0)] == [n]
-            serving.cancel()
+            async with bob.answer("topic = 'ask'", change):
+                for n in range(20):
+                    await ann.request({"topic": "ask", "n": n}, reply="topic = 'done'")
+                    assert [event.attributes["n"] for event in await news.take(timeout_s=0)] == [n]
 
     run(main())
 
@@ -133,15 +129,15 @@ def test_a_request_without_a_reply_says_what_is_known_of_it() -> None:
             assert isinstance(told.value, TimeoutError)
             assert told.value.event is not None
             assert told.value.event.attributes["topic"] == "ask"
-            requests = await bob.answer("topic = 'ask'")
+            requests = await bob.subscribe("topic = 'ask'")
             await bob.advertise("TRUE")
             with pytest.raises(NoReplyError):
                 await ann.request({"topic": "ask", "n": 1}, timeout_s=0.1)
             [late] = await requests.take(timeout_s=20)
             asking = asyncio.create_task(ann.request({"topic": "ask", "n": 2}, timeout_s=30))
             [next_one] = await requests.take(timeout_s=20)
-            await late.reply({"n": 1})
-            await next_one.reply({"n": 2})
+            await bob.reply(late, {"n": 1})
+            await bob.reply(next_one, {"n": 2})
             assert (await asking).attributes["n"] == 2, "the late reply to another request is no reply to this one"
             await network.stop()
             with pytest.raises(NoReplyError, match=r"was sent, but not known to be safe within 0.1 s"):
@@ -164,7 +160,9 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "no attributes": (lambda c: c.request(None), EventError, "attributes are a dictionary"),
     "no time": (lambda c: c.request({"topic": "ask"}, timeout_s=-1), CallError, "timeout_s is -1"),
     "no type": (lambda c: c.request({"topic": "ask"}, type=dict), CallError, "which dict is not"),
-    "answering what cannot be read": (lambda c: c.answer("n >"), FilterError, "n >"),
+    "no handler": (lambda c: c.answer("TRUE", None), CallError, "the handler of requests is an asynchronous function"),
+    "no worker at all": (lambda c: c.answer("TRUE", print, concurrency=0), CallError, "concurrency must be positive"),
+    "answering what cannot be read": (lambda c: c.answer("n >", print), FilterError, "n >"),
 }  # fmt: skip
 
 
@@ -182,22 +180,23 @@ def test_a_mistake_in_a_request_gets_a_sentence_and_harms_nothing(mistake: str) 
     run(main())
 
 
-def test_a_request_has_one_reply_which_may_be_tried_again_if_it_is_refused() -> None:
+def test_any_event_that_is_a_request_can_be_replied_to() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
             await bob.advertise("topic = 'square'")
-            requests = await bob.answer("topic = 'ask'")
+            requests = await bob.durable("squares", "topic = 'ask'", group=True, ack="manual")
             asking = asyncio.create_task(ann.request({"topic": "ask", "n": 1}))
             request = await anext(requests)
-            assert request.event.publisher == ann.name
             with pytest.raises(EventError, match="none of your advertisements"):
-                await request.reply({"topic": "other"})
+                await bob.reply(request, {"topic": "other"})
             with pytest.raises(EventError, match=r"attribute 'reply.to' is set by request and reply"):
-                await request.reply({"topic": "square", "reply.to": "me"})
-            sent = await request.reply({"topic": "square"})
+                await bob.reply(request, {"topic": "square", "reply.to": "me"})
+            sent = await bob.reply(request, {"topic": "square"})
             assert await asking == sent
-            with pytest.raises(CallError, match="is answered already"):
-                await request.reply({"topic": "square"})
+            await request.ack()
+            await ann.publish({"topic": "ask", "n": 2})
+            with pytest.raises(CallError, match="is not a request, so nobody waits for a reply"):
+                await bob.reply(await anext(requests), {"topic": "square"})
 
     run(main())
 
@@ -205,11 +204,62 @@ def test_a_request_has_one_reply_which_may_be_tried_again_if_it_is_refused() -> 
 def test_plain_events_are_no_requests() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
-            requests = await bob.answer("topic = 'ask' OR topic = 'never'")
-            await ann.publish({"topic": "ask", "n": 1})
-            with pytest.raises(NoReplyError):
-                await ann.request({"topic": "ask", "n": 2}, timeout_s=0.2)
-            assert [request.attributes["n"] for request in await requests.take(timeout_s=20)] == [2]
+            seen: list[int] = []
+            async with await _serve(bob, seen):
+                await ann.publish({"topic": "ask", "n": 1})
+                await ann.request({"topic": "ask", "n": 2})
+            assert seen == [2]
+
+    run(main())
+
+
+def test_errors_of_a_handler_travel_to_the_caller() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+
+            async def fail(request: Event) -> Answer:
+                if request.integer("n") == 1:
+                    raise KeyError("ACME")
+                if request.integer("n") == 2:
+                    return {"topic": ["no", "attribute"]}
+                return {"topic": "square"}
+
+            async with bob.answer("topic = 'ask'", fail):
+                with pytest.raises(RequestFailedError, match=rf"failed at {bob.name}: KeyError: 'ACME'") as told:
+                    await ann.request({"topic": "ask", "n": 1}, reply="topic = 'square'")
+                assert told.value.event.publisher == bob.name
+                with pytest.raises(RequestFailedError, match="EventError: attribute 'topic' is of type list"):
+                    await ann.request({"topic": "ask", "n": 2})
+                await ann.request({"topic": "ask", "n": 3}, reply="topic = 'square'")
+
+    run(main())
+
+
+def test_a_handler_is_cancelled_or_not_called_when_its_caller_has_given_up() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
+            called: list[int] = []
+            ended = asyncio.Event()
+
+            async def stall(request: Event) -> Answer:
+                called.append(request.integer("n"))
+                if called == [1]:
+                    try:
+                        await asyncio.Event().wait()
+                    finally:
+                        ended.set()
+                return {"topic": "square"}
+
+            async with bob.answer("topic = 'ask'", stall):
+                impatient = [
+                    asyncio.create_task(ann.request({"topic": "ask", "n": n}, timeout_s=0.5)) for n in (1, 2, 3)
+                ]
+                await ended.wait()
+                for each in impatient:
+                    with pytest.raises(NoReplyError):
+                        await each
+                assert (await ann.request({"topic": "ask", "n": 4}, timeout_s=60)).text("topic") == "square"
+                assert called == [1, 4], "the second and third came too late"
 
     run(main())
 
@@ -243,9 +293,9 @@ def test_filters_of_replies_are_kept_up_to_a_bound() -> None:
             for n in range(MAILBOXES_MAX + 3):
                 assert await ann.request({"topic": "ask", "n": n}, reply=f"n = {n}", type=Square) == Square(n, n * n)
             assert len(ann._replies._mailboxes) == MAILBOXES_MAX
-            while len(ann._holdings.subscriptions) > MAILBOXES_MAX:
+            while len(ann._presence.holdings.subscriptions) > MAILBOXES_MAX:
                 await asyncio.sleep(0.01)
-            requests = await bob.answer("topic = 'ask' AND n < 0")
+            await _serving.close()
             waiting = [
                 asyncio.create_task(ann.request({"topic": "ask", "n": -1}, reply=f"n = -{n}", timeout_s=None))
                 for n in range(MAILBOXES_MAX)
@@ -253,7 +303,6 @@ def test_filters_of_replies_are_kept_up_to_a_bound() -> None:
             await asyncio.sleep(0)
             with pytest.raises(CallError, match="64 different filters for their replies"):
                 await ann.request({"topic": "ask", "n": -1}, reply="n = 1000")
-            await requests.close()
             for task in waiting:
                 task.cancel()
 

@@ -1,15 +1,16 @@
 """Workers that answer as a group: each request goes to one of them, and to another if that one does not answer."""
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gapless import sync
-from gapless.client import Client, Request, Requests, connect
-from gapless.client.confirmations import Confirmations
-from gapless.errors import CallError
+from gapless.client import Answer, Client, DurableEvent, connect
+from gapless.client.acks import Acks
+from gapless.errors import CallError, RequestFailedError
 from gapless.events import Event
 from gapless.names import Acknowledge
 from gapless.overlay import chain
@@ -19,20 +20,12 @@ from tests.client.taking import take
 from tests.runtime.local import QUICK, local
 
 
-async def worker(client: Client) -> Requests:
-    """Ready to answer as one of the group."""
-    await client.advertise("topic = 'square'")
-    return await client.answer("topic = 'ask'", group="workers")
+def square_by(who: str) -> Callable[[Event], Awaitable[Answer]]:
+    async def square(request: Event) -> Answer:
+        n = request.integer("n")
+        return {"topic": "square", "square": n * n, "worker": who}
 
-
-async def reply(request: Request, who: str) -> None:
-    n = request.event.integer("n")
-    await request.reply({"topic": "square", "square": n * n, "worker": who})
-
-
-async def serve(requests: Requests, who: str) -> None:
-    async for request in requests:
-        await reply(request, who)
+    return square
 
 
 async def ask(client: Client, n: int) -> Event:
@@ -50,13 +43,13 @@ def test_each_request_goes_to_one_worker() -> None:
         ):
             await ann.advertise("topic = 'ask'")
             replies = await ann.subscribe("topic = 'square'")
-            serving = [asyncio.create_task(serve(await worker(each), each.name)) for each in (bob, cat)]
+            for each in (bob, cat):
+                await each.answer("topic = 'ask'", square_by(each.name), group="workers")
             answers = await asyncio.gather(*(ask(ann, n) for n in range(20)))
             assert [each.integer("square") for each in answers] == [n * n for n in range(20)]
             assert {each.text("worker") for each in answers} == {bob.name, cat.name}, "they take turns"
             seen = await take(replies, 20)
             assert len({each.integer("reply.id") for each in seen}) == 20, "no request was answered twice"
-            del serving
 
     run(main())
 
@@ -65,45 +58,57 @@ def test_what_a_worker_leaves_unanswered_goes_to_another_and_says_so() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as ann, asyncio.timeout(120):
             await ann.advertise("topic = 'ask'")
-            async with connect(network.url) as bob:
-                requests = await worker(bob)
+            asking: list[asyncio.Task[Event]] = []
+            seen: list[tuple[int, bool]] = []
+
+            async def all_but_one(request: Event) -> Answer:
+                if request.integer("n") == 1:
+                    await asyncio.Event().wait()
+                return await square_by("bob")(request)
+
+            async def note(request: Event) -> Answer:
+                assert isinstance(request, DurableEvent)
+                seen.append((request.integer("n"), request.redelivered))
+                return await square_by("cat")(request)
+
+            bob = connect(network.url)
+            async with bob as one, one.answer("topic = 'ask'", all_but_one, group="workers", concurrency=2):
                 asking = [asyncio.create_task(ask(ann, n)) for n in range(3)]
-                first, _, last = [await anext(requests) for _ in range(3)]
-                assert not first.redelivered
-                await reply(first, "bob")
-                await reply(last, "bob")  # but not the second, which was taken before
-                assert (await asking[0]).text("worker") == "bob"
+                assert [(await asking[n]).text("worker") for n in (0, 2)] == ["bob", "bob"]
             async with connect(network.url) as cat:
-                requests = await worker(cat)
-                second = await anext(requests)
-                assert (second.event.integer("n"), second.redelivered) == (1, True)
-                await reply(second, "cat")
-                assert [(await each).text("worker") for each in asking] == ["bob", "cat", "bob"]
+                await cat.answer("topic = 'ask'", note, group="workers")
+                assert (await asking[1]).text("worker") == "cat"
+                assert seen[0] == (1, True)
 
     run(main())
 
 
-def test_what_is_dismissed_goes_to_nobody_else() -> None:
+def test_a_request_that_a_handler_leaves_without_a_reply_goes_to_nobody_else() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as ann, asyncio.timeout(120):
             await ann.advertise("topic = 'ask'")
+            seen: asyncio.Queue[int] = asyncio.Queue()
+
+            async def drop(request: Event) -> Answer:
+                await seen.put(request.integer("n"))
+                return None
+
             async with connect(network.url) as bob:
-                requests = await worker(bob)
-                await ann.publish_many({"topic": "ask", "n": n, "request.id": n} for n in range(3))
-                taken = [await anext(requests) for _ in range(3)]
-                for request in taken[:2]:
-                    request.dismiss()
-                with pytest.raises(CallError, match="is answered already, or dismissed"):
-                    await reply(taken[0], "bob")
-            async with connect(network.url) as cat:
-                assert (await anext(await worker(cat))).event.integer("n") == 2
+                async with bob.answer("topic = 'ask'", drop, group="workers"):
+                    await ann.publish_many({"topic": "ask", "n": n, "request.id": n} for n in range(2))
+                    assert [await seen.get() for _ in range(2)] == [0, 1]
+                    await ann.publish({"topic": "ask", "n": 2, "request.id": 2})
+                    assert await seen.get() == 2
+                await ann.publish({"topic": "ask", "n": 3, "request.id": 3})
+            async with connect(network.url) as cat, cat.answer("topic = 'ask'", drop, group="workers"):
+                assert await seen.get() == 3
 
     run(main())
 
 
-def test_only_what_nothing_unsettled_was_taken_before_is_confirmed() -> None:
+def test_only_what_nothing_unsettled_was_taken_before_is_acknowledged() -> None:
     said: list[Acknowledge] = []
-    found = Confirmations("s", said.append, is_manual=True, is_shared=True)
+    found = Acks("s", said.append, is_manual=True, is_shared=True)
     events = [Event("p", seq, {}) for seq in range(1, 6)]
     for number, event in enumerate(events, 11):
         found.took(number, event)
@@ -122,12 +127,12 @@ def test_only_what_nothing_unsettled_was_taken_before_is_confirmed() -> None:
 def test_how_it_is_shared_has_to_make_sense() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
-            with pytest.raises(CallError, match="redeliver_s is for requests that a group shares: say group="):
-                await client.answer("TRUE", redeliver_s=5)
+            with pytest.raises(CallError, match="redeliver_s is for subscriptions that a group shares: say group="):
+                await client.answer("TRUE", square_by("bob"), redeliver_s=5)
             with pytest.raises(CallError, match="redeliver_s goes from"):
-                await client.answer("TRUE", group="workers", redeliver_s=0)
-            with pytest.raises(CallError, match="the name of a subscription is empty"):
-                await client.answer("TRUE", group="")
+                await client.answer("TRUE", square_by("bob"), group="workers", redeliver_s=0)
+            with pytest.raises(CallError, match="the name of a durable subscription is empty"):
+                await client.answer("TRUE", square_by("bob"), group="")
 
     run(main())
 
@@ -142,15 +147,21 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 
 def test_without_an_event_loop_workers_share_requests_too(url: str) -> None:
-    with sync.connect(url) as ann, sync.connect(url) as bob:
+    def square(request: Event) -> Answer:
+        n = request.integer("n")
+        if n == 0:
+            raise ValueError("not zero")
+        return {"topic": "square", "square": n * n, "thread": threading.current_thread().name}
+
+    with sync.connect(url) as ann, sync.connect(url) as bob, sync.connect(url) as cat:
         ann.advertise("topic = 'ask'")
-        bob.advertise("topic = 'square'")
-        with bob.answer("topic = 'ask'", group="workers") as requests:
-            ann.publish_many({"topic": "ask", "n": n, "request.id": n} for n in range(3))
-            first, second = next(requests), next(requests)
-            assert (first.redelivered, second.redelivered) == (False, False)
-            first.dismiss()
-            second.reply({"topic": "square", "square": 1})
-        with bob.answer("topic = 'ask'", group="workers") as requests:
-            last = next(requests)
-            assert last.event.integer("n") == 2
+        with (
+            bob.answer("topic = 'ask'", square, group="workers", concurrency=2),
+            cat.answer("topic = 'ask'", square, group="workers"),
+        ):
+            answers = [ann.request({"topic": "ask", "n": n}, timeout_s=60) for n in range(1, 6)]
+            assert [each.integer("square") for each in answers] == [1, 4, 9, 16, 25]
+            assert {each.publisher for each in answers} == {bob.name, cat.name}
+            assert all(each.text("thread").startswith("gapless-answer") for each in answers)
+            with pytest.raises(RequestFailedError, match="ValueError: not zero"):
+                ann.request({"topic": "ask", "n": 0}, timeout_s=60)

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from gapless.client import Client, connect
-from gapless.client.connecting import Connecting
-from gapless.client.standing import Standing
+from gapless.client import Client, Opening, connect
+from gapless.client.connecting import connect_as
+from gapless.client.identity import Identity
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from tests.runtime.local import Local, local
@@ -12,11 +12,10 @@ from tests.runtime.local import Local, local
 PATIENCE_S = 120.0
 
 
-def go_on(network: Local, standing: Standing, seq: int, broker: str = "b1") -> Connecting:
-    later = standing.later()
-    return Connecting(
-        network.at(broker), "x", PATIENCE_S, "", None, Standing(later.name, later.home, later.attempt, seq)
-    )
+def go_on(network: Local, before: Identity, seq: int, broker: str = "b1") -> Opening[Client]:
+    later = before.later()
+    identity = Identity(later.name, later.home, later.attempt, seq)
+    return connect_as(network.at(broker), "x", identity, timeout_s=PATIENCE_S, credentials=None)
 
 
 async def speaks(client: Client, first: int, last: int) -> None:
@@ -34,7 +33,7 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard()
         async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
-            async with go_on(network, before.standing, 6) as after:
+            async with go_on(network, before.identity, 6) as after:
                 assert after.name == before.name
                 # It knows of six; the other four are there, and are said again under their numbers.
                 await speaks(after, 7, 12)
@@ -42,7 +41,7 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard()
                 await asyncio.sleep(0.3)
                 assert not late.done()
                 late.cancel()
-                assert after.standing.seq == 12
+                assert after.identity.seq == 12
             await before.close(leave=False)
             assert await heard(network) == [(n, n) for n in range(1, 13)]
 
@@ -54,7 +53,7 @@ def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_ag
         async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
-            async with go_on(network, before.standing, 6) as after:
+            async with go_on(network, before.identity, 6) as after:
                 await speaks(after, 7, 10)  # brokers have all of them
                 assert after.is_all_confirmed
             await before.close(leave=False)
@@ -68,7 +67,7 @@ def test_after_the_session_has_expired_numbers_go_on() -> None:
         async with local(chain(2), session_s=0.3) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 3)
-            standing = before.standing
+            standing = before.identity
             await before.close(leave=False)
             while any(
                 broker._inhabitant is None or broker._inhabitant.sessions() for broker in network.brokers.values()
@@ -86,7 +85,7 @@ def test_after_its_broker_has_died_numbers_go_on_at_the_heir() -> None:
         async with local(chain(3)) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
-            standing = before.standing
+            standing = before.identity
             await before.close(leave=False)
             await network.crash("b0")
             async with go_on(network, standing, 4, "b2") as after:

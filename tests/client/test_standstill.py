@@ -26,11 +26,11 @@ def test_who_stands_in_the_way_is_named(
                 await client.publish_many({"n": n} for n in range(3 * WINDOW))
                 forgotten = await client.read("n >= 0")
             else:
-                forgotten = await client.subscribe("n >= 0", queue=1)
+                forgotten = await client.subscribe("n >= 0")
                 await client.publish_many({"n": n} for n in range(3 * WINDOW))
             other = await client.read("n < 1")
             await until(lambda: "stops all other" in caplog.text)
-            assert f"{forgotten.name} (to 'n >= 0') stops all other subscriptions and readings" in caplog.text
+            assert f"{forgotten.id} (to 'n >= 0') stops all other subscriptions and readings" in caplog.text
             assert f"{WINDOW} events wait" in caplog.text
             with pytest.raises(TimeoutError):
                 await other.take(timeout_s=0.1)

@@ -1,4 +1,4 @@
-"""Values of a type that can be confirmed one by one: a field of `ConfirmableEvent` takes the event of each."""
+"""Values of a type that can be confirmed one by one: a field of `DurableEvent` takes the event of each."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +20,18 @@ from tests.runtime.local import QUICK, local
 @dataclass
 class Item:
     n: int
-    event: gapless.ConfirmableEvent
+    event: gapless.DurableEvent
 
 
 class Model(pydantic.BaseModel, arbitrary_types_allowed=True):
     n: int
-    event: gapless.ConfirmableEvent
+    event: gapless.DurableEvent
 
 
 @dataclass
 class SyncItem:
     n: int
-    event: sync.ConfirmableEvent
+    event: sync.DurableEvent
 
 
 @pytest.mark.parametrize("kind", [Item, Model])
@@ -39,13 +39,13 @@ def test_a_value_is_confirmed_by_its_event_and_the_next_come_again(kind: type[It
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client:
             await client.advertise("TRUE")
-            items = await client.subscribe("n > 0", name="work", confirm="manual", type=kind)
+            items = await client.durable("work", "n > 0", ack="manual", type=kind)
             await client.publish_many([{"n": n} for n in (1, 2, 3)])
             first, second = await anext(items), await anext(items)
             assert (first.n, second.n, second.event.id) == (1, 2, f"{client.name}:2")
-            await first.event.confirm()
+            await first.event.ack()
             await items.close()
-            again = await client.subscribe("n > 0", name="work", confirm="manual", type=kind)
+            again = await client.durable("work", "n > 0", ack="manual", type=kind)
             assert [(await anext(again)).n for _ in range(2)] == [2, 3]
 
     run(main())
@@ -56,22 +56,22 @@ def test_without_an_event_loop_a_value_is_confirmed_by_its_event_too(tmp_path: P
         fleet.start_all()
         with sync.connect(fleet.config.url, timeout_s=60) as client:
             client.advertise("TRUE")
-            with client.subscribe("n > 0", name="work", confirm="manual", type=SyncItem) as items:
+            with client.durable("work", "n > 0", ack="manual", type=SyncItem) as items:
                 client.publish_many([{"n": n} for n in (1, 2, 3)])
                 first, second = next(items), next(items)
                 assert (first.n, second.n) == (1, 2)
-                first.event.confirm()
-            with client.subscribe("n > 0", name="work", confirm="manual", type=SyncItem) as again:
+                first.event.ack()
+            with client.durable("work", "n > 0", ack="manual", type=SyncItem) as again:
                 assert [next(again).n, next(again).n] == [2, 3]
 
 
 @pytest.mark.parametrize(
     ("kind", "confirmable", "complaint"),
     [
-        (Item, None, r"field 'event' of Item is a gapless\.ConfirmableEvent, .*; write Event\. Only durable"),
-        (Model, None, r"field 'event' of Model is a gapless\.ConfirmableEvent, .*; write Event\. Only durable"),
-        (Item, sync.ConfirmableEvent, r"write gapless\.sync\.ConfirmableEvent, or Event"),
-        (SyncItem, gapless.ConfirmableEvent, r"is a gapless\.sync\.ConfirmableEvent, .*write gapless\.Confirmable"),
+        (Item, None, r"field 'event' of Item is a gapless\.DurableEvent, .*; write Event\. Only durable"),
+        (Model, None, r"field 'event' of Model is a gapless\.DurableEvent, .*; write Event\. Only durable"),
+        (Item, sync.DurableEvent, r"write gapless\.sync\.DurableEvent, or Event"),
+        (SyncItem, gapless.DurableEvent, r"is a gapless\.sync\.DurableEvent, .*write gapless\.Durable"),
     ],
 )
 def test_a_field_that_this_subscription_cannot_fill_is_refused_at_once(

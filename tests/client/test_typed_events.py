@@ -13,7 +13,7 @@ import pytest
 from gapless.client import connect
 from gapless.client.publications import check_publication, parts_of
 from gapless.client.reader import Reader
-from gapless.errors import CallError, EventError, MisfitError
+from gapless.errors import CallError, ConversionError, EventError
 from gapless.events import Event
 from gapless.runtime.event_loop import run
 from tests.runtime.local import local
@@ -74,13 +74,15 @@ def test_what_does_not_fit_is_said_in_its_place_and_nothing_else_is_lost() -> No
             for amount in (1, 2, "three", 4):
                 event = await client.publish({"symbol": "ACME", "amount": amount, "extra": True})
             assert [value.amount for value in await seen.take()] == [1, 2]
-            with pytest.raises(MisfitError, match=":3 does not fit Seen: its attribute 'amount' is str, but") as told:
+            with pytest.raises(
+                ConversionError, match=":3 does not fit Seen: its attribute 'amount' is str, but"
+            ) as told:
                 await seen.take()
             assert told.value.event.attributes["amount"] == "three"
             [last] = await seen.take()
             assert last.event == event
             await client.publish({"symbol": "ACME"})
-            with pytest.raises(MisfitError, match="it has no attribute 'amount'"):
+            with pytest.raises(ConversionError, match="it has no attribute 'amount'"):
                 await anext(seen)
 
     run(main())
@@ -97,7 +99,7 @@ def test_what_does_not_fit_is_said_in_its_place_and_nothing_else_is_lost() -> No
     ],
 )
 def test_a_misfit_names_the_attribute(attributes: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(MisfitError, match=f"^event ann:7 does not fit Seen: {re.escape(complaint)}"):
+    with pytest.raises(ConversionError, match=f"^event ann:7 does not fit Seen: {re.escape(complaint)}"):
         Reader(Seen).read(Event("ann", 7, attributes))
 
 

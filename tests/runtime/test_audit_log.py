@@ -69,8 +69,8 @@ async def _use(network: Secure, admin: Access) -> None:
     with pytest.raises(DeniedError):
         await connect(network.at("b0"), credentials=network.with_token("ann:wrong"))
     async with connect(network.at("b0"), name="desk", credentials=network.by_token("ann")) as client:
-        await client.subscribe("topic = 'orders'", name="orders")
-        await client.end_subscription("orders")
+        await client.durable("orders", "topic = 'orders'")
+        await client.admin.delete("orders")
         with pytest.raises(DeniedError):
             await client.subscribe("TRUE")
         assert (await ask_to_end(address, client.name, access=admin))["ended"]

@@ -1,4 +1,4 @@
-"""Named subscriptions that a group shares, at real brokers: members take turns, die, and come back."""
+"""Durable subscriptions that a group shares, at real brokers: members take turns, die, and come back."""
 
 import asyncio
 import subprocess
@@ -13,8 +13,8 @@ import pytest
 
 from gapless import sync
 from gapless.checkers import check
-from gapless.client import Client, ConfirmableEvent, ConfirmableSubscription, connect
-from gapless.errors import CallError, DeniedError, GivenAwayError, SubscriptionEndedError
+from gapless.client import Client, DurableEvent, DurableSubscription, connect
+from gapless.errors import AckTooLateError, CallError, DeniedError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.trace import merge_parts
@@ -27,7 +27,7 @@ MEMBER = """
 import sys, time
 from gapless import sync
 with sync.connect(sys.argv[1], name="doomed") as client:
-    subscription = client.subscribe("n > 0", name="billing", share=True, confirm="manual")
+    subscription = client.durable("billing", "n > 0", group=True, ack="manual")
     print("ready", flush=True)
     for event in subscription:
         print(event.attributes["n"], flush=True)
@@ -55,7 +55,7 @@ async def publish(speaker: Client, first: int, last: int) -> None:
 class Worker:
     """Takes and confirms what it gets."""
 
-    def __init__(self, subscription: ConfirmableSubscription) -> None:
+    def __init__(self, subscription: DurableSubscription) -> None:
         self.subscription = subscription
         self.got: list[int] = []
         self.task = asyncio.ensure_future(self._work())
@@ -73,14 +73,14 @@ async def until(is_so: Callable[[], bool]) -> None:
 def test_each_event_goes_to_one_of_them() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
-            workers = [Worker(await each.subscribe("n > 0", name="billing", share=True)) for each in (bob, cat)]
+            workers = [Worker(await each.durable("billing", "n > 0", group=True)) for each in (bob, cat)]
             for first in range(1, 200, 20):
                 await publish(speaker, first, first + 19)
             await until(lambda: sum(len(worker.got) for worker in workers) >= 200)
             assert sorted(workers[0].got + workers[1].got) == list(range(1, 201))
             assert all(worker.got == sorted(worker.got) for worker in workers)
             assert all(len(worker.got) > 20 for worker in workers)
-            [found] = await cat.named_subscriptions()
+            [found] = await cat.admin.list()
             assert found.is_shared
 
     grouped(test)
@@ -94,7 +94,7 @@ def test_a_member_is_killed_and_another_gets_what_it_had_not_confirmed() -> None
         assert doomed.stdout is not None
         assert await doomed.stdout.readline() == b"ready\n"
         async with connect(network.at("b0"), name="cat") as cat:
-            worker = Worker(await cat.subscribe("n > 0", name="billing", share=True))
+            worker = Worker(await cat.durable("billing", "n > 0", group=True))
             await publish(speaker, 1, 20)
             had = int(await doomed.stdout.readline())
             doomed.kill()
@@ -110,17 +110,17 @@ def test_a_member_is_killed_and_another_gets_what_it_had_not_confirmed() -> None
 def test_what_is_not_confirmed_in_time_is_anothers_and_cannot_be_confirmed_any_more() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
-            lazy = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual", redeliver_s=2.0)
+            lazy = await bob.durable("billing", "n > 0", group=True, ack="manual", redeliver_s=2.0)
             await publish(speaker, 1, 1)
             event = await anext(lazy)
             assert not event.redelivered
-            other = await cat.subscribe("n > 0", name="billing", share=True, confirm="manual", redeliver_s=2.0)
+            other = await cat.durable("billing", "n > 0", group=True, ack="manual", redeliver_s=2.0)
             again = await anext(other)
             assert again.id == event.id
             assert again.redelivered
-            await again.confirm()
-            with pytest.raises(GivenAwayError, match=f"{event.id} was not confirmed in time") as caught:
-                await event.confirm()
+            await again.ack()
+            with pytest.raises(AckTooLateError, match=f"{event.id} was not acknowledged in time") as caught:
+                await event.ack()
             assert caught.value.events == [event.id]
 
     grouped(test)
@@ -129,13 +129,13 @@ def test_what_is_not_confirmed_in_time_is_anothers_and_cannot_be_confirmed_any_m
 def test_after_the_whole_group_was_away_what_comes_again_says_so() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            lazy = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual")
+            lazy = await bob.durable("billing", "n > 0", group=True, ack="manual")
             await publish(speaker, 1, 3)
             assert [(await anext(lazy)).redelivered for _ in range(2)] == [False, False]
             await until(lambda: len(lazy._untaken) == 1)  # the third is at the client, too, and counts as delivered
         await publish(speaker, 4, 4)
         async with connect(network.at("b0"), name="cat") as cat:
-            other = await cat.subscribe("n > 0", name="billing", share=True)
+            other = await cat.durable("billing", "n > 0", group=True)
             found = [await anext(other) for _ in range(4)]
             assert [event.integer("n") for event in found] == [1, 2, 3, 4]
             assert [event.redelivered for event in found] == [True, True, True, False]
@@ -146,14 +146,14 @@ def test_after_the_whole_group_was_away_what_comes_again_says_so() -> None:
 def test_what_is_given_again_says_so_also_if_taking_it_confirms_it() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
-            lazy = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual", redeliver_s=2.0)
+            lazy = await bob.durable("billing", "n > 0", group=True, ack="manual", redeliver_s=2.0)
             await publish(speaker, 1, 1)
             event = await anext(lazy)
-            again = await anext(await cat.subscribe("n > 0", name="billing", share=True, redeliver_s=2.0))
+            again = await anext(await cat.durable("billing", "n > 0", group=True, redeliver_s=2.0))
             assert (again, again.redelivered) == (event, True)
-            await again.confirm()
-            with pytest.raises(GivenAwayError):
-                await event.confirm()
+            await again.ack()
+            with pytest.raises(AckTooLateError):
+                await event.ack()
 
     grouped(test)
 
@@ -162,13 +162,13 @@ def test_who_leaves_leaves_the_rest_to_the_others_and_what_was_confirmed_comes_n
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b0"), name="cat") as cat:
             async with connect(network.at("b2"), name="bob") as bob:
-                subscription = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual")
+                subscription = await bob.durable("billing", "n > 0", group=True, ack="manual")
                 await publish(speaker, 1, 10)
-                events: list[ConfirmableEvent] = []
+                events: list[DurableEvent] = []
                 while len(events) < 10:
                     events += await subscription.take()
-                await events[4].confirm()
-                worker = Worker(await cat.subscribe("n > 0", name="billing", share=True))
+                await events[4].ack()
+                worker = Worker(await cat.durable("billing", "n > 0", group=True))
                 await subscription.close()
             await publish(speaker, 11, 12)
             await until(lambda: len(worker.got) >= 7)
@@ -181,10 +181,10 @@ def test_it_is_there_without_an_event_loop_too() -> None:
     async def test(network: Local, speaker: Client) -> None:
         def work() -> list[int]:
             with sync.connect(network.at("b2"), name="dan") as dan:
-                subscription = dan.subscribe("n > 0", name="billing", share=True, confirm="manual")
+                subscription = dan.durable("billing", "n > 0", group=True, ack="manual")
                 found = []
                 for event in subscription:
-                    event.confirm()
+                    event.ack()
                     found.append(int(event.attributes["n"]))
                     if len(found) == 5:
                         return found
@@ -192,11 +192,11 @@ def test_it_is_there_without_an_event_loop_too() -> None:
 
         working = asyncio.get_running_loop().run_in_executor(None, work)
         async with connect(network.at("b0"), name="cat") as cat:
-            while not await cat.named_subscriptions():
+            while not await cat.admin.list():
                 await asyncio.sleep(0.05)
             await publish(speaker, 1, 5)
             assert await working == [1, 2, 3, 4, 5]
-            worker = Worker(await cat.subscribe("n > 0", name="billing", share=True))
+            worker = Worker(await cat.durable("billing", "n > 0", group=True))
             await publish(speaker, 6, 6)
             await until(lambda: len(worker.got) >= 1)
             assert worker.got == [6]
@@ -207,28 +207,28 @@ def test_it_is_there_without_an_event_loop_too() -> None:
 def test_a_group_that_is_ended_ends_for_all_with_a_word() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
-            subscriptions = [await each.subscribe("n > 0", name="billing", share=True) for each in (bob, cat)]
-            await speaker.end_subscription("billing")
+            subscriptions = [await each.durable("billing", "n > 0", group=True) for each in (bob, cat)]
+            await speaker.admin.delete("billing")
             for subscription in subscriptions:
-                with pytest.raises(SubscriptionEndedError, match="the named subscription 'billing' was ended"):
+                with pytest.raises(SubscriptionEndedError, match="the durable subscription 'billing' was ended"):
                     await anext(subscription)
 
     grouped(test)
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    ({"share": True}, "share=True is for named subscriptions"),
-    ({"name": "x", "redeliver_s": 5.0}, "redeliver_s is for named subscriptions that a group shares"),
-    ({"name": "x", "share": True, "redeliver_s": 0.0}, "redeliver_s goes from 0.1 s to 86,400 s, not 0"),
-    ({"name": "x", "share": True, "redeliver_s": "1"}, "redeliver_s is a number of seconds"),
-    ({"name": "alone", "share": True}, "no group shares the named subscription 'alone'; subscribe without share"),
+    ({"name": "x", "group": 1}, "group is True or False"),
+    ({"name": "x", "redeliver_s": 5.0}, "redeliver_s is for subscriptions that a group shares"),
+    ({"name": "x", "group": True, "redeliver_s": 0.0}, "redeliver_s goes from 0.1 s to 86,400 s, not 0"),
+    ({"name": "x", "group": True, "redeliver_s": "1"}, "redeliver_s is a number of seconds"),
+    ({"name": "alone", "group": True}, "no group shares the durable subscription 'alone'; attach without group"),
 ])  # fmt: skip
 def test_what_cannot_be_shared_is_refused_with_a_sentence(options: dict[str, Any], sentence: str) -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            await (await bob.subscribe("n > 0", name="alone")).close()
+            await (await bob.durable("alone", "n > 0")).close()
             with pytest.raises(CallError, match=sentence):
-                await bob.subscribe("n > 0", **options)
+                await bob.durable(filter="n > 0", **options)
 
     grouped(test)
 
@@ -236,13 +236,11 @@ def test_what_cannot_be_shared_is_refused_with_a_sentence(options: dict[str, Any
 def test_who_shares_and_who_does_not_do_not_mix() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
-            await bob.subscribe("n > 0", name="billing", share=True)
-            with pytest.raises(
-                CallError, match="a group shares the named subscription 'billing'; subscribe with share"
-            ):
-                await cat.subscribe("n > 0", name="billing")
-            with pytest.raises(CallError, match="listens to the named subscription 'billing' already"):
-                await bob.subscribe("n > 0", name="billing", share=True)
+            await bob.durable("billing", "n > 0", group=True)
+            with pytest.raises(CallError, match="a group shares the durable subscription 'billing'; attach with group"):
+                await cat.durable("billing", "n > 0")
+            with pytest.raises(CallError, match="listens to the durable subscription 'billing' already"):
+                await bob.durable("billing", "n > 0", group=True)
 
     grouped(test)
 
@@ -257,24 +255,24 @@ def test_what_a_group_did_is_judged_from_the_parts_of_its_clients(tmp_path: Path
             ann = await stack.enter_async_context(come(network.at("b0"), name="ann"))
             await ann.advertise("n > 0")
             async with come(network.at("b0"), name="cat") as cat:
-                worker = Worker(await cat.subscribe("n > 0", name="billing", share=True))
+                worker = Worker(await cat.durable("billing", "n > 0", group=True))
                 bob = await come(network.at("b2"), name="bob")
-                lazy = await bob.subscribe("n > 0", name="billing", share=True, confirm="manual")
+                lazy = await bob.durable("billing", "n > 0", group=True, ack="manual")
                 await publish(ann, 1, 20)
                 await lazy.take(1)
-                await lazy.confirm()
+                await lazy.ack()
                 await lazy.take(1)
                 await bob.close(leave=False)
                 await publish(ann, 21, 40)
                 await until(lambda: len(set(worker.got)) >= 39)
-                await worker.subscription.confirm()
+                await worker.subscription.ack()
             async with come(network.at("b1"), name="eve") as eve:
-                subscription = await eve.subscribe("n > 0", name="billing", share=True)
+                subscription = await eve.durable("billing", "n > 0", group=True)
                 await publish(ann, 41, 45)
                 found: list[Any] = []
                 while len(found) < 5:
                     found += await subscription.take()
-                await subscription.confirm()
+                await subscription.ack()
 
     run(asyncio.wait_for(main(), PATIENCE_S))
     trace = merge_parts(tmp_path, quiesced=True)
@@ -290,18 +288,18 @@ def test_what_clients_of_one_name_got_one_after_the_other_is_judged_as_one_strea
             await ann.advertise("n > 0")
             for number, broker in enumerate(("b2", "b0", "b1")):
                 async with connect(network.at(broker), name=f"worker{number}", trace=tmp_path) as client:
-                    subscription = await client.subscribe("n > 0", name="billing", confirm="manual")
+                    subscription = await client.durable("billing", "n > 0", ack="manual")
                     await publish(ann, 10 * number + 1, 10 * number + 10)
                     taken: list[Any] = []
                     while len(taken) < 7:
                         taken += await subscription.take(7 - len(taken))
-                    await subscription.confirm()
+                    await subscription.ack()
                     await client.close(leave=number < 2)
             async with connect(network.at("b1"), name="last", trace=tmp_path) as client:
-                subscription = await client.subscribe("n > 0", name="billing")
+                subscription = await client.durable("billing", "n > 0")
                 while len(taken) < 16:
                     taken += await subscription.take()
-                await subscription.confirm()
+                await subscription.ack()
 
     run(asyncio.wait_for(main(), PATIENCE_S))
     trace = merge_parts(tmp_path, quiesced=True)
@@ -324,9 +322,9 @@ def test_a_member_needs_the_right_to_all_that_may_be_dealt_to_it(tmp_path: Path)
             ann, dan = [
                 await connect(network.at("b0"), name="c", credentials=network.certified(user)) for user in users
             ]
-            shared = await ann.subscribe("topic = 'shop'", name="billing", share=True)
+            shared = await ann.durable("billing", "topic = 'shop'", group=True)
             with pytest.raises(DeniedError, match="user 'dan' may not subscribe to \"topic = 'shop'\""):
-                await dan.subscribe("topic = 'shop'", name="billing", share=True)
+                await dan.durable("billing", "topic = 'shop'", group=True)
             await ann.advertise("topic = 'shop'")
             event = await ann.publish({"topic": "shop", "x": 1})
             assert await anext(shared) == event

@@ -51,7 +51,7 @@ def test_what_was_confirmed_before_the_call_is_read_and_then_it_ends() -> None:
         assert await numbers(await reader.read("n IN (5, 3000)")) == [5, 3_000]
         reading = await reader.read("n > 2995", type=Item)
         assert [item async for item in reading] == [Item(number) for number in range(2_996, 3_001)]
-        assert reading.is_over
+        assert reading.has_ended
 
     history(test)
 

@@ -157,12 +157,12 @@ def test_what_is_over_does_not_count(tmp_path: Path) -> None:
                     await ann.position()
                 for share in (False, True):
                     for _ in range(4):
-                        held = await ann.subscribe("n = 1", name=f"jobs-{share}", share=share)
+                        held = await ann.durable(f"jobs-{share}", "n = 1", group=share)
                         await ann.unsubscribe(held)
                 await ann.subscribe("n = 2")
                 await ann.subscribe("n = 3")
                 for _ in range(2):  # it is about a name, and takes no place
-                    await ann.move_subscription("jobs-False", "earliest")
+                    await ann.admin.move("jobs-False", "earliest")
                 with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, the most"):
                     await ann.read("TRUE")
             await ann.close()
@@ -308,7 +308,7 @@ def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None
             connections = [links.links[client.name].connection for client in (ann, bob)]
             assert connections[0] is not None
             assert connections[1] is not None
-            attempt = ann.standing.attempt
+            attempt = ann.identity.attempt
             rest = [ClientPublish(attempt, [Event(ann.name, seq, {"n": seq}, b"") for seq in range(1, 51)])]
             links.take_in(links.links[ann.name], connections[0], rest)
             assert connections[0].is_held

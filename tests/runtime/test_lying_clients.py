@@ -155,10 +155,10 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda _: attach(brought=[progress(), progress(subscription="liar/s2", filter="a <")]), "found the end",
     ),
     "an advertisement that cannot be read": (lambda _: ClientAdvertise(2, "liar/a1", "a = NULL", 1), "IS NOT NULL"),
-    "another's named subscription": (
+    "another's durable subscription": (
         lambda honest: ClientConfirm(2, f"{honest.subscriber.name}/s1", "n", 1, 0, 0, {}, 0), "which belongs to",
     ),
-    "a named subscription without end": (
+    "a durable subscription without end": (
         lambda _: ClientOpen(2, "liar/" + "s" * 500, "n", "TRUE"), "this one has 505",
     ),
     "a lease without end": (

@@ -1,4 +1,4 @@
-"""Named subscriptions at real brokers: they outlive their clients, and all brokers."""
+"""Durable subscriptions at real brokers: they outlive their clients, and all brokers."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from gapless import sync
-from gapless.client import Client, ConfirmableSubscription, connect
+from gapless.client import Client, DurableSubscription, connect
 from gapless.errors import CallError, DeniedError, SkippedError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.positions import Position
@@ -48,7 +48,7 @@ async def publish(speaker: Client, first: int, last: int) -> None:
     await speaker.publish_many([({"n": number}, b"") for number in range(first, last + 1)])
 
 
-async def take(subscription: ConfirmableSubscription, count: int) -> list[int]:
+async def take(subscription: DurableSubscription, count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
         found += [int(event.attributes["n"]) for event in await subscription.take(count - len(found))]
@@ -60,9 +60,9 @@ import asyncio, sys, gapless
 
 async def main():
     async with gapless.connect(sys.argv[1], name="bob") as bob:
-        subscription = await bob.subscribe("n > 0", name="billing")
+        subscription = await bob.durable("billing", "n > 0")
         await subscription.take()
-        await subscription.confirm()
+        await subscription.ack()
         print("ready", flush=True)
         await asyncio.sleep(600)
 
@@ -80,15 +80,15 @@ def test_a_killed_client_is_shown_as_the_listener_until_its_session_expires_and_
         while not opened.done():
             await publish(speaker, 1, 1)
             await asyncio.sleep(0.2)
-        [found] = await speaker.named_subscriptions()
+        [found] = await speaker.admin.list()
         assert found.client.startswith("bob")
         bob.kill()
         await bob.wait()
-        while (await speaker.named_subscriptions())[0].client:
+        while (await speaker.admin.list())[0].client:
             await asyncio.sleep(0.1)
         async with connect(network.at("b0"), name="cat") as cat:
-            await cat.subscribe("n > 0", name="billing")
-            [found] = await speaker.named_subscriptions()
+            await cat.durable("billing", "n > 0")
+            [found] = await speaker.admin.list()
             assert found.client.startswith("cat")
 
     named(test, session_s=1.0)
@@ -97,13 +97,13 @@ def test_a_killed_client_is_shown_as_the_listener_until_its_session_expires_and_
 def test_it_goes_on_elsewhere_after_what_was_taken() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            subscription = await bob.subscribe("n > 0", name="billing")
-            assert subscription.title == "billing"
+            subscription = await bob.durable("billing", "n > 0")
+            assert subscription.name == "billing"
             await publish(speaker, 1, 100)
             assert await take(subscription, 60) == list(range(1, 61))
         await publish(speaker, 101, 200)
         async with connect(network.at("b0"), name="cat") as cat:
-            subscription = await cat.subscribe("n > 0", name="billing")
+            subscription = await cat.durable("billing", "n > 0")
             assert await take(subscription, 140) == list(range(61, 201))
             await publish(speaker, 201, 210)
             assert await take(subscription, 10) == list(range(201, 211))
@@ -114,13 +114,13 @@ def test_it_goes_on_elsewhere_after_what_was_taken() -> None:
 def test_what_waits_in_the_client_when_it_closes_was_not_taken_and_comes_again() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            subscription = await bob.subscribe("n > 0", name="billing")
+            subscription = await bob.durable("billing", "n > 0")
             other = await bob.subscribe("n > 0")  # of which nothing is taken
             await publish(speaker, 1, 20)
             assert await take(subscription, 5) == [1, 2, 3, 4, 5]
             await subscription.close()
-            assert not other.is_over
-            subscription = await bob.subscribe("n > 0", name="billing")
+            assert not other.has_ended
+            subscription = await bob.durable("billing", "n > 0")
             assert await take(subscription, 15) == list(range(6, 21))
 
     named(test)
@@ -129,21 +129,21 @@ def test_what_waits_in_the_client_when_it_closes_was_not_taken_and_comes_again()
 def test_what_comes_again_says_so_and_what_never_came_does_not() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            subscription = await bob.subscribe("n > 0", name="billing", confirm="manual")
+            subscription = await bob.durable("billing", "n > 0", ack="manual")
             await publish(speaker, 1, 1)
             first = await anext(subscription)
             assert not first.redelivered
-            await first.confirm()
+            await first.ack()
             await publish(speaker, 2, 2)
             assert not (await anext(subscription)).redelivered
         await publish(speaker, 3, 3)
         async with connect(network.at("b0"), name="cat") as cat:
-            subscription = await cat.subscribe("n > 0", name="billing", confirm="manual")
+            subscription = await cat.durable("billing", "n > 0", ack="manual")
             found = [await anext(subscription) for _ in range(2)]
             assert [(event.integer("n"), event.redelivered) for event in found] == [(2, True), (3, False)]
             await cat.close(leave=False)  # as in a crash
         async with connect(network.at("b1"), name="dan") as dan:
-            subscription = await dan.subscribe("n > 0", name="billing")
+            subscription = await dan.durable("billing", "n > 0")
             assert [(await anext(subscription)).redelivered for _ in range(2)] == [True, True]
 
     named(test)
@@ -152,27 +152,27 @@ def test_what_comes_again_says_so_and_what_never_came_does_not() -> None:
 def test_what_is_confirmed_by_hand_does_not_come_again_and_all_else_does() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            subscription = await bob.subscribe("n > 0", name="billing", confirm="manual")
+            subscription = await bob.durable("billing", "n > 0", ack="manual")
             await publish(speaker, 1, 20)
             events: list[Any] = []
             while len(events) < 20:
                 events += await subscription.take()
-            await events[9].confirm()
-            await events[3].confirm()  # it was, with the tenth
+            await events[9].ack()
+            await events[3].ack()  # it was, with the tenth
             await bob.close(leave=False)
         async with connect(network.at("b1"), name="cat") as cat:
-            subscription = await cat.subscribe("n > 0", name="billing", confirm="manual")
+            subscription = await cat.durable("billing", "n > 0", ack="manual")
             event = await anext(subscription)
             assert event.attributes == {"n": 11}
             assert event == (await anext(aiter(await cat.read("n = 11"))))
-            await subscription.confirm(event.position)
+            await subscription.ack(event.position)
             await subscription.close()
-            typed = await cat.subscribe("n > 0", name="billing", confirm="manual", type=Item)
+            typed = await cat.durable("billing", "n > 0", ack="manual", type=Item)
             assert await anext(typed) == Item(12)
             assert await anext(typed) == Item(13)
-            await typed.confirm()
+            await typed.ack()
             await typed.close()
-            subscription = await cat.subscribe("n > 0", name="billing")
+            subscription = await cat.durable("billing", "n > 0")
             assert await take(subscription, 7) == list(range(14, 21))
 
     named(test)
@@ -181,17 +181,18 @@ def test_what_is_confirmed_by_hand_does_not_come_again_and_all_else_does() -> No
 def test_a_second_client_ends_the_first_with_a_word() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
-            first = await bob.subscribe("n > 0", name="billing", confirm="manual")
+            first = await bob.durable("billing", "n > 0", ack="manual")
             await publish(speaker, 1, 3)
             assert await take(first, 3) == [1, 2, 3]
-            await first.confirm(Position.at(0))
-            second = await cat.subscribe("n > 0", name="billing")
-            with pytest.raises(SubscriptionEndedError, match=r"'cat-\w+' has opened the named subscription 'billing'"):
+            await first.ack(Position.at(0))
+            second = await cat.durable("billing", "n > 0")
+            taken = r"'cat-\w+' has opened the durable subscription 'billing'"
+            with pytest.raises(SubscriptionEndedError, match=taken):
                 await anext(first)
-            with pytest.raises(SubscriptionEndedError, match="has opened the named subscription"):
-                await first.confirm()
+            with pytest.raises(SubscriptionEndedError, match="has opened the durable subscription"):
+                await first.ack()
             assert await take(second, 3) == [1, 2, 3]
-            await second.confirm()
+            await second.ack()
             again = await first.resubscribe()
             await publish(speaker, 4, 4)
             assert [int(event.attributes["n"]) for event in await again.take()] == [4]
@@ -202,34 +203,29 @@ def test_a_second_client_ends_the_first_with_a_word() -> None:
 def test_another_filter_under_the_same_name_is_refused_unless_it_is_to_be_replaced() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            await (await bob.subscribe("n > 0", name="billing")).close()
-            with pytest.raises(CallError, match="'billing' has another filter, 'n > 0'; subscribe with that one, or"):
-                await bob.subscribe("n > 1", name="billing")
+            await (await bob.durable("billing", "n > 0")).close()
+            with pytest.raises(CallError, match="'billing' has another filter, 'n > 0'; attach with that one, or"):
+                await bob.durable("billing", "n > 1")
             await publish(speaker, 1, 3)
-            subscription = await bob.subscribe("n > 1", name="billing", replace=True)
+            subscription = await bob.durable("billing", "n > 1", replace=True)
             assert await take(subscription, 2) == [2, 3]
 
     named(test)
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    ({"name": ""}, "the name of a subscription is empty; leave it out, or"),
+    ({"name": ""}, "the name of a durable subscription is empty; choose one"),
     ({"name": "x" * 201}, "has 1 to 200 characters, but this one has 201"),
-    ({"name": 7}, "the name of a subscription is text"),
-    ({"name": "x", "since": "10m"}, "'x' goes on after what was confirmed; leave out since, or move it first"),
-    ({"name": "x", "ready": "first"}, "a named subscription has no starting cut to wait for; leave out ready"),
-    ({"name": "x", "confirm": "never"}, "confirm"),
-    ({"confirm": "manual"}, "confirm='manual' is for named subscriptions: say name"),
-    ({"replace": True}, "replace=True is for named subscriptions: say name"),
-    ({"name": "taken"}, "this client listens to the named subscription 'taken' already; close that one first"),
+    ({"name": 7}, "the name of a durable subscription is text"),
+    ({"name": "x", "ack": "never"}, "ack is 'auto' or 'manual', not 'never'"),
+    ({"name": "x", "replace": "yes"}, "replace is True or False"),
+    ({"name": "taken"}, "this client listens to the durable subscription 'taken' already; close that one first"),
 ])  # fmt: skip
 def test_each_bad_use_has_a_sentence(options: dict[str, Any], sentence: str) -> None:
     async def test(network: Local, speaker: Client) -> None:
-        await speaker.subscribe("n > 0", name="taken")
+        await speaker.durable("taken", "n > 0")
         with pytest.raises(CallError, match=sentence):
-            await speaker.subscribe("n > 0", **options)
-        with pytest.raises(CallError, match="has no name, so there is nothing to confirm"):
-            await (await speaker.subscribe("n > 0")).confirm()
+            await speaker.durable(filter="n > 0", **options)
 
     named(test, brokers=2)
 
@@ -237,8 +233,8 @@ def test_each_bad_use_has_a_sentence(options: dict[str, Any], sentence: str) -> 
 def test_a_protocol_without_names_says_so() -> None:
     async def main() -> None:
         async with local(2, protocol="srpt") as network, connect(network.url) as client:
-            with pytest.raises(CallError, match="protocol 'srpt' keeps no named subscriptions; leave out the name"):
-                await client.subscribe("n > 0", name="billing")
+            with pytest.raises(CallError, match="protocol 'srpt' has no durable subscriptions; use subscribe"):
+                await client.durable("billing", "n > 0")
 
     run(main())
 
@@ -246,29 +242,29 @@ def test_a_protocol_without_names_says_so() -> None:
 def test_they_are_listed_moved_and_ended() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            assert await bob.named_subscriptions() == []
+            assert await bob.admin.list() == []
             await publish(speaker, 1, 3)
             begin = await bob.position()
-            subscription = await bob.subscribe("n > 0", name="billing")
+            subscription = await bob.durable("billing", "n > 0")
             await publish(speaker, 4, 6)
             await take(subscription, 3)
-            [found] = await speaker.named_subscriptions()
+            [found] = await speaker.admin.list()
             assert (found.name, found.filter, found.client) == ("billing", "n > 0", bob.name)
             assert Position.at(0) < found.position <= await bob.position()
-            await speaker.move_subscription("billing", "earliest")
-            with pytest.raises(SubscriptionEndedError, match="the named subscription 'billing' was moved"):
+            await speaker.admin.move("billing", "earliest")
+            with pytest.raises(SubscriptionEndedError, match="the durable subscription 'billing' was moved"):
                 await anext(subscription)
-            subscription = await bob.subscribe("n > 0", name="billing")
+            subscription = await bob.durable("billing", "n > 0")
             assert await take(subscription, 6) == [1, 2, 3, 4, 5, 6]
-            await speaker.move_subscription("billing", begin)
+            await speaker.admin.move("billing", begin)
             with pytest.raises(SubscriptionEndedError):
                 await anext(subscription)
-            assert await take(await bob.subscribe("n > 0", name="billing"), 3) == [4, 5, 6]
-            await speaker.end_subscription("billing")
-            assert await bob.named_subscriptions() == []
-            with pytest.raises(CallError, match="there is no named subscription 'billing'"):
-                await speaker.move_subscription("billing", "earliest")
-            await bob.subscribe("n > 5", name="billing")
+            assert await take(await bob.durable("billing", "n > 0"), 3) == [4, 5, 6]
+            await speaker.admin.delete("billing")
+            assert await bob.admin.list() == []
+            with pytest.raises(CallError, match="there is no durable subscription 'billing'"):
+                await speaker.admin.move("billing", "earliest")
+            await bob.durable("billing", "n > 5")
 
     named(test)
 
@@ -276,11 +272,11 @@ def test_they_are_listed_moved_and_ended() -> None:
 def test_what_history_has_lost_of_it_is_told() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            await (await bob.subscribe("n > 0", name="billing")).close()
+            await (await bob.durable("billing", "n > 0")).close()
         for number in range(1, 200):
             await speaker.publish({"n": number}, bytes(1_000))
         async with connect(network.at("b2"), name="cat") as cat:
-            subscription = await cat.subscribe("n > 0", name="billing")
+            subscription = await cat.durable("billing", "n > 0")
             with pytest.raises(SkippedError):
                 await take(subscription, 200)
 
@@ -290,7 +286,7 @@ def test_what_history_has_lost_of_it_is_told() -> None:
 def test_brokers_may_die_while_somebody_listens() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
-            subscription = await bob.subscribe("n > 0", name="billing")
+            subscription = await bob.durable("billing", "n > 0")
             await publish(speaker, 1, 50)
             assert await take(subscription, 30) == list(range(1, 31))
             await network.crash("b2")
@@ -298,7 +294,7 @@ def test_brokers_may_die_while_somebody_listens() -> None:
             assert await take(subscription, 30) == list(range(31, 61))
             await subscription.close()
             await publish(speaker, 61, 70)
-            assert await take(await bob.subscribe("n > 0", name="billing"), 10) == list(range(61, 71))
+            assert await take(await bob.durable("billing", "n > 0"), 10) == list(range(61, 71))
 
     named(test, brokers=4)
 
@@ -316,19 +312,19 @@ def test_the_same_without_an_event_loop() -> None:
 
 def _listen(url: str, count: int) -> list[int]:
     with sync.connect(url, name="bob") as client:
-        subscription = client.subscribe("n > 0", name="billing")
+        subscription = client.durable("billing", "n > 0")
         found = [int(next(subscription).attributes["n"]) for _ in range(count)]
-        assert [item.name for item in client.named_subscriptions()] == ["billing"]
+        assert [item.name for item in client.admin.list()] == ["billing"]
         return found
 
 
 def _listen_by_hand(url: str) -> list[int]:
     with sync.connect(url, name="cat") as client:
-        subscription = client.subscribe("n > 0", name="billing", confirm="manual")
+        subscription = client.durable("billing", "n > 0", ack="manual")
         events: list[Any] = []
         while len(events) < 4:
             events += subscription.take(4 - len(events))
-        events[1].confirm()
+        events[1].ack()
         return [int(event.attributes["n"]) for event in events]
 
 
@@ -348,17 +344,17 @@ def test_all_brokers_are_killed_and_it_goes_on_after_what_was_confirmed(tmp_path
 async def _before(fleet: Fleet) -> None:
     async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="ann") as ann:
         await ann.advertise("n > 0")
-        subscription = await ann.subscribe("n > 0", name="billing")
+        subscription = await ann.durable("billing", "n > 0")
         await publish(ann, 1, 30)
         assert await take(subscription, 20) == list(range(1, 21))
-        await subscription.confirm()
+        await subscription.ack()
 
 
 async def _after(fleet: Fleet) -> None:
     async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="bob", timeout_s=PATIENCE_S) as bob:
-        subscription = await bob.subscribe("n > 0", name="billing")
+        subscription = await bob.durable("billing", "n > 0")
         assert await take(subscription, 10) == list(range(21, 31))
-        assert [item.client for item in await bob.named_subscriptions()] == [bob.name]
+        assert [item.client for item in await bob.admin.list()] == [bob.name]
 
 
 def test_rights_count_for_names_too(tmp_path: Path) -> None:
@@ -373,19 +369,19 @@ def test_rights_count_for_names_too(tmp_path: Path) -> None:
         async with asyncio.timeout(PATIENCE_S), secure(chain(2), tmp_path, users=users) as network:
             clients = [await connect(network.at("b0"), name="c", credentials=network.certified(user)) for user in users]
             ann, ben, cat = clients
-            subscription = await ann.subscribe("topic = 'shop'", name="billing")
+            subscription = await ann.durable("billing", "topic = 'shop'")
             with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
-                await ben.subscribe("topic = 'shop'", name="billing")
+                await ben.durable("billing", "topic = 'shop'")
             with pytest.raises(DeniedError, match=r"user 'ann' may not .* 'orders'"):
-                await ann.subscribe("topic = 'shop'", name="orders")
+                await ann.durable("orders", "topic = 'shop'")
             with pytest.raises(DeniedError, match="may not see all names; that takes status = true"):
-                await ann.named_subscriptions()
+                await ann.admin.list()
             with pytest.raises(DeniedError, match="user 'cat' may not subscribe to \"topic = 'shop'\""):
-                await cat.subscribe("topic = 'shop'", name="billing")
+                await cat.durable("billing", "topic = 'shop'")
             with pytest.raises(CallError, match="'billing' has another filter"):
-                await cat.subscribe("topic = 'news'", name="billing")
+                await cat.durable("billing", "topic = 'news'")
             with pytest.raises(DeniedError, match="user 'cat' may not subscribe to \"topic = 'shop'\""):
-                await cat.end_subscription("billing")
+                await cat.admin.delete("billing")
             await ann.advertise("topic = 'shop'")
             event = await ann.publish({"topic": "shop"})
             assert await anext(subscription) == event

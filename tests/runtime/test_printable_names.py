@@ -53,7 +53,7 @@ def test_a_client_refuses_such_a_name_before_anything_is_sent() -> None:
                 await connect(network.at("b0"), name=BAD)
             async with connect(network.at("b0")) as client:
                 with pytest.raises(GaplessError, match=r"the name of a subscription is .* only what can be printed"):
-                    await asyncio.wait_for(client.subscribe("TRUE", name=BAD), 30)
+                    await asyncio.wait_for(client.durable(BAD, "TRUE"), 30)
 
     run(main())
 

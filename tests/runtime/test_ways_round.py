@@ -295,10 +295,10 @@ def test_nobody_gets_into_the_group_of_another_user(tmp_path: Path) -> None:
         users = {"eve": WORKER, "bob": WORKER}
         async with asyncio.timeout(90), secure(chain(2), tmp_path, users=users) as network:
             bob, eve = await _comes(network, "bob"), await _comes(network, "eve", "b1")
-            shared = await bob.subscribe("topic = 'jobs'", name="jobs", share=True)
+            shared = await bob.durable("jobs", "topic = 'jobs'", group=True)
             for share, replace in ((True, False), (True, True), (False, True)):
                 with pytest.raises(CallError, match="the group 'jobs' belongs to user 'bob'"):
-                    await eve.subscribe("topic = 'jobs'", name="jobs", share=share, replace=replace)
+                    await eve.durable("jobs", "topic = 'jobs'", group=share, replace=replace)
             liar = await Liar.attach(network, "eve")
             liar.say(_open(2))
             assert "belongs to user 'bob'" in (await liar.hears(NameRefused)).reason
@@ -310,12 +310,12 @@ def test_nobody_gets_into_the_group_of_another_user(tmp_path: Path) -> None:
             event = await bob.publish({"topic": "jobs"})
             assert await anext(shared) == event
             second = await connect(network.at("b1"), name="d", credentials=network.certified("bob"))
-            await second.subscribe("topic = 'jobs'", name="jobs", share=True)
+            await second.durable("jobs", "topic = 'jobs'", group=True)
             for client in (second, bob, eve):
                 await client.close()
             after = await _comes(network, "eve")
             with pytest.raises(CallError, match="the group 'jobs' belongs to user 'bob'"):
-                await after.subscribe("topic = 'jobs'", name="jobs", share=True)  # also while nobody is in it
+                await after.durable("jobs", "topic = 'jobs'", group=True)  # also while nobody is in it
             await after.close()
 
     run(main())
@@ -328,7 +328,7 @@ def test_who_comes_back_has_to_open_a_group_again_and_is_judged_then(tmp_path: P
             secure(1, tmp_path, f=0, users={"eve": WORKER}, runtime=STEADY) as network,
         ):
             honest = await _comes(network, "eve")
-            await honest.subscribe("topic = 'jobs'", name="jobs", share=True)
+            await honest.durable("jobs", "topic = 'jobs'", group=True)
             await honest.advertise("topic = 'jobs'")
             liar = await Liar.attach(network, "eve")
             liar.say(_open(2))
@@ -357,7 +357,7 @@ def test_who_confirms_what_another_has_is_in_no_group_for_that(reads: str, tmp_p
         users = {"eve": WORKER}
         async with asyncio.timeout(90), secure(1, tmp_path, f=0, users=users, runtime=STEADY) as network:
             honest = await _comes(network, "eve")
-            await honest.subscribe("topic = 'jobs'", name="jobs", share=True)
+            await honest.durable("jobs", "topic = 'jobs'", group=True)
             await honest.advertise("topic = 'jobs'")
             liar = await Liar.attach(network, "eve")
             if reads:
@@ -378,7 +378,7 @@ def test_nobody_speaks_in_a_group_for_another_member(tmp_path: Path) -> None:
         users = {"eve": WORKER}
         async with asyncio.timeout(90), secure(1, tmp_path, f=0, users=users, runtime=STEADY) as network:
             honest = await _comes(network, "eve")
-            await honest.subscribe("topic = 'jobs'", name="jobs", share=True)
+            await honest.durable("jobs", "topic = 'jobs'", group=True)
             liar = await Liar.attach(network, "eve")
             liar.say(_open(2))
             record = (await liar.hears(NameOpened)).record
@@ -407,10 +407,10 @@ def test_one_user_cannot_take_all_names(tmp_path: Path) -> None:
             assert "was ended" in (await liar.hears(NameRefused)).reason  # but it has begun
             liar.say(ClientOpen(2, "eve:liar/s3", "eve-3", "topic = 'jobs'"))
             refusal = await liar.hears(NameRefused)
-            assert refusal.reason == "user 'eve' has as many named subscriptions as it may have; end one first"
+            assert refusal.reason == "user 'eve' has as many durable subscriptions as it may have; end one first"
             bob = await _comes(network, "bob")
-            await bob.subscribe("topic = 'jobs'", name="bob-0")
-            await bob.end_subscription("eve-1")
+            await bob.durable("bob-0", "topic = 'jobs'")
+            await bob.admin.delete("eve-1")
             liar.say(ClientOpen(2, "eve:liar/s4", "eve-3", "topic = 'jobs'"))
             await liar.hears(NameOpened)
             await bob.close()

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gapless.client import Client, connect
+from gapless.client import Answer, Client, connect
 from gapless.errors import ConfigError, DeniedError, WireError
 from gapless.events import Event, PublishedEvent
 from gapless.overlay import chain
@@ -184,19 +184,16 @@ def test_requests_and_replies_stay_within(tmp_path: Path) -> None:
         async with secure(1, tmp_path, f=0, users=users) as network:
             ann, desk = await _comes(network, "ann"), await _comes(network, "desk")
             await desk.advertise("topic = 'quote'")
-            requests = await desk.answer("topic = 'ask'")
 
-            async def answer() -> None:
-                async for request in requests:
-                    await request.reply({"topic": "quote", "price": 7})
+            async def quote(request: Event) -> Answer:
+                return {"topic": "quote", "price": 7}
 
-            answering = asyncio.create_task(answer())
+            await desk.answer("topic = 'ask'", quote)
             await ann.advertise("topic = 'ask'")
             reply = await ann.request({"topic": "ask"}, reply="topic = 'quote'", timeout_s=30)
             assert reply.attributes["price"] == 7
             with pytest.raises(DeniedError):
                 await ann.request({"topic": "ask"}, timeout_s=30)
-            answering.cancel()
             await ann.close()
             await desk.close()
 
@@ -537,7 +534,7 @@ def test_a_group_ends_for_all_its_members_with_the_right_to_what_it_shares(tmp_p
             admin = await _comes(network, "admin")
             await admin.advertise("TRUE")
             members = [await _comes(network, "ann", broker) for broker in ("b0", "b1")]
-            shared = [await each.subscribe("topic LIKE 'shop/%'", name="work", share=True) for each in members]
+            shared = [await each.durable("work", "topic LIKE 'shop/%'", group=True) for each in members]
             network.set_users({"ann": {**group, "subscribe": ["topic = 'news'"]}})
             await network.reload()
             for each in shared:
@@ -546,7 +543,7 @@ def test_a_group_ends_for_all_its_members_with_the_right_to_what_it_shares(tmp_p
             await admin.publish({"topic": "shop/secret"})
             for client in members:
                 with pytest.raises(DeniedError, match="user 'ann' may not subscribe to"):
-                    await asyncio.wait_for(client.subscribe("topic LIKE 'shop/%'", name="work", share=True), 30)
+                    await asyncio.wait_for(client.durable("work", "topic LIKE 'shop/%'", group=True), 30)
             for client in (*members, admin):
                 await client.close()
 

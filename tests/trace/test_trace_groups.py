@@ -1,4 +1,4 @@
-"""What a group got of a named subscription is judged as it is promised: to all of them, and to each."""
+"""What a group got of a durable subscription is judged as it is promised: to all of them, and to each."""
 
 import pytest
 

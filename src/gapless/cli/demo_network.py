@@ -186,7 +186,7 @@ class _Live:
         cuts = {}
         orders = await self._client("billing").subscribe("kind = 'order'")
         invoices = await self._again("shipping")
-        cuts["shipping"] = dict(invoices.cuts)
+        cuts["shipping"] = dict(invoices.starting_cut)
         self._start(self._answer("billing", orders, "invoice"))
         self._start(self._answer("shipping", invoices, "parcel"))
         self._start(self._order("shop", 40))
@@ -196,7 +196,7 @@ class _Live:
         self._start(self._take(everything))
         for name in ("alert", "board"):
             subscription = await self._again(name)
-            cuts[name] = dict(subscription.cuts)
+            cuts[name] = dict(subscription.starting_cut)
             self._start(self._take(subscription))
         own = await self._client(MOVING).subscribe("kind = 'parcel' AND eur > 100")
         self._start(self._take(own, self._kiosk_heard))

@@ -237,7 +237,7 @@ def audit(
 def archive(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The archive; it is made if it is not there.")],
     url: Url = LOCAL,
-    filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="What to keep.")] = "TRUE",  # noqa: A002
+    filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="What to keep.")] = "TRUE",
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 10.0,
     once: Annotated[bool, typer.Option("--once", help="Archive what there is, and end.")] = False,
     allow_gaps: Annotated[bool, typer.Option("--allow-gaps", help="Go on if brokers have lost some of it.")] = False,
@@ -464,20 +464,20 @@ def sub(
         str | None,
         typer.Option(metavar="WHEN", help="End there: now, an age, a time, a position (p1…). Needs --since."),
     ] = None,
-    name: Annotated[
+    durable: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Go on where the subscription of that name stopped, whoever had it."),
+        typer.Option(metavar="NAME", help="Attach to this durable subscription: continue where it stopped."),
     ] = None,
     archive: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="What gapless archive keeps there comes first. Needs --since."),
     ] = None,
-    share: Annotated[
-        bool, typer.Option("--share", help="Share the named subscription: each event goes to one of those who do.")
+    group: Annotated[
+        bool, typer.Option("--group", help="Share the durable subscription: each event goes to one member.")
     ] = False,
     redeliver: Annotated[
         float | None,
-        typer.Option(metavar="S", help="With --share: what one has not printed for S seconds goes to another (30)."),
+        typer.Option(metavar="S", help="With --group: redeliver what is not printed within S seconds (30)."),
     ] = None,
     rate: Annotated[
         bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
@@ -494,16 +494,16 @@ def sub(
 
     What was published in the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
 
-    Today, and tomorrow with what came meanwhile:  [bold]gapless sub --name billing[/bold]
+    Today, and tomorrow with what came meanwhile:  [bold]gapless sub --durable billing[/bold]
 
     Also what brokers have dropped:  [bold]gapless sub "topic = 'trade'" --since 30d --archive trades[/bold]
 
-    In several terminals, each event in one of them:  [bold]gapless sub --name billing --share[/bold]
+    In several terminals, each event in one of them:  [bold]gapless sub --durable billing --group[/bold]
     """
     from gapless.cli.sub import Span, subscribe
 
     return subscribe(
-        local(url, credentials), text, Span(since, until, name, archive, share, redeliver), count, seconds,
+        local(url, credentials), text, Span(since, until, durable, archive, group, redeliver), count, seconds,
         credentials=credentials, rate=rate, quiet=quiet, as_json=json,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`gapless subscriptions`: the named ones, how far each lies behind, and what can be done about them."""
+"""`gapless subscriptions`: lists, moves and deletes durable subscriptions."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,45 +14,45 @@ from gapless.client import Client, connect
 from gapless.names import DurableInfo
 from gapless.runtime.event_loop import run
 
-__all__ = ["end", "lag_text", "move", "show"]
+__all__ = ["delete", "lag_text", "move", "show"]
 
 T = TypeVar("T")
 
 
 def show(url: str, credentials: Path | None, *, as_json: bool) -> int:
     """List them."""
-    found = _ask(url, credentials, lambda client: client.named_subscriptions())
+    found = _ask(url, credentials, lambda client: client.admin.list())
     if as_json:
         rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
         print_json({"subscriptions": rows})
     elif not found:
-        print("there are no named subscriptions; gapless sub --name begins one")
+        print("there are no durable subscriptions; gapless sub --durable NAME creates one")
     else:
         output_console().print(_table(found))
     return VALID
 
 
 def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: bool) -> int:
-    """Let one go on elsewhere."""
+    """Let one continue from another position."""
 
     async def do(client: Client) -> None:
-        await client.move_subscription(name, when)
+        await client.admin.move(name, when)
 
     _ask(url, credentials, do)
     if as_json:
         print_json({"name": name, "moved_to": when})
     else:
-        print_text(f"{name} goes on from {when}")
+        print_text(f"{name} continues from {when}")
     return VALID
 
 
-def end(url: str, credentials: Path | None, name: str, *, as_json: bool) -> int:
-    """End one."""
-    _ask(url, credentials, lambda client: client.end_subscription(name))
+def delete(url: str, credentials: Path | None, name: str, *, as_json: bool) -> int:
+    """Delete one."""
+    _ask(url, credentials, lambda client: client.admin.delete(name))
     if as_json:
-        print_json({"name": name, "ended": True})
+        print_json({"name": name, "deleted": True})
     else:
-        print_text(f"{name} is over")
+        print_text(f"deleted {name}")
     return VALID
 
 
@@ -66,7 +66,7 @@ def _ask(url: str, credentials: Path | None, call: Callable[[Client], Awaitable[
 
 def _table(found: list[DurableInfo]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("name", "filter", "position", "behind", "who listens"):
+    for heading in ("name", "filter", "position", "lag", "attached"):
         table.add_column(heading, overflow="fold")
     for each in found:
         table.add_row(
@@ -78,7 +78,7 @@ def _table(found: list[DurableInfo]) -> Table:
 def _listener(each: DurableInfo) -> str:
     if not each.client:
         return "nobody"
-    return f"a group, for which {each.client} deals" if each.is_shared else each.client
+    return f"a group, coordinated by {each.client}" if each.is_shared else each.client
 
 
 def lag_text(seconds: float) -> str:

@@ -10,8 +10,8 @@ from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Url, local
 __all__ = ["names"]
 
 names = typer.Typer(
-    help="Named subscriptions: list, move and end them.\n\n"
-    "Start with:  [bold]gapless sub --name billing \"topic = 'order'\"[/bold]"
+    help="Durable subscriptions: list, move and delete them.\n\n"
+    "Start with:  [bold]gapless sub --durable billing \"topic = 'order'\"[/bold]"
 )
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the subscription.")]
 
@@ -29,7 +29,7 @@ def _names(
 
 @names.command("list", epilog=NETWORK_EPILOG)
 def names_list(url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
-    """List them: filter, position, how far each lies behind, and who listens.
+    """List them: filter, position, lag, and the attached client.
 
     Example:  [bold]gapless subscriptions[/bold]
     """
@@ -48,7 +48,7 @@ def names_move(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Let one go on from another position; who listens to it is ended.
+    """Let one continue from another position. An attached client is detached.
 
     Example:  [bold]gapless subscriptions move billing 10m[/bold]
     """
@@ -57,12 +57,12 @@ def names_move(
     return move(local(url, credentials), credentials, name, when, as_json=json)
 
 
-@names.command("end", epilog=NETWORK_EPILOG)
-def names_end(name: Name, url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
-    """End one for good; who listens to it is ended, too.
+@names.command("delete", epilog=NETWORK_EPILOG)
+def names_delete(name: Name, url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
+    """Delete one. An attached client is detached.
 
-    Example:  [bold]gapless subscriptions end billing[/bold]
+    Example:  [bold]gapless subscriptions delete billing[/bold]
     """
-    from gapless.cli.names import end
+    from gapless.cli.names import delete
 
-    return end(local(url, credentials), credentials, name, as_json=json)
+    return delete(local(url, credentials), credentials, name, as_json=json)

@@ -45,7 +45,11 @@ Seed = Annotated[int | None, typer.Option(metavar="N", callback=seed_in_range, h
 Url = Annotated[
     str,
     typer.Option(
-        "--url", metavar="URL", callback=_sendable, help="One or more brokers: gapless://host:port,host:port."
+        "--url",
+        metavar="URL",
+        envvar="GAPLESS_URL",
+        callback=_sendable,
+        help="One or more brokers: gapless://host:port,host:port.",
     ),
 ]
 CredentialsFile = Annotated[

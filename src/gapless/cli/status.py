@@ -185,7 +185,7 @@ def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _last_name(reports: Mapping[str, dict[str, Any] | None]) -> str:
-    """For which named subscription history is kept."""
+    """For which durable subscription history is kept."""
     found: list[tuple[int, str, float]] = []
     for report in reports.values():
         history = {} if report is None else report["overview"].get("history", {})
@@ -193,7 +193,7 @@ def _last_name(reports: Mapping[str, dict[str, Any] | None]) -> str:
             name, position = history["last_name"]
             found.append((position, name, max(0, history["final"] - position) / 1e6))
     if not found:
-        return "for named subscriptions"
+        return "for durable subscriptions"
     _, name, lag_s = min(found)
     lag = lag_text(lag_s)
-    return f"for the named subscription {name!r}, which lies {lag} behind; move or end it if nobody needs it"
+    return f"for the durable subscription {name!r}, which lies {lag} behind; move or end it if nobody needs it"

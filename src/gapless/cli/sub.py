@@ -13,10 +13,10 @@ import msgspec
 
 from gapless.cli.event_lines import event_line
 from gapless.cli.exit_codes import INTERRUPTED, PIPE_CLOSED
-from gapless.client import ConfirmableSubscription, Subscription, connect
-from gapless.client.naming import REDELIVER_S
+from gapless.client import Client, DurableSubscription, Subscription, connect
+from gapless.client.durables import REDELIVER_S
 from gapless.client.positions import Since
-from gapless.errors import CallError, GivenAwayError, SkippedError
+from gapless.errors import AckTooLateError, CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.positions import Position
@@ -25,7 +25,7 @@ from gapless.runtime.event_loop import run
 
 __all__ = ["Span", "subscribe"]
 
-_Subscription: TypeAlias = Subscription | ConfirmableSubscription
+_Subscription: TypeAlias = Subscription | DurableSubscription
 
 TAKE_MAX = 256
 """Events that are taken and printed at once."""
@@ -38,27 +38,27 @@ class Span(msgspec.Struct, frozen=True):
 
     since: str | None = None
     until: str | None = None
-    name: str | None = None
-    """Instead: where the subscription of that name stopped."""
+    durable: str | None = None
+    """Instead: where the durable subscription of that name stopped."""
     archive: Path | None = None
-    """What that holds is read there."""
-    share: bool = False
-    """Whether others may have a part of it at the same time."""
+    """An archive to read first."""
+    group: bool = False
+    """Whether a group shares the durable subscription."""
     redeliver_s: float | None = None
 
     def begin(self) -> Since | None:
         """From which position on; None if from now on."""
-        if self.name is not None and (self.since is not None or self.until is not None):
+        if self.durable is not None and (self.since is not None or self.until is not None):
             raise CallError(
-                "--name goes on where it stopped, so leave out --since and --until; see also: "
+                "--durable continues where it stopped, so leave out --since and --until; see also: "
                 "gapless subscriptions move"
             )
         if self.archive is not None and self.since is None:
             raise CallError("--archive needs --since: it holds what was published before")
-        if self.share and self.name is None:
-            raise CallError("--share is for a named subscription: say --name NAME, too")
-        if self.redeliver_s is not None and not self.share:
-            raise CallError("--redeliver is for a named subscription that a group shares: say --share, too")
+        if self.group and self.durable is None:
+            raise CallError("--group is for a durable subscription: say --durable NAME, too")
+        if self.redeliver_s is not None and not self.group:
+            raise CallError("--redeliver is for a durable subscription that a group shares: say --group, too")
         if self.until is not None and self.since is None:
             raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
         return self.since
@@ -83,17 +83,7 @@ async def _subscribe(
     credentials: Path | None,
 ) -> int:  # fmt: skip
     async with connect(url, name="sub", timeout_s=2.0, credentials=credentials) as client:
-        since = span.begin()
-        subscription: _Subscription
-        if span.until is not None and since is not None:
-            subscription = await client.read(text, since=since, until=span.end(), archive=span.archive)
-        elif span.name is not None:
-            redeliver_s = REDELIVER_S if span.redeliver_s is None else span.redeliver_s
-            subscription = await client.subscribe(
-                text, name=span.name, confirm="manual", share=span.share, redeliver_s=redeliver_s
-            )
-        else:
-            subscription = await client.subscribe(text, since=since, archive=span.archive)
+        subscription = await _open(client, text, span)
         if not quiet:
             _tell_begin(subscription, span)
         take = _print_events if rate is None else rate.count
@@ -110,6 +100,21 @@ async def _subscribe(
         if not is_read:
             return PIPE_CLOSED
         return 0 if taking.cancelled() else taking.result()
+
+
+async def _open(client: Client, text: str, span: Span) -> _Subscription:
+    since = span.begin()
+    if span.durable is not None:
+        redeliver_s = REDELIVER_S if span.redeliver_s is None else span.redeliver_s
+        return await client.durable(span.durable, text, ack="manual", group=span.group, redeliver_s=redeliver_s)
+    if span.archive is not None and since is not None:
+        archive = client.archive(span.archive)
+        if span.until is not None:
+            return await archive.read(text, since, span.end())
+        return await archive.subscribe(text, since=since)
+    if span.until is not None and since is not None:
+        return await client.read(text, since, span.end())
+    return await client.subscribe(text, since=since)
 
 
 def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
@@ -135,33 +140,35 @@ async def _take(
         except SkippedError as error:
             print(printable_lines(f"gapless sub: {error}"), file=sys.stderr, flush=True)
             continue
-        if tells_seam and subscription.seam is not None:
+        if tells_seam and subscription.archive_end is not None:
             tells_seam = False
-            _tell_seam(subscription.seam)
+            _tell_seam(subscription.archive_end)
         if not events:
             break
         taken += len(events)
         if not give(events):
             return PIPE_CLOSED
-        if subscription.title:
-            await _confirm(subscription)
+        if isinstance(subscription, DurableSubscription):
+            await _acknowledge(subscription)
     return 0
 
 
-async def _confirm(subscription: _Subscription) -> None:
-    """What was printed does not come again, but for what was printed too late."""
+async def _acknowledge(subscription: DurableSubscription) -> None:
+    """Acknowledge what was printed."""
     try:
-        await subscription.confirm()
-    except GivenAwayError as error:
+        await subscription.ack()
+    except AckTooLateError as error:
         print(printable_lines(f"gapless sub: {error}"), file=sys.stderr, flush=True)
 
 
 def _tell_begin(subscription: _Subscription, span: Span) -> None:
-    cuts = ", ".join(f"event {number} of {publisher}" for publisher, number in sorted(subscription.cuts.items()))
+    cuts = ", ".join(
+        f"event {number} of {publisher}" for publisher, number in sorted(subscription.starting_cut.items())
+    )
     begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
-    if span.name is not None:
-        begin = f"{span.name} goes on after what was confirmed"
-        begin += ", and this is one of those who share it" if span.share else ""
+    if span.durable is not None:
+        begin = f"{span.durable} continues after what was acknowledged"
+        begin += ", shared by a group" if span.group else ""
     elif span.since not in (None, "now"):
         begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)

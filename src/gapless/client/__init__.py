@@ -7,48 +7,53 @@ import gapless
 async def main() -> None:
     async with gapless.connect("gapless://127.0.0.1:7400") as client:
         await client.advertise("topic = 'price'")
-        subscription = await client.subscribe("topic = 'price' AND amount < 10")
-        await client.publish({"topic": "price", "amount": 7}, b"any bytes")
-        async for event in subscription:
-            print(event.id, event.attributes, event.payload)
-            break
+        async with client.subscribe("topic = 'price' AND amount < 10") as prices:
+            await client.publish({"topic": "price", "amount": 7}, b"any bytes")
+            async for event in prices:
+                print(event.id, event.attributes, event.payload)
+                break
 
 asyncio.run(main())
 ```
 
-`subscribe` returns when the starting cut is fixed: from then on nothing that matches is missed, whatever happens to
-brokers. `publish` returns when the event is safe. `gapless.sync` has the same names for programs without an event loop.
+`subscribe` returns when the starting cut is fixed: from then on no matching event is missed, whatever happens to
+brokers. `publish` returns when the event is confirmed. `gapless.sync` has the same names for programs without an event
+loop.
 """
 
+from gapless.client.acks import DurableEvent
+from gapless.client.admin import Admin
 from gapless.client.advertisement import Advertisement
-from gapless.client.changes import Change, Changes
+from gapless.client.answering import Answer, Answering
+from gapless.client.archive_reader import ArchiveReader
+from gapless.client.changes import ConnectionChange, ConnectionChanges
 from gapless.client.client import Client
-from gapless.client.confirmations import ConfirmableEvent
-from gapless.client.connecting import Connecting, connect
+from gapless.client.connecting import connect
+from gapless.client.identity import Identity
 from gapless.client.milestones import Milestones
+from gapless.client.opening import Opening
 from gapless.client.positions import Since
-from gapless.client.requests import Request, Requests
-from gapless.client.standing import Standing
-from gapless.client.subscription import ConfirmableSubscription, Subscription, TypedSubscription
+from gapless.client.subscription import DurableSubscription, Subscription
 from gapless.names import DurableInfo
 from gapless.security.credentials import Credentials
 
 __all__ = [
+    "Admin",
     "Advertisement",
-    "Change",
-    "Changes",
+    "Answer",
+    "Answering",
+    "ArchiveReader",
     "Client",
-    "ConfirmableEvent",
-    "ConfirmableSubscription",
-    "Connecting",
+    "ConnectionChange",
+    "ConnectionChanges",
     "Credentials",
+    "DurableEvent",
     "DurableInfo",
+    "DurableSubscription",
+    "Identity",
     "Milestones",
-    "Request",
-    "Requests",
+    "Opening",
     "Since",
-    "Standing",
     "Subscription",
-    "TypedSubscription",
     "connect",
 ]

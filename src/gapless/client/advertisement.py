@@ -6,7 +6,7 @@ __all__ = ["Advertisement"]
 
 
 class _Client(Protocol):
-    """Who advertised."""
+    """The client that advertised."""
 
     async def unadvertise(self, advertisement: "Advertisement") -> None: ...
 
@@ -14,14 +14,14 @@ class _Client(Protocol):
 class Advertisement:
     """What this client may publish. Made by `Client.advertise`."""
 
-    def __init__(self, client: _Client, name: str, text: str) -> None:
-        self.name = name
+    def __init__(self, client: _Client, id: str, text: str) -> None:
+        self.id = id
         self.filter = text
         self._client = client
 
     def __repr__(self) -> str:
-        return f"<Advertisement {self.name} of {self.filter!r}>"
+        return f"<Advertisement {self.id} of {self.filter!r}>"
 
     async def close(self) -> None:
-        """Take it back: nothing published from now on relies on it."""
+        """Withdraw it: nothing published from now on relies on it."""
         await self._client.unadvertise(self)

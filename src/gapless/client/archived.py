@@ -10,7 +10,7 @@ the archive has grown meanwhile it is read on. What was published before the arc
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -37,7 +37,7 @@ class _Reading(Protocol):
 
 
 class _Reader(Protocol):
-    async def read(self, filter: str, *, since: Position, until: Position) -> _Reading: ...  # noqa: A002
+    def read(self, filter: str, since: Position, until: Position) -> Awaitable[_Reading]: ...
 
 
 class Past:
@@ -95,7 +95,7 @@ class Past:
                 yield events
 
     async def _of_brokers(self, client: _Reader) -> AsyncIterator[Item]:
-        reading = await client.read(self._text, since=self._since, until=self._up_to(self._begin))
+        reading = await client.read(self._text, self._since, self._up_to(self._begin))
         while True:
             try:
                 events = await reading.take(1_024)

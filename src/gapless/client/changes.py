@@ -1,7 +1,7 @@
-"""Who serves a client, and what becomes of that: connected, lost, moved.
+"""Who serves a client, and what becomes of that: connected, disconnected, moved.
 
 A client is served while a broker holds its session and there is a connection to it. Calls may be made at any time, and
-wait for a broker where there is none; whoever wants to know meanwhile iterates over `client.changes()`.
+wait for a broker where there is none; whoever wants to know meanwhile iterates over `client.connection_changes()`.
 """
 
 import asyncio
@@ -17,36 +17,37 @@ from gapless.protocol import ClientNode, Effect, Input, Received
 from gapless.runtime.connection import Connection
 from gapless.runtime.links import Links
 
-__all__ = ["Change", "ChangeKind", "Changes", "WatchedLinks", "WatchedNode", "Watching", "serving"]
+__all__ = ["ConnectionChange", "ConnectionChanges", "WatchedLinks", "WatchedNode", "Watching", "serving"]
 
-ChangeKind: TypeAlias = Literal["connected", "lost", "moved"]
+ChangeKind: TypeAlias = Literal["connected", "disconnected", "moved"]
 
 KEPT_MAX = 100
-"""Changes that wait for one who does not take them; of older ones only the number is told."""
+"""ConnectionChanges that wait for one who does not take them; of older ones only the number is told."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class ConnectionChange(msgspec.Struct, frozen=True):
     """What happened to the client's place in the network."""
 
     kind: ChangeKind
-    """`connected`: a broker serves the client. `lost`: none does; the client looks for one, and what is published
-    meanwhile waits. `moved`: another broker serves it than before; nothing was missed."""
+    """`connected`: a broker serves the client. `disconnected`: none does; the client looks for one, and what is
+    published meanwhile waits. `moved`: another broker serves it than before; nothing was missed."""
     broker: str
-    """Who serves the client; of `lost`, who did."""
+    """Who serves the client; of `disconnected`, who did."""
     previous: str = ""
     """Of `moved`: who served it before."""
     missed: int = 0
     """How many changes before this one were not taken in time and are left out."""
 
 
-class Changes:
-    """Iterate over it: `async for change in client.changes()`. It begins with how things are, and ends with the client.
+class ConnectionChanges:
+    """Iterate over it: `async for change in client.connection_changes()`. It begins with how things are, and ends with
+    the client.
 
     If the client fails, that is raised here as well.
     """
 
     def __init__(self) -> None:
-        self._queue: deque[Change] = deque()
+        self._queue: deque[ConnectionChange] = deque()
         self._something = asyncio.Event()
         self._missed = 0
         self._error: GaplessError | None = None
@@ -55,7 +56,7 @@ class Changes:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Change:
+    async def __anext__(self) -> ConnectionChange:
         while not self._queue:
             if self._error is not None:
                 raise self._error
@@ -67,7 +68,7 @@ class Changes:
         missed, self._missed = self._missed, 0
         return msgspec.structs.replace(change, missed=missed) if missed else change
 
-    def _put(self, change: Change) -> None:
+    def _put(self, change: ConnectionChange) -> None:
         """Something happened."""
         if len(self._queue) >= KEPT_MAX:
             self._queue.popleft()
@@ -89,16 +90,16 @@ class Watching:
         self._serving = serving
         self._broker = ""
         self._last = ""
-        self._watchers: WeakSet[Changes] = WeakSet()
+        self._watchers: WeakSet[ConnectionChanges] = WeakSet()
         self._end: tuple[GaplessError | None] | None = None
 
-    def watch(self) -> Changes:
+    def watch(self) -> ConnectionChanges:
         """One more who watches."""
-        changes = Changes()
+        changes = ConnectionChanges()
         if self._end is not None:
             changes._end(*self._end)
         elif self._broker:
-            changes._put(Change("connected", self._broker))
+            changes._put(ConnectionChange("connected", self._broker))
         self._watchers.add(changes)
         return changes
 
@@ -108,11 +109,11 @@ class Watching:
         if broker == self._broker or self._end is not None:
             return
         if not broker:
-            change = Change("lost", self._broker)
+            change = ConnectionChange("disconnected", self._broker)
         elif self._last in ("", broker):
-            change = Change("connected", broker)
+            change = ConnectionChange("connected", broker)
         else:
-            change = Change("moved", broker, self._last)
+            change = ConnectionChange("moved", broker, self._last)
         self._broker = broker
         self._last = broker or self._last
         for watcher in self._watchers:

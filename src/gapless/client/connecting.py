@@ -1,80 +1,31 @@
-"""From an address to a client: `connect`."""
+"""From an address to a client: the first contact with a network."""
 
 import logging
+import os
 import secrets
-from collections.abc import Generator
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 from gapless.client.arguments import check_name, check_seconds, check_text
 from gapless.client.bootstrap import find_network
 from gapless.client.client import Client
-from gapless.client.standing import Standing
+from gapless.client.identity import Identity
+from gapless.client.opening import Opening
 from gapless.errors import CallError
 from gapless.runtime.access import Access
 from gapless.runtime.wire import Welcome
 from gapless.security.credentials import Credentials
 from gapless.security.identity import client_prefix
 
-__all__ = ["Connecting", "CredentialsLike", "connect"]
+__all__ = ["CREDENTIALS_VARIABLE", "URL_VARIABLE", "CredentialsLike", "connect", "connect_as"]
 
+URL_VARIABLE, CREDENTIALS_VARIABLE = "GAPLESS_URL", "GAPLESS_CREDENTIALS"
+"""Environment variables that name the network, and the file with credentials for it, where a program does not."""
 
 _logger = logging.getLogger("gapless.client")
 
 CredentialsLike: TypeAlias = Credentials | str | Path | None
-
-
-class Connecting:
-    """What `connect` returns: await it for a client, or use it with `async with`."""
-
-    def __init__(
-        self, url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike,
-        standing: Standing | None = None,
-    ) -> None:  # fmt: skip
-        self._standing = standing
-        self._trace = trace
-        self._credentials = credentials
-        self._url = url
-        self._name = name
-        self._timeout_s = timeout_s
-        self._client: Client | None = None
-
-    def __await__(self) -> Generator[Any, None, Client]:
-        return self._connect().__await__()
-
-    async def _connect(self) -> Client:
-        access = Access.to(self._url, self._credentials)
-        address, welcome = await find_network(self._url, self._timeout_s, access)
-        trace = str(self._trace or "") if self._trace is not None else _wanted_trace(welcome)
-        whose = client_prefix(welcome.user) if welcome.user else ""
-        standing = self._standing
-        name = f"{whose}{self._name}-{secrets.token_hex(4)}" if standing is None else standing.name
-        self._client = Client(
-            welcome, name, address=address, trace=trace, access=access, standing=standing, patience_s=self._timeout_s
-        )
-        return self._client
-
-    async def __aenter__(self) -> Client:
-        return await self._connect()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._client is not None
-        await self._client.close()
-
-    if not TYPE_CHECKING:  # type checkers know that a client's methods are not here
-
-        def __getattr__(self, name: str) -> Any:
-            """Say what is missing where this is used as if it were the client."""
-            if name in vars(Client):
-                raise CallError(
-                    f"connect() was not awaited, so there is no client yet that could {name}: write client = await "
-                    "gapless.connect(…), or async with gapless.connect(…) as client"
-                )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
 def _wanted_trace(welcome: Welcome) -> str:
@@ -94,19 +45,52 @@ def _warn_of(place: str) -> None:
     )
 
 
+async def _connect(
+    url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike,
+    identity: Identity | None = None,
+) -> Client:  # fmt: skip
+    access = Access.to(url, credentials)
+    address, welcome = await find_network(url, timeout_s, access)
+    place = str(trace or "") if trace is not None else _wanted_trace(welcome)
+    whose = client_prefix(welcome.user) if welcome.user else ""
+    full_name = f"{whose}{name}-{secrets.token_hex(4)}" if identity is None else identity.name
+    return Client(
+        welcome, full_name, address=address, trace=place, access=access, identity=identity, patience_s=timeout_s
+    )
+
+
 def connect(
-    url: str, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None,
+    url: str | None = None, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None,
     credentials: CredentialsLike = None,
-) -> Connecting:  # fmt: skip
-    """Connect to a network by the addresses of one or more of its brokers: `gapless://host:port,host:port`.
+) -> Opening[Client]:  # fmt: skip
+    """Connect to a network: await the result, or use it in `async with`.
 
-    The first that answers tells where all others are, so one is enough; more help if it is down. `name` is the first
-    part of the client's name, for logs and traces; what makes it unique is added. With `trace`, the client writes down
-    what it does, in that directory (see `docs/TRACE_FORMAT.md`); without, it does so where the network asks it to, and
-    warns if there is no such place on this machine.
+    Parameters:
+        url: the addresses of one or more brokers, `gapless://host:port,host:port`, or `gapless+tls://…` with TLS. The
+            first that answers names all others, so one is enough; more help if it is down. Without it, the environment
+            variable `GAPLESS_URL` has the URL, and `GAPLESS_CREDENTIALS` the path of the credentials.
+        name: the first part of the client's name, for logs and traces; what makes it unique is appended.
+        timeout_s: how long to look for a broker.
+        trace: a directory in which the client records what it does (see `docs/TRACE_FORMAT.md`). Without it, the client
+            does so where the network asks for it, and warns if there is no such directory on this machine.
+        credentials: for TLS, which authority to trust and who the client is: `gapless.Credentials`, or the path of a
+        file
+            with them. The name of the client then begins with that of its user.
 
-    With TLS it is `gapless+tls://host:port`, and `credentials` say whom to trust and who we are, or name the file that
-    does (`gapless.Credentials`). The client's name then begins with its user's.
+    Example: `async with gapless.connect("gapless://127.0.0.1:7400") as client:`
     """
+    if url is None:
+        url = os.environ.get(URL_VARIABLE)
+        if not url:
+            raise CallError(f"connect() needs the address of a network: give a URL, or set {URL_VARIABLE}")
+        credentials = credentials or os.environ.get(CREDENTIALS_VARIABLE) or None
     checked = check_text("the address of a network", url)
-    return Connecting(checked, check_name(name), check_seconds(timeout_s), trace, credentials)
+    connecting = _connect(checked, check_name(name), check_seconds(timeout_s), trace, credentials)
+    return Opening(connecting, "connect(…)", Client)
+
+
+def connect_as(
+    url: str, name: str, identity: Identity | None, *, timeout_s: float, credentials: CredentialsLike
+) -> Opening[Client]:
+    """Connect as the client of another process, which is no more; with None as a new one. It writes no trace."""
+    return Opening(_connect(url, name, timeout_s, "", credentials, identity), "connect_as(…)", Client)

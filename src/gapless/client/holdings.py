@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gapless.client.advertisement import Advertisement
+from gapless.client.deliveries import Deliveries
+from gapless.client.network_clock import NetworkClock
 from gapless.client.pacing import Pacing
-from gapless.client.subscription import BaseSubscription
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SubscriptionEndedError
-from gapless.events import Events
+from gapless.events import EventRun, Events
 from gapless.names import (
     LISTING,
     Acknowledged,
@@ -66,7 +67,7 @@ class Holdings:
 
     def __init__(self, presence: _Presence, *, paces: bool, window: int) -> None:
         self.advertisements: dict[str, Advertisement] = {}
-        self.subscriptions: dict[str, BaseSubscription[Any]] = {}
+        self.subscriptions: dict[str, Deliveries] = {}
         self.pacing = Pacing(presence.name, self.subscriptions, presence.tell, tells=paces, window=window)
         self.handlers: dict[type, Callable[[Any], None]] = {
             Advertised: self._on_advertised,
@@ -86,6 +87,7 @@ class Holdings:
             DurableChanged: self._on_changed,
         }
         """What the node says of them."""
+        self.clock = NetworkClock()
         self._presence = presence
         self._stable: dict[str, asyncio.Future[None]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
@@ -98,25 +100,25 @@ class Holdings:
 
     async def advertise(self, advertisement: Advertisement) -> None:
         """Returns when the network knows of it."""
-        stable = self._stable[advertisement.name] = _future()
+        stable = self._stable[advertisement.id] = _future()
         try:
-            self._presence.call(Advertise(advertisement.name, advertisement.filter))
-            self.advertisements[advertisement.name] = advertisement
+            self._presence.call(Advertise(advertisement.id, advertisement.filter))
+            self.advertisements[advertisement.id] = advertisement
             await stable
         except DeniedError:
             self.unadvertise(advertisement)
             raise
         finally:
-            self._stable.pop(advertisement.name, None)
+            self._stable.pop(advertisement.id, None)
 
     def unadvertise(self, advertisement: Advertisement) -> None:
         """Take it back, if it is still held."""
-        if self.advertisements.pop(advertisement.name, None) is not None:
-            self._presence.call(Unadvertise(advertisement.name))
+        if self.advertisements.pop(advertisement.id, None) is not None:
+            self._presence.call(Unadvertise(advertisement.id))
 
-    async def subscribe(self, subscription: BaseSubscription[Any], call: Subscribe) -> None:
+    async def subscribe(self, subscription: Deliveries, call: Subscribe) -> None:
         """Returns when it has started; who gives up waiting does not hold it."""
-        name = subscription.name
+        name = subscription.id
         active = self._starting[name] = _future()
         self.subscriptions[name] = subscription
         try:
@@ -128,16 +130,16 @@ class Holdings:
         finally:
             self._starting.pop(name, None)
 
-    async def unsubscribe(self, subscription: BaseSubscription[Any]) -> None:
+    async def unsubscribe(self, subscription: Deliveries) -> None:
         """Returns when its ending cut is known."""
-        name = subscription.name
+        name = subscription.id
         if self.subscriptions.get(name) is not subscription:
             return
         ended = self._ending.get(name)
         if ended is None:
             ended = self._ending[name] = _future()
-            if subscription._confirmations is not None:
-                subscription._confirmations.tell()
+            if subscription._acks is not None:
+                subscription._acks.left()
             subscription._release()
             self.pacing.took()
             self._presence.call(Unsubscribe(name))
@@ -150,7 +152,7 @@ class Holdings:
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self.subscriptions.values())))
 
     async def names(self) -> list[DurableInfo]:
-        """The named subscriptions that there are."""
+        """The durable subscriptions that there are."""
         self._questions += 1
         number = self._questions
         told: asyncio.Future[list[DurableInfo]] = asyncio.get_running_loop().create_future()
@@ -162,7 +164,7 @@ class Holdings:
             del self._listing[number]
 
     async def move(self, call: MoveDurable) -> None:
-        """Returns when the named subscription was moved, or ended."""
+        """Returns when the durable subscription was moved, or ended."""
         moved = self._moving[call.request] = _future()
         try:
             self._presence.call(call)
@@ -202,7 +204,7 @@ class Holdings:
             self._drop(name)
         elif name in self.advertisements:
             logging.getLogger("gapless.client").warning(f"an advertisement of {self._presence.name} is over: {reason}")
-            self._presence.tell(Unadvertise(self.advertisements.pop(name).name))
+            self._presence.tell(Unadvertise(self.advertisements.pop(name).id))
 
     def _deny_listing(self, question: int, error: DeniedError) -> None:
         if question in self._listing:
@@ -217,8 +219,8 @@ class Holdings:
             refuse(listed, error)
         for subscription in self.subscriptions.values():
             subscription._end(None if is_closed else error)
-            if subscription._confirmations is not None:
-                subscription._confirmations.fail(error)
+            if subscription._acks is not None:
+                subscription._acks.fail(error)
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
@@ -230,23 +232,25 @@ class Holdings:
 
     def _on_cut_fixed(self, effect: CutFixed) -> None:
         if effect.subscription in self.subscriptions:
-            self.subscriptions[effect.subscription].cuts[effect.publisher] = effect.from_seq
+            self.subscriptions[effect.subscription].starting_cut[effect.publisher] = effect.from_seq
 
     def _on_cuts_voided(self, effect: CutsVoided) -> None:
         if effect.subscription in self.subscriptions:
-            self.subscriptions[effect.subscription].cuts.clear()
+            self.subscriptions[effect.subscription].starting_cut.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
         if effect.redelivered:
             subscription = self.subscriptions.get(effect.subscription)
-            if subscription is not None and subscription._confirmations is not None:
-                subscription._confirmations.come_again(effect.event)
+            if subscription is not None and subscription._acks is not None:
+                subscription._acks.note_redelivered(effect.event)
         self._put(effect.subscription, [effect.event])
 
     def _on_deliver_many(self, effect: DeliverMany) -> None:
         self._put(effect.subscription, effect.events)
 
     def _put(self, name: str, events: Events) -> None:
+        if events:
+            self.clock.saw(events.stamp if isinstance(events, EventRun) else events[-1].stamp)
         first = self.pacing.delivered(len(events))
         subscription = self.subscriptions.get(name)
         if subscription is None:
@@ -274,12 +278,12 @@ class Holdings:
         subscription = self.subscriptions.pop(name, None)
         asked = self._ending.pop(name, None)
         if subscription is not None:
-            subscription.last = effect.last_seq
+            subscription.ending_cut = effect.last_seq
             is_well = asked is not None or effect.is_complete
             error = SubscriptionEndedError(effect.reason or ENDED, effect.last_seq)
             subscription._end(None if is_well else error)
-            if subscription._confirmations is not None:
-                subscription._confirmations.fail(ClosedError("the named subscription is closed") if is_well else error)
+            if subscription._acks is not None:
+                subscription._acks.fail(ClosedError("the durable subscription is closed") if is_well else error)
         if asked is not None:
             fulfil(asked)
         if name in self._starting:
@@ -290,13 +294,13 @@ class Holdings:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
             subscription._reach(Position.at(effect.position), is_live=False)
-            if subscription._confirmations is not None:
-                subscription._confirmations.opened(effect.delivered)
+            if subscription._acks is not None:
+                subscription._acks.opened(effect.delivered)
 
     def _on_acknowledged(self, effect: Acknowledged) -> None:
         subscription = self.subscriptions.get(effect.subscription)
-        if effect.is_stored and subscription is not None and subscription._confirmations is not None:
-            subscription._confirmations.kept(effect.count)
+        if effect.is_stored and subscription is not None and subscription._acks is not None:
+            subscription._acks.kept(effect.count)
 
     def _on_joined(self, effect: JoinedGroup) -> None:
         subscription = self.subscriptions.get(effect.subscription)
@@ -305,14 +309,14 @@ class Holdings:
 
     def _on_revoked(self, effect: Revoked) -> None:
         subscription = self.subscriptions.get(effect.subscription)
-        if subscription is not None and subscription._confirmations is not None:
-            subscription._confirmations.revoke(effect.counts)
+        if subscription is not None and subscription._acks is not None:
+            subscription._acks.revoke(effect.counts)
             subscription._withdraw(frozenset(effect.counts))
 
     def _on_listed(self, effect: DurablesListed) -> None:
         told = self._listing.get(effect.request)
         if told is not None and not told.done():
-            told.set_result(list(effect.found))
+            told.set_result([*effect.found])
 
     def _on_changed(self, effect: DurableChanged) -> None:
         moved = self._moving.get(effect.request)

@@ -10,6 +10,7 @@ from typing import Any
 
 from gapless.client.subscription import Subscription
 from gapless.errors import SkippedError
+from gapless.events import Event
 from gapless.positions import Position
 
 __all__ = ["Milestones", "Survey"]
@@ -26,7 +27,7 @@ class Milestones:
     """What no broker holds any more of what lies between them."""
 
 
-class Survey(Subscription):
+class Survey(Subscription[Event]):
     """A reading that delivers nothing, and remembers how it got on."""
 
     def __init__(self, *arguments: Any) -> None:

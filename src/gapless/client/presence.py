@@ -9,17 +9,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gapless.client.changes import Changes, WatchedLinks, WatchedNode, Watching, serving
+from gapless.client.changes import ConnectionChanges, WatchedLinks, WatchedNode, Watching, serving
+from gapless.client.deliveries import Deliveries
 from gapless.client.guarded_codec import GuardedCodec
 from gapless.client.hold_up import HoldUp
 from gapless.client.holdings import Holdings
+from gapless.client.identity import Identity
 from gapless.client.introduction import Introduction
 from gapless.client.own_loop import OwnLoop
 from gapless.client.publishing import Publishing
 from gapless.client.recording import start_recording
 from gapless.client.spare_links import SpareLinks
-from gapless.client.standing import Standing
-from gapless.client.subscription import BaseSubscription
 from gapless.errors import CallError, ClosedError, EventError, GaplessError
 from gapless.protocol import (
     ClientPlace,
@@ -49,7 +49,7 @@ class Presence:
 
     def __init__(
         self, welcome: Welcome, name: str, *,
-        address: str, trace: str, access: Access, standing: Standing | None, patience_s: float,
+        address: str, trace: str, access: Access, identity: Identity | None, patience_s: float,
     ) -> None:  # fmt: skip
         self.name = name
         self.own_loop = OwnLoop(f"client {name}")
@@ -69,10 +69,10 @@ class Presence:
         self._breaking: asyncio.Task[None] | None = None
         self._rejection: Rejected | None = None
         self._serial = 0
-        if standing is not None:
-            self._serial = standing.attempt  # so that nothing of the process before has the same name
-            self._node.take_over(standing.home, standing.attempt, standing.seq)
-            self.publishing.go_on_after(standing.seq)
+        if identity is not None:
+            self._serial = identity.attempt  # so that nothing of the process before has the same name
+            self._node.take_over(identity.home, identity.attempt, identity.seq)
+            self.publishing.go_on_after(identity.seq)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Published: self.publishing.on_published,
             PublishedMany: self.publishing.on_published_many,
@@ -153,13 +153,13 @@ class Presence:
         """Until there is room for what is sent."""
         await self._links.queues.wait_for_room()
 
-    async def subscribe(self, subscription: BaseSubscription[Any], call: Subscribe) -> None:
+    async def subscribe(self, subscription: Deliveries, call: Subscribe) -> None:
         """Returns when it has started; a trace tells when that was, and when it was asked for."""
         if self._recording is not None:
-            self._recording.subscribes(subscription.name, subscription.filter, self.spec.ready(call))
+            self._recording.subscribes(subscription.id, subscription.filter, self.spec.ready(call))
         await self.holdings.subscribe(subscription, call)
         if self._recording is not None:
-            self._recording.returns(subscription.name)
+            self._recording.returns(subscription.id)
 
     # ---- the end ------------------------------------------------------------------------------------------
 
@@ -227,16 +227,16 @@ class Presence:
         return "" if self._links.host.node is None else self._node.broker
 
     @property
-    def standing(self) -> Standing:
-        """What another process has to know to go on as this client."""
-        return Standing(self.name, *self._node.standing)
+    def identity(self) -> Identity:
+        """The state that another process needs to take over this client's identity."""
+        return Identity(self.name, *self._node.standing)
 
     @property
     def is_connected(self) -> bool:
         """Whether there is a connection to a broker now."""
         return any(link.connection is not None for link in self._links.links.values())
 
-    def changes(self) -> Changes:
+    def changes(self) -> ConnectionChanges:
         """What becomes of it from now on."""
         self.own_loop.check()
         return self._watching.watch()

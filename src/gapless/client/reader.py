@@ -1,7 +1,7 @@
 """Events as values of a type: a msgspec struct, a dataclass or a pydantic model.
 
 Attributes go into fields of the same name; those without a field are left out. A field of type `bytes` takes the
-payload, one of type `Event` the event itself; one of type `ConfirmableEvent`, of a durable subscription, the event that
+payload, one of type `Event` the event itself; one of type `DurableEvent`, of a durable subscription, the event that
 can be confirmed. A field that no attribute could ever fill is a mistake of the program, and said when the type is named
 (of a pydantic model, when it is read); an event that does not fit is said when it is read, with the attribute.
 """
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import inspect
 
 from gapless.client.models import Model, is_model
-from gapless.errors import CallError, MisfitError
+from gapless.errors import CallError, ConversionError
 from gapless.events import Event
 
 __all__ = ["Reader"]
@@ -36,11 +36,11 @@ _AT = re.compile(r"(.*) - at `\$\.([^`]*)`")
 class Reader(Generic[T]):
     """Makes values of one type."""
 
-    def __init__(self, kind: type[T], confirmable: type[Event] | None = None) -> None:
-        """Where events can be confirmed, `confirmable` is the class of these."""
+    def __init__(self, kind: type[T], durable: type[Event] | None = None) -> None:
+        """Where events can be confirmed, `durable` is the class of these."""
         self._kind = kind
         self._name = getattr(kind, "__name__", repr(kind))
-        self._confirmable = confirmable
+        self._durable = durable
         self._payload: list[str] = []
         self._event: list[str] = []
         self._wrapped: list[str] = []
@@ -81,11 +81,11 @@ class Reader(Generic[T]):
         elif kind is Event:
             self._event.append(name)
         elif isinstance(kind, type) and issubclass(kind, Event):
-            if kind is not self._confirmable:
-                there = "Event" if self._confirmable is None else f"{_shown(self._confirmable)}, or Event"
+            if kind is not self._durable:
+                there = "Event" if self._durable is None else f"{_shown(self._durable)}, or Event"
                 raise CallError(
                     f"field {name!r} of {self._name} is a {_shown(kind)}, which this subscription does not have; write "
-                    f"{there}. Only durable subscriptions (name='…') have events that can be confirmed"
+                    f"{there}. Only durable subscriptions have events that can be acknowledged"
                 )
             self._wrapped.append(name)
         else:
@@ -93,7 +93,7 @@ class Reader(Generic[T]):
         return True
 
     def read(self, event: Event, wrap: Callable[[Event], Event] | None = None) -> T:
-        """The value, or a `MisfitError`; `wrap` makes of the event one that can be confirmed."""
+        """The value, or a `ConversionError`; `wrap` makes of the event one that can be confirmed."""
         source: dict[str, Any] = event.attributes
         if self._payload or self._event or self._wrapped:
             source = {**source, **dict.fromkeys(self._payload, event.payload), **dict.fromkeys(self._event, event)}
@@ -106,7 +106,7 @@ class Reader(Generic[T]):
                 return read
             return msgspec.convert(source, self._kind)
         except ValueError as error:  # as msgspec's is, too
-            raise MisfitError(f"event {event.id} does not fit {self._name}: {_reason(str(error))}", event) from None
+            raise ConversionError(f"event {event.id} does not fit {self._name}: {_reason(str(error))}", event) from None
 
 
 def _shown(kind: type) -> str:

@@ -5,44 +5,49 @@ A request is an event with a number of its own (`request.id`); a reply is an eve
 subscribes sees them, too, the request before the reply.
 
 Why no reply is missed: the client subscribes to its replies *before* it publishes the request. A reply is published
-after its request, which is after the return of that subscription, so it is delivered; once, whatever fails. Nothing has
-to be asked twice, and no answerer sees a request twice. The subscription stays for later requests that name the same
-filter for replies, so only the first waits for a starting cut.
+after its request, which is after the return of that subscription, so it is delivered; once, whatever fails. No request
+is repeated, and no answerer sees one twice. The subscription stays for later requests that name the same filter for
+replies, so only the first waits for a starting cut.
 
-**Workers share requests** if they answer as a group: that is a shared durable subscription, so each request goes to one
-of them. A request is confirmed when it is settled, by a reply or by `dismiss`, together with all that its worker took
-before it and has settled. What a worker has not settled when it leaves, dies or takes too long goes to another.
+What the answerer published before its reply, as far as the client subscribes to it, was delivered before it: causes
+come before effects. A client that asks for a change and gets an answer has seen the events of that change.
 
-And what the answerer published before its reply, as far as the client subscribes to it, was delivered before it: causes
-come before effects. Whoever asks for a change and gets an answer need not ask whether the news of it has arrived.
+The answering side is in `gapless.client.answering`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+from gapless.client.opening import Opening
 from gapless.client.publications import EventLike, Payload, parts_of
 from gapless.client.publishing import Publishing
-from gapless.client.subscription import BaseSubscription, OnFull, Subscriber, Subscription
-from gapless.errors import CallError, ClosedError, EventError, GaplessError, NoReplyError, SubscriptionEndedError
+from gapless.client.subscription import Subscription
+from gapless.errors import (
+    CallError,
+    ClosedError,
+    DeniedError,
+    EventError,
+    GaplessError,
+    NoReplyError,
+    RequestFailedError,
+    SubscriptionEndedError,
+)
 from gapless.events import Event, PublishedEvent
 
-__all__ = ["ANSWERABLE", "Replies", "Request", "Requests"]
+__all__ = ["ANSWERABLE", "REPLY_TO", "Replies", "deadline_of", "failure_of", "reply_parts"]
 
-REQUEST_ID, REPLY_TO, REPLY_ID = "request.id", "reply.to", "reply.id"
-OURS = (REQUEST_ID, REPLY_TO, REPLY_ID)
+REQUEST_ID, REQUEST_TIMEOUT = "request.id", "request.timeout_s"
+REPLY_TO, REPLY_ID, REPLY_ERROR = "reply.to", "reply.id", "reply.error"
+OURS = (REQUEST_ID, REQUEST_TIMEOUT, REPLY_TO, REPLY_ID, REPLY_ERROR)
 
 ANSWERABLE = f"{REQUEST_ID} IS NOT NULL"
-"""What a request looks like to who answers."""
+"""Matches requests."""
 
 MAILBOXES_MAX = 64
 """Subscriptions to replies that are kept, one for each filter that was asked with."""
-
-
-class _Answerer(Subscriber, Protocol):
-    """The client that answers."""
-
-    async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent: ...
+ERROR_MAX = 1_000
+"""Characters of a handler's error that travel."""
 
 
 class _Asker(Protocol):
@@ -50,79 +55,30 @@ class _Asker(Protocol):
 
     name: str
 
-    async def subscribe(self, filter: str) -> Subscription: ...  # noqa: A002 - the client's word for it
+    def subscribe(self, filter: str) -> Opening[Subscription[Event]]: ...
 
 
-class Request:
-    """A question, as the answering side sees it."""
-
-    def __init__(
-        self, client: _Answerer, event: Event, settle: Callable[[Event], None] | None = None, *,
-        redelivered: bool = False,
-    ) -> None:  # fmt: skip
-        self.event = event
-        self.redelivered = redelivered
-        """Of a group: whether it may have been delivered before, to this worker or to another, without a reply."""
-        self.attributes = event.attributes
-        self.payload = event.payload
-        self._client = client
-        self._settle = settle
-        self._is_answered = False
-
-    def __repr__(self) -> str:
-        return f"<Request {self.event.id} {self.attributes}>"
-
-    async def reply(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
-        self._check_unanswered()
-        ours = {REPLY_TO: self.event.publisher, REPLY_ID: self.event.attributes[REQUEST_ID]}
-        replying = self._client.publish(*_with(attributes, payload, ours))
-        self._is_answered = True
-        try:
-            reply = await replying
-        except EventError:
-            self._is_answered = False
-            raise
-        if self._settle is not None:
-            self._settle(self.event)
-        return reply
-
-    def dismiss(self) -> None:
-        """Leave it without a reply; in a group, no other worker gets it."""
-        self._check_unanswered()
-        self._is_answered = True
-        if self._settle is not None:
-            self._settle(self.event)
-
-    def _check_unanswered(self) -> None:
-        if self._is_answered:
-            raise CallError(f"request {self.event.id} is answered already, or dismissed; a request has one reply")
+def reply_parts(request: Event, attributes: EventLike, payload: Payload) -> tuple[Mapping[str, Any], bytes]:
+    """A reply to this request, ready to be published."""
+    return _with(attributes, payload, _address(request))
 
 
-class Requests(BaseSubscription[Request]):
-    """Iterate over it: `async for request in requests`. Made by `Client.answer`."""
+def failure_of(request: Event, error: Exception) -> dict[str, Any]:
+    """The reply that tells the caller that its handler failed."""
+    return {**_address(request), REPLY_ERROR: f"{type(error).__name__}: {error}"[:ERROR_MAX]}
 
-    def __init__(
-        self,
-        client: _Answerer,
-        took: Callable[[], None],
-        name: str,
-        text: str,
-        on_full: OnFull,
-        queue: int,
-        again: Callable[[], Awaitable["Requests"]],
-    ) -> None:
-        super().__init__(client, took, name, text, on_full, queue, again)
-        self._answerer = client
 
-    def _pop(self, most: int) -> list[Request]:
-        found = self._confirmations
-        if found is None:
-            return [Request(self._answerer, event) for event in self._pop_events(most)]
-        return [
-            Request(self._answerer, event, found.settle, redelivered=found.is_redelivered(event))
-            for event in self._pop_events(most)
-        ]
+def deadline_of(request: Event) -> float | None:
+    """When its caller stops waiting, in seconds since 1970 by the clock of the network; None if it waits for ever."""
+    timeout_s = request.number(REQUEST_TIMEOUT, None)
+    return None if timeout_s is None else request.stamp / 1e6 + timeout_s
+
+
+def _address(request: Event) -> dict[str, Any]:
+    number = request.attributes.get(REQUEST_ID)
+    if number is None:
+        raise CallError(f"event {request.id} is not a request, so nobody waits for a reply to it; use publish()")
+    return {REPLY_TO: request.publisher, REPLY_ID: number}
 
 
 def _with(attributes: EventLike, payload: Payload, ours: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:
@@ -138,7 +94,7 @@ class _Mailbox:
     """A subscription to replies, and who waits for one."""
 
     def __init__(self) -> None:
-        self.subscription: Subscription | None = None
+        self.subscription: Subscription[Event] | None = None
         self.opening: asyncio.Task[None] | None = None
         self.pumping: asyncio.Task[None] | None = None
         self.waiting: dict[int, asyncio.Future[Event]] = {}
@@ -159,7 +115,8 @@ class Replies:
         """Publish the request and wait for its reply."""
         self._serial += 1
         number = self._serial
-        checked = self._publishing.check(_with(attributes, payload, {REQUEST_ID: number}))
+        ours = {REQUEST_ID: number} if timeout_s is None else {REQUEST_ID: number, REQUEST_TIMEOUT: float(timeout_s)}
+        checked = self._publishing.check(_with(attributes, payload, ours))
         mailbox = self._mailbox(reply)
         mailbox.users += 1
         event: PublishedEvent | None = None
@@ -169,12 +126,15 @@ class Replies:
                 answer = mailbox.waiting[number] = asyncio.get_running_loop().create_future()
                 event = await self._publishing.publish(checked)
                 found: Event = await answer
-                return found
         except TimeoutError:
             raise NoReplyError(self._complaint(event, reply, timeout_s), event) from None
         finally:
             mailbox.users -= 1
             mailbox.waiting.pop(number, None)
+        failure = found.text(REPLY_ERROR, None)
+        if failure is not None:
+            raise RequestFailedError(f"request {event.id} failed at {found.publisher}: {failure}", found)
+        return found
 
     def _complaint(self, event: PublishedEvent | None, reply: str, timeout_s: float | None) -> str:
         if event is None:
@@ -217,13 +177,21 @@ class Replies:
         await asyncio.shield(mailbox.opening)
 
     async def _begin(self, mailbox: _Mailbox, reply: str) -> None:
-        text = self._to_us if reply == "TRUE" else f"({reply}) AND {self._to_us}"
         try:
-            mailbox.subscription = await self._client.subscribe(text)
+            mailbox.subscription = await self._subscribe(reply)
         except BaseException:
             self._forget(reply, mailbox)
             raise
         mailbox.pumping = asyncio.ensure_future(self._pump(mailbox, reply))
+
+    async def _subscribe(self, reply: str) -> Subscription[Event]:
+        """To these replies, and to errors of handlers, if this client may see more than the replies."""
+        if reply == "TRUE":
+            return await self._client.subscribe(self._to_us)
+        try:
+            return await self._client.subscribe(f"(({reply}) OR {REPLY_ERROR} IS NOT NULL) AND {self._to_us}")
+        except DeniedError:
+            return await self._client.subscribe(f"({reply}) AND {self._to_us}")
 
     async def _pump(self, mailbox: _Mailbox, reply: str) -> None:
         assert mailbox.subscription is not None
@@ -235,7 +203,7 @@ class Replies:
                 if answer is not None and not answer.done():
                     answer.set_result(event)
         except SubscriptionEndedError as ended:
-            error = SubscriptionEndedError(f"the reply may have been missed: {ended}", ended.last)
+            error = SubscriptionEndedError(f"the reply may have been missed: {ended}", ended.ending_cut)
         except GaplessError as caught:
             error = caught
         self._forget(reply, mailbox)

@@ -1,55 +1,46 @@
-"""How subscriptions begin: what was asked for is checked, made into a subscription, and taken to the network.
+"""How subscriptions begin: arguments are checked, made into a subscription, and sent to the network.
 
-Some begin in an archive, and go on with brokers later (`gapless.client.archived`).
+Some begin in an archive, and continue with brokers later (`gapless.client.archived`).
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import msgspec
-
+from gapless.client.acks import Acks, Making
 from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_count, check_text
-from gapless.client.confirmations import Making
+from gapless.client.deliveries import PENDING_MAX, Deliveries, Settings, Subscriber
 from gapless.client.hints import hint_at_filter
+from gapless.client.opening import Opening
 from gapless.client.positions import Since, moment_of
 from gapless.client.presence import Presence
 from gapless.client.reader import Reader
-from gapless.client.subscription import (
-    BaseSubscription,
-    ConfirmableSubscription,
-    OnFull,
-    Subscriber,
-    Subscription,
-    TypedSubscription,
-    chosen_policy,
-)
+from gapless.client.subscription import DurableSubscription, Subscription
 from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.names import AckMode
 from gapless.positions import Position
-from gapless.protocol import NEWEST, Ready, Subscribe
+from gapless.protocol import NEWEST, Subscribe
 
 __all__ = ["Subscribing", "check_filter"]
 
-S = TypeVar("S", bound=BaseSubscription[Any])
+S = TypeVar("S", bound=Deliveries)
 
-Settings: TypeAlias = tuple[str, str, OnFull, int]
-"""Of a subscription: name, filter, what happens if its events are not taken, and how many may wait."""
+Again = Callable[[], Awaitable[Any]]
+"""Makes another subscription like the one that has ended."""
 
 
 class _Client(Subscriber, Protocol):
     """The client that subscribes."""
 
-    async def read(self, filter: str, *, since: Position, until: Position) -> Subscription: ...  # noqa: A002
+    def read(self, filter: str, since: Position, until: Position) -> Opening[Subscription[Event]]: ...
 
 
 def check_filter(text: str) -> None:
-    """Whether it is one; the log says if it may not mean what its author thinks."""
+    """Whether it is a filter; the log says if it may not mean what its author thinks."""
     parse(check_text("a filter", text))
     hint_at_filter(text)
 
@@ -62,16 +53,19 @@ class Subscribing:
         self._presence = presence
         self._took = presence.holdings.pacing.took
         self.making = Making()
-        """How events of named subscriptions are made."""
+        """How events of durable subscriptions are made."""
 
-    # ---- what was asked for -------------------------------------------------------------------------------
+    # ---- arguments ----------------------------------------------------------------------------------------
 
-    def settings(self, text: str, on_full: OnFull | None = None, queue: int = 10_000) -> Settings:
-        """Of a new subscription to what this filter matches."""
+    def settings(self, text: str, max_pending: int | None = None) -> Settings:
+        """Of a new subscription with this filter."""
         check_filter(text)
         self._presence.check_open()
-        policy = chosen_policy(self._presence.spec, on_full)
-        return self._presence.new_name("s"), text, policy, check_count("queue", queue)
+        if max_pending is not None:
+            check_count("max_pending", max_pending)
+        elif not self._presence.spec.paces:
+            max_pending = PENDING_MAX
+        return Settings(self._client, self._took, self._presence.new_name("s"), text, max_pending)
 
     async def position(self, what: str, value: Since) -> Position:
         """The position that `value` stands for; `what` names it in an error message."""
@@ -104,7 +98,7 @@ class Subscribing:
 
     async def _newest(self) -> int:
         """The newest timestamp, as the broker says: it is final, and nothing before it is read."""
-        reading = self.make(Subscription, self.settings("FALSE"), self._newest)
+        reading: Subscription[Event] = Subscription(self.settings("FALSE"), self._newest)
         await self.begin(reading, since=NEWEST, until=NEWEST)
         events: list[Event] | None = None
         while events != []:
@@ -114,33 +108,38 @@ class Subscribing:
 
     # ---- a subscription -----------------------------------------------------------------------------------
 
-    def make(self, kind: Callable[..., S], settings: Settings, again: Any, *more: Any) -> S:
-        """A subscription of this kind; `again` makes another one like it."""
-        return kind(self._client, self._took, *settings, again, *more)
-
-    def make_for(self, values: type[Any] | None, settings: Settings, again: Any, *, is_named: bool = False) -> Any:
+    def make(self, settings: Settings, again: Again, values: type[Any] | None) -> Subscription[Any]:
         """A subscription to events, or to values of a type."""
-        if values is None:
-            return self.make(ConfirmableSubscription if is_named else Subscription, settings, again)
-        reader = Reader(values, self.making.kind if is_named else None)
-        return self.make(TypedSubscription, settings, partial(again, type=values), reader)
+        return Subscription(settings, again, None if values is None else Reader(values).read)
+
+    def make_durable(
+        self, settings: Settings, again: Again, values: type[Any] | None, name: str, ack: AckMode, *, group: bool
+    ) -> DurableSubscription[Any]:
+        """The same for a durable subscription, whose events can be acknowledged."""
+        acks = Acks(settings.id, self._presence.tell, is_manual=ack == "manual", is_shared=group, making=self.making)
+        reader = None if values is None else Reader(values, self.making.kind)
+        made: DurableSubscription[Any] = DurableSubscription(
+            settings, again, acks.wrap if reader is None else lambda event: reader.read(event, acks.wrap)
+        )
+        made.name, made._acks = name, acks
+        return made
 
     async def begin(
         self,
         subscription: S,
-        ready: Ready = "whole",
         since: Position | None = None,
         until: Position | None = None,
         *,
         replace: bool = False,
         redeliver_s: float | None = None,
     ) -> S:
-        """Returns when it has started. With `redeliver_s`, a group shares it."""
-        title = subscription.title
-        confirm: AckMode = "manual" if title else "auto"  # the application is nearer to what it took than the node
-        call = Subscribe(subscription.name, subscription.filter, ready, since, until, title, confirm, replace)
-        if redeliver_s is not None:
-            call = msgspec.structs.replace(call, group=True, redeliver_s=redeliver_s)
+        """Return it when it has started. With `redeliver_s`, a group shares it."""
+        name = subscription.name
+        call = Subscribe(
+            subscription.id, subscription.filter, since=since, until=until, name=name,
+            ack="manual" if name else "auto",  # the library is nearer to the application than the node
+            replace=replace, group=redeliver_s is not None, redeliver_s=redeliver_s or 30.0,
+        )  # fmt: skip
         if since is None:
             subscription.is_live = True
         else:
@@ -148,16 +147,14 @@ class Subscribing:
         await self._presence.subscribe(subscription, call)
         return subscription
 
-    def begin_in(
-        self, archive: Path | str, subscription: S, ready: Ready, since: Position, until: Position | None
-    ) -> S:
-        """Let the archive come first, and brokers after it."""
+    def begin_in(self, archive: Path | str, subscription: S, since: Position, until: Position | None) -> S:
+        """Read the archive first, and continue with brokers."""
         past = open_past(archive, self._presence.network, subscription.filter, since, until)
 
         async def go_on(seam: Position) -> None:
             self._presence.check_open()
             log_seam(subscription.filter, archive, seam)
-            await self.begin(subscription, ready, seam, until)
+            await self.begin(subscription, seam, until)
 
         subscription._begin_in(past, self._client, go_on)
         return subscription

@@ -1,6 +1,6 @@
-"""Subscriptions, requests and changes for programs without an event loop: iterate over them.
+"""Subscriptions for programs without an event loop: iterators and context managers.
 
-Events are fetched in batches, so a loop over a subscription does not cross threads for each. Several threads may take
+Events are fetched in batches, so a loop over a subscription does not cross threads for each. Several threads can take
 from the same subscription; each event is taken by one of them.
 """
 
@@ -8,94 +8,122 @@ import threading
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from gapless.client import changes, requests, subscription
+from gapless.client import changes, subscription
+from gapless.client.acks import Acks, not_taken
 from gapless.client.arguments import check_count
-from gapless.client.changes import Change
-from gapless.client.confirmations import Confirmations, not_confirmable
+from gapless.client.changes import ConnectionChange
 from gapless.client.loop_thread import LoopThread
-from gapless.client.publications import EventLike, Payload
-from gapless.events import Event, PublishedEvent
+from gapless.events import Event
 from gapless.positions import Position
 
-__all__ = [
-    "BaseSubscription", "Changes", "ConfirmableEvent", "ConfirmableSubscription", "Request", "Requests", "Subscription",
-    "TypedSubscription",
-]  # fmt: skip
+__all__ = ["ConnectionChanges", "DurableEvent", "DurableSubscription", "Subscription"]
 
 FETCH = 256
 
-T = TypeVar("T")
 
+class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
+    """An event of a durable subscription. It equals the event that was published; a copy cannot be acknowledged.
 
-class ConfirmableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
-    """An event of a named subscription. It equals the event that was published; a copy cannot be confirmed."""
+    `with event:` acknowledges it when the block succeeds. If the block raises, the event stays unacknowledged and is
+    redelivered.
+    """
 
     redelivered: bool = False
-    """Whether it may have been delivered before, to this client or to another, and was not confirmed. False is certain;
-    after a crash, events published up to ten seconds later are marked, too."""
-    _confirmations: ClassVar[Confirmations | None] = None
-    """Each has its own beside its fields, so that it is shown, copied and encoded without."""
+    """Whether it may have been delivered before, to this client or to another, without an acknowledgement. False is
+    certain; after a crash, events published up to ten seconds later are marked, too."""
+    _acks: ClassVar[Acks | None] = None
+    """Set on each event, but no field: it is not shown, copied or encoded."""
 
-    def confirm(self) -> None:
-        """Confirm it, and all that came before it. Returns when it will not come again."""
-        if self._confirmations is None:
-            raise not_confirmable(self)
-        self._confirmations.run(self._confirmations.confirm(self))
+    def ack(self) -> None:
+        """Acknowledge the event and everything that the subscription delivered before it. Returns when none of it can
+        be delivered again."""
+        if self._acks is None:
+            raise not_taken(self)
+        self._acks.run(self._acks.ack(self))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.ack()
 
 
-class BaseSubscription(Generic[T]):
-    """What all subscriptions have in common."""
+if TYPE_CHECKING:  # type checkers know defaults of type variables, Python 3.11 does not
+    from typing_extensions import TypeVar as DefaultedTypeVar
 
-    def __init__(self, loop: LoopThread, inner: subscription.BaseSubscription[Any]) -> None:
+    T = DefaultedTypeVar("T", default=Event)
+    D = DefaultedTypeVar("D", default=DurableEvent)
+else:
+    T = TypeVar("T")
+    D = TypeVar("D")
+
+
+class Subscription(Generic[T]):
+    """Iterate over it: `for event in subscription`. Made by `Client.subscribe` and `Client.read`.
+
+    `Subscription` alone is one of events; `Subscription[Trade]` one of values of a type. An event that does not fit the
+    type is raised as a `ConversionError` in its place; the next call continues after it.
+    """
+
+    def __init__(self, loop: LoopThread, inner: subscription.Subscription[Any]) -> None:
         self._loop = loop
         self._inner = inner
         self._fetched: deque[T] = deque()
         self._has_history = False
         """Whether what is fetched is history."""
         self._drained = threading.Condition()
-        self.name = inner.name
-        self.title = inner.title
-        self.filter = inner.filter
-        self._at_once = FETCH if inner._confirmations is None else 1
-        """What is fetched is taken, and what is taken of a named subscription does not come again."""
+        self.id: str = inner.id
+        self.name: str = inner.name
+        self.filter: str = inner.filter
+        self._at_once = FETCH if inner._acks is None else 1
+        """What is fetched counts as taken, and what is taken of a durable subscription can be acknowledged."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name} to {self.filter!r}>"
+        return repr(self._inner)
 
     @property
-    def cuts(self) -> dict[str, int]:
-        """The starting cut: for each publisher, the number of the first event that counts."""
-        return dict(self._inner.cuts)
+    def starting_cut(self) -> dict[str, int]:
+        """For each publisher, the number of the first event that counts."""
+        return dict(self._inner.starting_cut)
 
     @property
-    def last(self) -> dict[str, int] | None:
-        """The ending cut, once it is over."""
-        return self._inner.last
+    def ending_cut(self) -> dict[str, int] | None:
+        """Once it has ended: for each publisher, the number up to which everything was delivered."""
+        return self._inner.ending_cut
 
     @property
     def position(self) -> Position:
-        """You have taken everything up to this position, so another subscription can go on from there.
+        """You have taken everything up to this position, so another subscription can continue from there.
 
-        It moves while history is read. A subscription without `since` or a name has none, and raises a `CallError`.
+        It moves while history is read. A subscription without `since` that is not durable has none, and raises a
+        `CallError`.
         """
         return self._inner.position
 
     @property
     def is_live(self) -> bool:
-        """Whether it gets what is published; not while it reads what was published before."""
+        """Whether it receives what is published now; False while it reads history."""
         return self._inner.is_live
 
     @property
-    def seam(self) -> Position | None:
-        """If it began in an archive: the position up to which it was read there, once brokers have taken over."""
-        return self._inner.seam
+    def archive_end(self) -> Position | None:
+        """If it began in an archive: the position up to which the archive was read, once brokers have taken over."""
+        return self._inner.archive_end
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing more comes in. What is there can still be taken."""
-        return self._inner.is_over
+    def backlog(self) -> int:
+        """How many delivered events the application has not taken yet."""
+        return self._inner.backlog + len(self._fetched)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes in. What was delivered before can still be taken."""
+        return self._inner.has_ended
 
     def __iter__(self) -> Self:
         return self
@@ -110,9 +138,13 @@ class BaseSubscription(Generic[T]):
                 raise StopIteration
 
     def take(self, most: int = FETCH, *, timeout_s: float | None = None) -> list[T]:
-        """The next events, at least one and as many as are there; empty when the subscription is over.
+        """Return the next events: as many as wait, at least one, or an empty list when the subscription has ended.
 
-        With a timeout, a `NoEventError` if none comes in time.
+        Parameters:
+            most: the largest number of events to return.
+            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits for ever.
+
+        Example: `for event in subscription.take(100, timeout_s=5): print(event)`
         """
         check_count("most", most)
         while True:
@@ -125,12 +157,12 @@ class BaseSubscription(Generic[T]):
                 return events
 
     async def _fetch(self, most: int, timeout_s: float | None) -> int:
-        """Lay events in where the caller takes them: a caller that is interrupted meanwhile loses none."""
+        """Put events where the caller takes them: a caller that is interrupted meanwhile loses none."""
         was_caught_up = self._inner.is_caught_up
         events = await self._inner.take(most, timeout_s=timeout_s)
         with self._drained:
             self._has_history = self._has_history or (bool(events) and not was_caught_up)
-            self._fetched.extend(map(self._wrap, events))
+            self._fetched.extend(events)
         return len(events)
 
     def _note_drained(self) -> None:
@@ -147,16 +179,11 @@ class BaseSubscription(Generic[T]):
         return self._inner.is_caught_up and not self._has_history
 
     def caught_up(self) -> None:
-        """Returns when the application has taken all of the history that was asked for: what comes after was published
-        since. It takes nothing itself, so another thread has to."""
+        """Return when the application has taken all of the history that was asked for: what follows was published
+        since. This call takes nothing itself, so another thread has to."""
         self._loop.run(self._inner.caught_up())
         with self._drained:
             self._drained.wait_for(lambda: not self._has_history)
-
-    def _wrap(self, item: Any) -> T:
-        """What the application gets of what the asynchronous subscription gave."""
-        wrapped: T = item
-        return wrapped
 
     def __enter__(self) -> Self:
         return self
@@ -168,82 +195,54 @@ class BaseSubscription(Generic[T]):
         self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
-        """End it, with an exact ending cut. What was delivered before can still be taken."""
+        """End it with an exact ending cut. What was delivered before can still be taken."""
         self._loop.run(self._inner.close())
 
-    def confirm(self, upto: Event | Position | None = None) -> None:
-        """Of a named subscription: confirm all that you took, or all up to an event, or up to a position."""
-        self._loop.run(self._inner.confirm(upto))
-
     def resubscribe(self) -> Self:
-        """After its end, begin anew: the same filter from a new starting cut on. What lies between is not delivered."""
+        """After its end, subscribe anew with the same filter.
+
+        Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
+        delivered. That is why it does not happen by itself.
+        """
         return type(self)(self._loop, self._loop.run(self._inner.resubscribe()))
 
 
-class Subscription(BaseSubscription[Event]):
-    """Iterate over it: `for event in subscription`. Made by `Client.subscribe`."""
+class DurableSubscription(Subscription[D], Generic[D]):
+    """A durable subscription that is attached to this client. Made by `Client.durable`.
 
-
-class ConfirmableSubscription(BaseSubscription[ConfirmableEvent]):
-    """A named subscription: `for event in subscription`. Made by `Client.subscribe` with a `name`."""
-
-
-class TypedSubscription(BaseSubscription[T]):
-    """A subscription whose events are made into values of a type. Made by `Client.subscribe` with a `type`.
-
-    An event that does not fit is raised as a `MisfitError`, in its place; the next call goes on after it.
+    Iterate over it: `for event in subscription`. What was acknowledged is never delivered again, what was not is
+    delivered again, to this client or to the next that attaches.
     """
 
+    _inner: subscription.DurableSubscription[Any]
 
-class Request:
-    """A question, as the answering side sees it."""
+    def ack(self, upto: Event | Position | None = None) -> None:
+        """Acknowledge everything that you took, or everything up to an event, or up to a position.
 
-    def __init__(self, loop: LoopThread, inner: requests.Request) -> None:
-        self._loop = loop
-        self._inner = inner
-        self.event = inner.event
-        self.redelivered = inner.redelivered
-        self.attributes = inner.attributes
-        self.payload = inner.payload
+        Returns when a majority of the registry replicas has stored it: none of it is delivered again. If some of it was
+        redelivered to another member of the group before, an `AckTooLateError` names these events.
 
-    def __repr__(self) -> str:
-        return repr(self._inner)
-
-    def reply(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Answer it. Returns when the answer is safe; it has to be advertised like all that is published."""
-        return self._loop.run(self._inner.reply(attributes, payload))
-
-    def dismiss(self) -> None:
-        """Leave it without a reply; in a group, no other worker gets it."""
-
-        async def dismiss() -> None:
-            self._inner.dismiss()
-
-        self._loop.run(dismiss())
+        Example: `subscription.ack(event)`
+        """
+        self._loop.run(self._inner.ack(upto))
 
 
-class Requests(BaseSubscription[Request]):
-    """Iterate over it: `for request in requests`. Made by `Client.answer`."""
+class ConnectionChanges:
+    """Iterate over it: `for change in client.connection_changes()`. It begins with the current state, and ends with the
+    client."""
 
-    def _wrap(self, item: Any) -> Request:
-        return Request(self._loop, item)
-
-
-class Changes:
-    """Iterate over it: `for change in client.changes()`. It begins with how things are, and ends with the client."""
-
-    def __init__(self, loop: LoopThread, inner: changes.Changes) -> None:
+    def __init__(self, loop: LoopThread, inner: changes.ConnectionChanges) -> None:
         self._loop = loop
         self._inner = inner
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Change:
+    def __next__(self) -> ConnectionChange:
         change = self._loop.run(self._next())
         if change is None:
             raise StopIteration
         return change
 
-    async def _next(self) -> Change | None:
+    async def _next(self) -> ConnectionChange | None:
         return await anext(self._inner, None)

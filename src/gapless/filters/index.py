@@ -61,7 +61,7 @@ class FilterIndex(Generic[K]):
     def __contains__(self, key: object) -> bool:
         return key in self._orders
 
-    def add(self, key: K, filter: Filter) -> None:  # noqa: A002
+    def add(self, key: K, filter: Filter) -> None:
         """Enter a filter under a key that is not in use."""
         if key in self._orders:
             raise KeyError(f"{key!r} is in the index already: remove it first")

@@ -15,7 +15,7 @@ class Member:
 
     __slots__ = ("conjunction", "demand", "filter", "number", "order", "segment")
 
-    def __init__(self, order: int, filter: Filter, conjunction: Conjunction) -> None:  # noqa: A002
+    def __init__(self, order: int, filter: Filter, conjunction: Conjunction) -> None:
         self.order = order
         self.filter = filter
         self.conjunction = conjunction

@@ -67,7 +67,7 @@ class _Graph:
 
     async def _at(self, position: Position) -> Event | None:
         before = Position.at(max(0, position.timestamp - 1))
-        async with await self._client.read(self._within, since=before, until=position) as reading:
+        async with self._client.read(self._within, since=before, until=position) as reading:
             while True:
                 with suppress(SkippedError):
                     events = await reading.take(64)
@@ -110,7 +110,7 @@ class _Graph:
         found: list[Event] = []
         looked = 0
         text = f"({self._within}) AND ({any_of})"
-        async with await self._client.read(text, since=min(places), until="now") as reading:
+        async with self._client.read(text, since=min(places), until="now") as reading:
             while looked < READ_MAX:
                 with suppress(SkippedError):
                     events = await reading.take(64)

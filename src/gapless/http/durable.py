@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gapless.client import ConfirmableEvent, ConfirmableSubscription
+from gapless.client import DurableEvent, DurableSubscription
 from gapless.http.problems import ProblemError
 from gapless.positions import Position
 
@@ -30,17 +30,17 @@ class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DurableStream:
     """What one stream delivered and nobody acknowledged."""
 
-    def __init__(self, subscription: ConfirmableSubscription, *, is_shared: bool) -> None:
+    def __init__(self, subscription: DurableSubscription, *, is_shared: bool) -> None:
         self._subscription = subscription
         self._is_shared = is_shared
-        self._unacked: dict[str, ConfirmableEvent] = {}
+        self._unacked: dict[str, DurableEvent] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more may be sent before something is acknowledged."""
         return len(self._unacked) >= UNACKED_MAX
 
-    def sent(self, event: ConfirmableEvent) -> None:
+    def sent(self, event: DurableEvent) -> None:
         """This event is being sent."""
         self._unacked[event.id] = event
 
@@ -54,19 +54,19 @@ class DurableStream:
         before = len(self._unacked)
         if self._is_shared:
             for event in chosen:
-                await event.confirm()
+                await event.ack()
                 self._unacked.pop(event.id, None)
         elif chosen:
             order = {name: place for place, name in enumerate(self._unacked)}
             last = max(chosen, key=lambda event: order[event.id])
-            await last.confirm()
+            await last.ack()
             self._drop_until(last.id)
         return before - len(self._unacked)
 
     async def ack_until(self, position: Position) -> int:
         """Acknowledge everything up to a position."""
         before = len(self._unacked)
-        await self._subscription.confirm(position)
+        await self._subscription.ack(position)
         self._unacked = {name: event for name, event in self._unacked.items() if event.position > position}
         return before - len(self._unacked)
 

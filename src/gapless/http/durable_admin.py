@@ -20,7 +20,7 @@ async def get_durables(request: Request) -> Response:
     """`GET /durable`."""
     gateway: Gateway = request.app.state.gateway
     async with gateway.clients.stream(gateway.callers.identify(request)) as client:
-        found = await client.named_subscriptions()
+        found = await client.admin.list()
     rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
     return Response(msgspec.json.encode(rows), media_type="application/json")
 
@@ -36,7 +36,7 @@ async def post_move(request: Request) -> Response:
     except msgspec.DecodeError as error:
         raise ProblemError("bad-request", f'the body names no place: {error}; send {{"to": "10m"}}') from None
     async with gateway.clients.stream(caller) as client:
-        await client.move_subscription(request.path_params["name"], asked.to)
+        await client.admin.move(request.path_params["name"], asked.to)
     return Response(status_code=204)
 
 
@@ -45,7 +45,7 @@ async def delete_durable(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
     async with gateway.clients.stream(gateway.callers.identify(request)) as client:
         try:
-            await client.end_subscription(request.path_params["name"])
+            await client.admin.delete(request.path_params["name"])
         except GaplessError as error:
             if "there is no" in str(error):
                 raise ProblemError("not-found", str(error)) from None

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gapless.client import Client, ConfirmableSubscription, Subscription
+from gapless.client import Client, DurableSubscription, Subscription
 from gapless.errors import CallError, DeniedError, GaplessError, NoEventError, SkippedError
 from gapless.events import Event
 from gapless.http.cursors import PUBLISHERS_MAX, Cursor
@@ -79,7 +79,7 @@ class EventStream:
         query.check()
         self._client = client
         self._query = query
-        self.subscription: Subscription | ConfirmableSubscription | None = None
+        self.subscription: Subscription | DurableSubscription | None = None
         self._cursor: Cursor | None = None
         """None if the stream cannot be resumed by its ids."""
         self._is_reading = bool(query.until)
@@ -95,9 +95,9 @@ class EventStream:
         """Subscribe; an error of the client library, or a `ProblemError`, says why that is not possible."""
         query = self._query
         if query.durable:
-            self.subscription = await self._client.subscribe(
-                query.filter, name=query.durable, confirm="auto" if query.ack == "auto" else "manual",
-                share=query.share, replace=query.replace,
+            self.subscription = await self._client.durable(
+                query.durable, query.filter, ack="auto" if query.ack == "auto" else "manual", group=query.share,
+                replace=query.replace,
             )  # fmt: skip
             return
         begin: Any = query.since

@@ -188,7 +188,7 @@ async def _look_up(
     begins = client_prefix(caller.user) if caller.user else ""
     found: dict[tuple[str, str], str] = {}
     try:
-        async with await client.read(f"id IN ({ids})", since=LOOK_BACK) as reading:
+        async with client.read(f"id IN ({ids})", since=LOOK_BACK) as reading:
             while True:
                 with suppress(SkippedError):
                     events = await reading.take(64)

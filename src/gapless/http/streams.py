@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gapless.client import Client, ConfirmableEvent, ConfirmableSubscription
+from gapless.client import Client, DurableEvent, DurableSubscription
 from gapless.errors import GaplessError
 from gapless.http.callers import Caller
 from gapless.http.cloud_events import STRUCTURED_TYPE, cloud_event_of
@@ -92,13 +92,13 @@ async def watched(
         async for items in stream.batches():
             yield items
         return
-    durable = DurableStream(cast(ConfirmableSubscription, stream.subscription), is_shared=query.share)
+    durable = DurableStream(cast(DurableSubscription, stream.subscription), is_shared=query.share)
     gateway.durable.add(caller.user, query.durable, durable)
     try:
         async for items in stream.batches():
             for item in items:
                 if item.event is not None:
-                    durable.sent(cast(ConfirmableEvent, item.event))
+                    durable.sent(cast(DurableEvent, item.event))
             yield items
             while durable.is_full:
                 await asyncio.sleep(FULL_S)

@@ -149,7 +149,7 @@ class Ended(msgspec.Struct, frozen=True):
     is_complete: bool = False
     """It read history up to a position, and got all of it."""
     reason: str = ""
-    """Why a named subscription is over, if its client did not end it."""
+    """Why a durable subscription is over, if its client did not end it."""
 
 
 class Advertised(msgspec.Struct, frozen=True):

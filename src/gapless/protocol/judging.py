@@ -21,7 +21,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """The names in the network that it wants to hold, by subscription; and those that it speaks of, because it should
     hold them already, by what it calls them."""
     listing: str = ""
-    """If it asks which named subscriptions there are: what it calls this question."""
+    """If it asks which durable subscriptions there are: what it calls this question."""
     advertisements: Mapping[str, str] = {}
     events: Events = []
     ended: str = ""

@@ -19,7 +19,7 @@ class Owners(msgspec.Struct, frozen=True):
     user_of: Callable[[str], str] = lambda client: ""
     """The user whose client this is."""
     names_max: Callable[[str], int] = lambda user: 0
-    """How many named subscriptions of the network may be a user's; 0 if there is no limit."""
+    """How many durable subscriptions of the network may be a user's; 0 if there is no limit."""
     may_read_history: Callable[[str], bool] = lambda client: True
     """Whether the client may read what was published before its subscriptions began."""
 

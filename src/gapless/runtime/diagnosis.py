@@ -36,7 +36,7 @@ ADVICE = {
     "away": "look for a connection of this broker that carries in one direction only",
     "arrival": "start or reconnect the brokers that it misses",
     "client": "let that client take what it was delivered, or end it",
-    "name": "start or reconnect those it names: a named subscription needs a majority of its 2f + 1 keepers",
+    "name": "start or reconnect those it names: a durable subscription needs a majority of its 2f + 1 keepers",
     "history": "start or reconnect one of those it names: they hold what the client reads",
 }
 """By kind of wait: what to do."""

@@ -274,12 +274,14 @@ class Gate:
         return judged
 
     def _note_act(self, link: Link, asked: Demand) -> None:
-        """Somebody changes a named subscription, perhaps one that others rely on."""
+        """Somebody changes a durable subscription, perhaps one that others rely on."""
         connection = link.connection
         if connection is not None and connection.identity is not None:
             actor = Actor(connection.identity, connection.peer_address)
             for name in asked.named.values():
-                self._audit.act(asked.act, "a named subscription is changed", actor, subscription=name, peer=link.name)
+                self._audit.act(
+                    asked.act, "a durable subscription is changed", actor, subscription=name, peer=link.name
+                )
 
     def _known_user(self, client: _Client) -> User:
         """The user of a client; it may have been revoked since the last turn."""
@@ -298,7 +300,7 @@ class Gate:
                 raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
 
     def _judge_names(self, user: User, asked: Demand) -> None:
-        """A client that speaks of a named subscription which it could not have opened cheats."""
+        """A client that speaks of a durable subscription which it could not have opened cheats."""
         for held, name in asked.named.items():
             if held not in asked.subscriptions and not user.may_hold.has(name):
                 raise DeniedError(_not_held(user, name))

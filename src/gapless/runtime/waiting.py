@@ -14,7 +14,7 @@ and remembers. What can hold a broker up:
 | `away` | it was excluded again and again, and stays away for a while | no |
 | `arrival` | a client wants its session back, and is told to come again | yes |
 | `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
-| `name` | a named subscription is opened, confirmed or moved, and too few of its keepers answer | yes |
+| `name` | a durable subscription is opened, confirmed or moved, and too few of its keepers answer | yes |
 | `history` | a client reads history, and brokers that have it do not answer | yes |
 
 A wait of less than `LONG_S` is nothing unusual. For a client nobody waits that long where the protocol leaves it behind

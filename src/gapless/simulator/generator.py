@@ -466,7 +466,7 @@ class _Draft:
         return {option: value for option, value in drawn.items() if option in known}
 
     def _draw_names(self) -> None:
-        """Named subscriptions, where f failures leave a majority of those who keep them."""
+        """Durable subscriptions, where f failures leave a majority of those who keep them."""
         if self._kinds and len(self._tree.brokers) < 2 * self._f + 1:
             return
         leaving = {action.client for action in self._actions if isinstance(action, LeaveAction)}

@@ -1,4 +1,4 @@
-"""Named subscriptions that a group shares, in random scenarios. With dice of its own, so that the rest of a run stays
+"""Durable subscriptions that a group shares, in random scenarios. With dice of its own, so that the rest of a run stays
 as it is.
 
 Members come and go. The first stays, and confirms what it takes: what a group has left undone that all have left, or in

@@ -1,5 +1,5 @@
-"""Named subscriptions in random scenarios: some clients listen to a name, one after the other. With dice of its own, so
-that the rest of a run stays as it is.
+"""Durable subscriptions in random scenarios: some clients listen to a name, one after the other. With dice of its own,
+so that the rest of a run stays as it is.
 
 The next opens the name when the one before has left, or while it listens: then that one has lost it. Some confirm what
 they take, some when they are told to.
@@ -13,11 +13,11 @@ from gapless.simulator.scenario import AckAction, Action, Client, SubscribeActio
 __all__ = ["draw_keeping", "draw_names"]
 
 WITH_NAMES = 0.25
-"""The share of runs with named subscriptions."""
+"""The share of runs with durable subscriptions."""
 
 
 def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[str]) -> list[Action]:
-    """What clients do with named subscriptions; mostly nothing."""
+    """What clients do with durable subscriptions; mostly nothing."""
     rng = random.Random(f"{seed}/names")
     if rng.random() > WITH_NAMES or len(clients) < 2:
         return []

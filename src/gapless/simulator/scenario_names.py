@@ -1,4 +1,4 @@
-"""Whether the named subscriptions of a scenario make sense."""
+"""Whether the durable subscriptions of a scenario make sense."""
 
 from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
@@ -15,13 +15,13 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
         if not isinstance(action, SubscribeAction):
             continue
         if action.name and not spec.keeps_names:
-            raise ScenarioError(f"{place}.name: protocol {spec.name!r} keeps no named subscriptions; leave it out")
+            raise ScenarioError(f"{place}.name: protocol {spec.name!r} keeps no durable subscriptions; leave it out")
         if action.name and (action.since_ms >= 0 or action.until_ms):
             raise ScenarioError(f"{place}.name: {action.name!r} goes on after what was confirmed; leave out since_ms")
         if not action.name and (action.ack != "auto" or action.replace):
-            raise ScenarioError(f"{place}: only a named subscription is confirmed or replaced; give it a name")
+            raise ScenarioError(f"{place}: only a durable subscription is confirmed or replaced; give it a name")
         if not action.name and action.group:
-            raise ScenarioError(f"{place}.group: only a named subscription is shared by a group; give it a name")
+            raise ScenarioError(f"{place}.group: only a durable subscription is shared by a group; give it a name")
         if action.redeliver_s <= 0:
             raise ScenarioError(f"{place}.redeliver_s: {action.redeliver_s:g} is not more than 0")
         if action.name and action.ack == "manual":
@@ -29,6 +29,6 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
     for number, action in enumerate(scenario.actions):
         if isinstance(action, AckAction) and (action.client, action.subscription) not in manual:
             raise ScenarioError(
-                f"actions[{number}].subscription: {action.client!r} has no named subscription "
+                f"actions[{number}].subscription: {action.client!r} has no durable subscription "
                 f'{action.subscription!r} with ack = "manual"'
             )

@@ -1,4 +1,4 @@
-"""A named subscription that a group shares, in a trace: what is promised to all of them, and to each.
+"""A durable subscription that a group shares, in a trace: what is promised to all of them, and to each.
 
 Each event goes to a member; to another only if it was not confirmed in time, or its member was out of sight; never to
 two who were both told that it is confirmed. Each member gets its part in causal order, but for what is given again. To

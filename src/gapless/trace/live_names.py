@@ -1,4 +1,4 @@
-"""Named subscriptions of a live network: what several clients of one name got is judged as one stream.
+"""Durable subscriptions of a live network: what several clients of one name got is judged as one stream.
 
 Each client tells, in its own part, when it opened a name or joined a group, what it was delivered with which stamp, and
 what of it was confirmed. Put together this is all that the recorder of a simulation knows of names, so it is given to

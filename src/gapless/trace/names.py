@@ -1,4 +1,4 @@
-"""A named subscription in a trace: one subscription of one client that never left, whoever listened.
+"""A durable subscription in a trace: one subscription of one client that never left, whoever listened.
 
 Each client that opened it has a subscription of its own in the trace, from where it was told to go on. Beside these
 stands one for the name, of a client that is called as it is. Its history is what all of them got, one after the other:
@@ -28,7 +28,7 @@ Act = tuple[str, Event, str | None, int]
 
 
 class Opening(msgspec.Struct):
-    """One client's share of a named subscription."""
+    """One client's share of a durable subscription."""
 
     name: str
     subscription: str
@@ -55,7 +55,7 @@ class Openings:
         return bool(self._by_subscription)
 
     def opened(self, opening: Opening) -> None:
-        """A client opened a named subscription."""
+        """A client opened a durable subscription."""
         self._by_subscription[opening.subscription] = opening
 
     def acknowledged(self, subscription: str, count: int, now_us: int, *, is_stored: bool) -> None:

@@ -85,11 +85,11 @@ class PartRecorder:
         self._write(records.NameOpened(subscription_id, name, generation, position, got, now_us))
 
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
-        """The client is in the group that shares a named subscription."""
+        """The client is in the group that shares a durable subscription."""
         self._write(records.GroupJoined(subscription_id, name, position, now_us))
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """All up to that delivery to the client is about to be confirmed for a named subscription, or known to be.
+        """All up to that delivery to the client is about to be confirmed for a durable subscription, or known to be.
 
         What it was delivered is on disk before: nobody else will get it.
         """

@@ -137,7 +137,7 @@ class NameOpened(_Record, frozen=True):
 
 
 class GroupJoined(_Record, frozen=True):
-    """The client is in the group that shares a named subscription."""
+    """The client is in the group that shares a durable subscription."""
 
     subscription: str
     name: str

@@ -105,7 +105,7 @@ class Recorder:
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """All up to that delivery to its client is about to be confirmed for a named subscription, or known to be."""
+        """All up to that delivery to its client is about to be confirmed for a durable subscription, or known to be."""
         self._openings.acknowledged(subscription_id, count, now_us, is_stored=is_stored)
         if is_stored:
             self._groups.kept(subscription_id, count, now_us)
@@ -332,7 +332,7 @@ class Recorder:
 
     def _leave_out_delivered(self) -> None:
         """Of what was between two positions it is not known what it was: it may have come before. And what one opening
-        of a named subscription, or one member of a group, was told to be lost, another may have got."""
+        of a durable subscription, or one member of a group, was told to be lost, another may have got."""
         vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
         for name in vague & self._skipped.keys():
             came = {(event.publisher, event.seq) for _, event, told, _ in self._acts if told == name}

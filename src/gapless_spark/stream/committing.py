@@ -1,6 +1,6 @@
 """How a batch is published exactly once: one client publishes the events that the batch's manifest lists, in order.
 
-The client is the same for all batches of a sink, whichever process connects as it (`gapless.client.standing`), and the
+The client is the same for all batches of a sink, whichever process connects as it (`gapless.client.identity`), and the
 manifest fixes the number of each event (`staging`). Brokers accept each number of a client once, so the events of a
 batch may be sent again without harm. After a failure the next process
 
@@ -27,9 +27,10 @@ import msgspec
 import pyarrow as pa
 
 from gapless.client import Client
-from gapless.client.connecting import Connecting
+from gapless.client.connecting import connect_as
+from gapless.client.identity import Identity
+from gapless.client.opening import Opening
 from gapless.client.positions import EARLIEST
-from gapless.client.standing import Standing
 from gapless.errors import SkippedError, SparkError
 from gapless.events import Attributes, Event
 from gapless.positions import Position
@@ -96,7 +97,7 @@ class Committing:
     async def _begin(self, client: Client, batch: Batch) -> State:
         """The state of a new sink. Its name must be unused, as far back as brokers keep history."""
         first, position = await self._look(client, f"{_quoted(SINK)} = {_text(self._options.sink)}", EARLIEST)
-        state = State(self._options.sink, client.network, batch.owner, batch.run, client.standing, position)
+        state = State(self._options.sink, client.network, batch.owner, batch.run, client.identity, position)
         if first is None:
             return state
         if str(first.attributes.get(BATCH, "")).startswith(f"{batch.run}/"):
@@ -184,7 +185,7 @@ class Committing:
                 state = await self._look_for_others(client, state)
             await self._advertise(client)
             manifest = Manifest(f"{state.run}/{batch.key}", batch.number, batch.name, batch.files)
-            state = msgspec.structs.replace(state, standing=client.standing, manifest=manifest)
+            state = msgspec.structs.replace(state, standing=client.identity, manifest=manifest)
             self._staging.keep(state)
             self._staging.clear(manifest)
             await self._publish(client, state, manifest, 0)
@@ -210,11 +211,11 @@ class Committing:
                 publishing.cancel()
                 raise SparkError(
                     f"no event of batch {manifest.label} was confirmed for {PATIENT * self._network.timeout_s:g} s: "
-                    f"{client.hold_up or 'brokers wait for one that is down'}; see gapless status, and start the query "
-                    "again, which publishes only what is missing"
+                    f"{client.blocked_reason or 'brokers wait for one that is down'}; see gapless status, and "
+                    "start the query again, which publishes only what is missing"
                 )
         await publishing
-        standing = msgspec.structs.replace(client.standing, seq=state.standing.seq)
+        standing = msgspec.structs.replace(client.identity, seq=state.standing.seq)
         state = msgspec.structs.replace(state, standing=standing)
         self._staging.finish(state, manifest)
         return state.finished(manifest)
@@ -245,7 +246,7 @@ class Committing:
         async with self._client(state.standing) as client:
             self._check_network(client, state)
             there = await self._published(client, state, manifest)
-            state = msgspec.structs.replace(state, standing=msgspec.structs.replace(client.standing, seq=base))
+            state = msgspec.structs.replace(state, standing=msgspec.structs.replace(client.identity, seq=base))
         # The numbers go on after the events that are there, and brokers learn that when the client attaches again.
         state = self._take_over(state)
         async with self._client(msgspec.structs.replace(state.standing, seq=base + there)) as client:
@@ -290,10 +291,10 @@ class Committing:
 
     # ---- the network --------------------------------------------------------------------------------------
 
-    def _client(self, standing: Standing | None) -> Connecting:
+    def _client(self, standing: Identity | None) -> Opening[Client]:
         # A part of a trace belongs to one process, and this client may have many.
         network = self._network
-        return Connecting(network.url, "sink", network.timeout_s, "", network.credentials, standing)
+        return connect_as(network.url, "sink", standing, timeout_s=network.timeout_s, credentials=network.credentials)
 
     async def _in_time(self, work: Awaitable[T], times: int = 2) -> T:
         return await in_time(self._network, work, times)

@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from gapless.client.standing import Standing
+from gapless.client.identity import Identity
 from gapless.errors import SparkError
 from gapless.positions import Position
 from gapless_spark.stream.files import Files
@@ -72,7 +72,7 @@ class State(msgspec.Struct, frozen=True):
     """The streaming query that writes here, or `NO_QUERY` for `df.write`."""
     run: str
     """The first part of the labels of its batches."""
-    standing: Standing
+    standing: Identity
     """The client as which the sink publishes; its number is that of the last event of the last batch that is done."""
     position: Position
     """Up to here the sink looked for others that use its name."""

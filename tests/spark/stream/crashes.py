@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from gapless.client.standing import Standing
+from gapless.client.identity import Identity
 from gapless.events import Attributes, Event
 from gapless.filters import parse
 from gapless.positions import Position
@@ -149,7 +149,7 @@ class ModelBrokers:
         else:
             self.hidden = IN_FLIGHT
 
-    def attach(self, standing: Standing) -> None:
+    def attach(self, standing: Identity) -> None:
         """A process connects as this client."""
         session = self.sessions.get(standing.name)
         assert session is None or standing.attempt > session.attempt, "brokers would never listen to this process"
@@ -185,12 +185,12 @@ class _Client:
 
     network, event_max, hold_up = "model", 65_536, ""
 
-    def __init__(self, brokers: ModelBrokers, step: Steps, standing: Standing) -> None:
+    def __init__(self, brokers: ModelBrokers, step: Steps, standing: Identity) -> None:
         self.name = standing.name
         self.confirmed = 0
         self._brokers = brokers
         self._step = step
-        self.standing = standing
+        self.identity = standing
 
     async def advertise(self, text: str) -> None:
         self._step("before the sink advertises")
@@ -206,9 +206,9 @@ class _Client:
     async def publish_many(self, events: Iterable[tuple[Attributes, bytes]]) -> int:
         for attributes, payload in events:
             self._step("before an event is published")
-            seq = self.standing.seq + 1
-            self.standing = Standing(self.name, "", self.standing.attempt, seq)
-            self._brokers.accept(self.standing.attempt, Event(self.name, seq, attributes, payload))
+            seq = self.identity.seq + 1
+            self.identity = Identity(self.name, "", self.identity.attempt, seq)
+            self._brokers.accept(self.identity.attempt, Event(self.name, seq, attributes, payload))
             self.confirmed = seq
         self._step("after all events are confirmed")
         return 0
@@ -221,9 +221,9 @@ class ModelledCommitting(Committing):
     step: Steps
 
     @asynccontextmanager
-    async def _client(self, standing: Standing | None) -> AsyncIterator[Any]:  # type: ignore[override]
+    async def _client(self, standing: Identity | None) -> AsyncIterator[Any]:  # type: ignore[override]
         self.step("before the client attaches")
-        mine = standing or Standing(f"sink-{len(self.brokers.sessions)}", "", 1, 0)
+        mine = standing or Identity(f"sink-{len(self.brokers.sessions)}", "", 1, 0)
         self.brokers.attach(mine)
         self.step("after the client attached")
         yield _Client(self.brokers, self.step, mine)

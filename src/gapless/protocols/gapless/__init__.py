@@ -11,14 +11,14 @@ nothing in its own line or above.
     tree_course             backup_course  what travels along the tree; journals that others hold
     event_course            wave_course    how events go their way, and waves
     site        streams                    what lasts through all lives; who is listened to
-    names/                     groups/     named subscriptions: their records; those that a group of clients shares
+    names/                     groups/     durable subscriptions: their records; those that a group of clients shares
     recovery/                              going round the dead, and back
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again
     routing/    retention/    members/     who subscribes; what is kept; who lives
     channel     disk          ranges       streams between lives; what is put on a disk; numbers of events
     client_messages                        what clients and brokers say to each other
-    name_messages                          what brokers say about named subscriptions
+    name_messages                          what brokers say about durable subscriptions
     messages    options                    what brokers say to each other; what can be set
     lives       bounds        clock        names of lives; what clients may; time that causality counts in
     epochs      pieces                     which session of a client is newer; long work in pieces

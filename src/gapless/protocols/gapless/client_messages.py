@@ -142,7 +142,7 @@ class ClientGot(_Said, frozen=True):
 
 
 class ClientOpen(_Said, frozen=True):
-    """The client wants to go on with a named subscription, or begin one."""
+    """The client wants to go on with a durable subscription, or begin one."""
 
     subscription: str
     name: str
@@ -192,13 +192,13 @@ class ClientHand(_Message, frozen=True):
 
 
 class ClientNames(_Said, frozen=True):
-    """Which named subscriptions are there?"""
+    """Which durable subscriptions are there?"""
 
     request: int
 
 
 class ClientMove(_Said, frozen=True):
-    """Let a named subscription go on after another position; below 0, end it."""
+    """Let a durable subscription go on after another position; below 0, end it."""
 
     request: str
     """Unique, and beginning with the name of the client."""
@@ -304,14 +304,14 @@ class Safe(_Said, frozen=True):
 
 
 class NameOpened(_Said, frozen=True):
-    """The named subscription is the client's: it goes on after what the record says."""
+    """The durable subscription is the client's: it goes on after what the record says."""
 
     subscription: str
     record: NameRecord
 
 
 class NameRefused(_Said, frozen=True):
-    """The client cannot have the named subscription."""
+    """The client cannot have the durable subscription."""
 
     subscription: str
     reason: str
@@ -325,14 +325,14 @@ class NameKept(_Said, frozen=True):
 
 
 class NameLost(_Said, frozen=True):
-    """The named subscription is not the client's any more."""
+    """The durable subscription is not the client's any more."""
 
     subscription: str
     reason: str
 
 
 class NamesTold(_Said, frozen=True):
-    """Some of the named subscriptions that there are, and the last final position."""
+    """Some of the durable subscriptions that there are, and the last final position."""
 
     request: int
     records: list[NameRecord]

@@ -138,7 +138,7 @@ class Interval(_Message, frozen=True):
 
 
 NOBODY = 1 << 62
-"""As the lowest position of all named subscriptions: there are none."""
+"""As the lowest position of all durable subscriptions: there are none."""
 
 
 class Wave(_Message, frozen=True):
@@ -157,7 +157,8 @@ class Wave(_Message, frozen=True):
     dropped: int = 0
     """Somebody may have dropped from its history what was admitted up to this position."""
     named: int = 0
-    """No named subscription wants anything up to this position any more, as far as a majority of the keepers knows."""
+    """No durable subscription wants anything up to this position any more, as far as a majority of the keepers
+    knows."""
 
 
 class Echo(_Message, frozen=True):
@@ -176,7 +177,7 @@ class Echo(_Message, frozen=True):
     dropped: int = 0
     """Somebody below may have dropped from its history what was admitted up to this position."""
     named: int = NOBODY
-    """The lowest position of a named subscription that a keeper of names below knows of."""
+    """The lowest position of a durable subscription that a keeper of names below knows of."""
     keepers: int = 0
     """How many keepers there are below."""
 

@@ -1,4 +1,4 @@
-"""What brokers of the `gapless` protocol say to each other about named subscriptions.
+"""What brokers of the `gapless` protocol say to each other about durable subscriptions.
 
 Any broker may ask the keepers of names, without a stream between them.
 """
@@ -17,7 +17,7 @@ Ballot: TypeAlias = tuple[int, str]
 
 
 class NameRecord(_Message, frozen=True):
-    """A named subscription, as its keepers know it."""
+    """A durable subscription, as its keepers know it."""
 
     name: str
     filter: str
@@ -120,7 +120,7 @@ class NamesAnswer(_Message, frozen=True):
 
 
 class NameTaken(_Message, frozen=True):
-    """To the broker of a client that listened: somebody else opened the named subscription, or moved or ended it."""
+    """To the broker of a client that listened: somebody else opened the durable subscription, or moved or ended it."""
 
     name: str
     generation: int

@@ -11,12 +11,12 @@ REPAIRS = frozenset({
     "named-position", "tombstones", "parting",
 })  # fmt: skip
 """What tests can switch off to see that the checkers notice. Without `pivots`, a covered subscription is sent on as in
-the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it. Without `held-start`,
-a subscription is ready before f + 1 brokers hold its cut. Without `synced`, brokers do not wait for their disks.
-Where `partition` is `wait`: without `majority`, two brokers exclude a third all the same; without `holders`, those who
-are left go on without what the excluded had confirmed. Without `named-position`, who opens a named subscription goes on
-with what is published. Without `tombstones`, what more than f brokers took along is told to nobody; without
-`parting`, nobody is told that two halves have gone on without each other."""
+the paper's Algorithm 2, and gets the other publishers' cuts from them, not from what covers it. Without `held-start`, a
+subscription is ready before f + 1 brokers hold its cut. Without `synced`, brokers do not wait for their disks. Where
+`partition` is `wait`: without `majority`, two brokers exclude a third all the same; without `holders`, those who are
+left go on without what the excluded had confirmed. Without `named-position`, who opens a durable subscription goes on
+with what is published. Without `tombstones`, what more than f brokers took along is told to nobody; without `parting`,
+nobody is told that two halves have gone on without each other."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,8 +78,8 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How old history may become, in seconds, before it is dropped, wherever it is; 0 if it may become any age."""
 
     history_keeps_names: bool = False
-    """Whether what a named subscription has not confirmed is kept beyond these bounds: of any age, and up to four times
-    as many bytes. Off, because one name that nobody opens any more would fill the disks of all."""
+    """Whether what a durable subscription has not confirmed is kept beyond these bounds: of any age, and up to four
+    times as many bytes. Off, because one name that nobody opens any more would fill the disks of all."""
 
     journal_bytes: int = 1024 * 1024
     """How much a broker appends to a journal on its disk before it writes the journal anew: without what is done."""

@@ -1,4 +1,4 @@
-"""Named subscriptions that a group shares: who gets what, when it is given again, and what the judges say of it."""
+"""Durable subscriptions that a group shares: who gets what, when it is given again, and what the judges say of it."""
 
 from typing import Any
 

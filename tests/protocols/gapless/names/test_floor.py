@@ -1,4 +1,5 @@
-"""History that waits for named subscriptions: what they have not confirmed is kept beyond its bounds, up to a limit."""
+"""History that waits for durable subscriptions: what they have not confirmed is kept beyond its bounds, up to a
+limit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Named subscriptions: who agrees on their records, what survives, and what is confirmed."""
+"""Durable subscriptions: who agrees on their records, what survives, and what is confirmed."""
 
 import random
 from typing import Any
@@ -310,7 +310,7 @@ def test_opening_restores_what_was_confirmed_and_fences_who_had_it() -> None:
     assert (kept.position, kept.got, kept.latest, kept.serial) == (80, {"p": 3}, 85, 1)
     taken = open_name(call, "cat", "b2", 99)(kept)
     assert (taken.position, taken.got, taken.generation, taken.client, taken.serial) == (80, {"p": 3}, 2, "cat", 0)
-    with pytest.raises(Refusal, match="'cat' has opened the named subscription 'n'"):
+    with pytest.raises(Refusal, match="'cat' has opened the durable subscription 'n'"):
         confirm(told, "bob")(taken)
 
 
@@ -374,7 +374,7 @@ def test_another_filter_is_refused_unless_it_is_to_be_replaced() -> None:
 def test_what_was_ended_begins_anew() -> None:
     over = move(ClientMove(1, "r", "n", "x > 0", -1))(RECORD)
     assert over.is_over
-    with pytest.raises(Refusal, match="there is no named subscription 'n'"):
+    with pytest.raises(Refusal, match="there is no durable subscription 'n'"):
         move(ClientMove(1, "r", "n", "x > 0", 3))(over)
     with pytest.raises(Refusal, match="was ended"):
         confirm(ClientConfirm(1, "s", "n", 1, 1, 80, {}, 0), "ann")(over)

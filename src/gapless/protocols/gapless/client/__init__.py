@@ -12,8 +12,8 @@ this (`Attach`), and continues: what it saw already is not delivered again, what
 | which subscriptions there are, and what is answered about them | `subscriptions` |
 | what was delivered, and what of it the application has taken | `deliveries` |
 | one subscription: what is due, and what has come | `held_subscription` |
-| named subscriptions: all of them, and one with what is confirmed of it | `named_client`, `named` |
-| named subscriptions that a group shares | `groups` beside this room |
+| durable subscriptions: all of them, and one with what is confirmed of it | `named_client`, `named` |
+| durable subscriptions that a group shares | `groups` beside this room |
 | to whom all of these speak | `line` |
 """
 

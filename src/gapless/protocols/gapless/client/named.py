@@ -1,4 +1,4 @@
-"""A named subscription, as the client holds it that listens: what was delivered, and what of it is confirmed.
+"""A durable subscription, as the client holds it that listens: what was delivered, and what of it is confirmed.
 
 The application confirms what it was delivered up to some place, and never less than before; so what is confirmed is,
 for each publisher, all up to some number. The broker tells positions in their places among the deliveries: when all

@@ -1,4 +1,5 @@
-"""What a client's node does about named subscriptions, beside what it does about all: opening, confirming, leaving."""
+"""What a client's node does about durable subscriptions, beside what it does about all: opening, confirming,
+leaving."""
 
 from typing import Protocol
 
@@ -42,7 +43,7 @@ MANUAL_MAX = 100_000
 
 
 class Reader(Protocol):
-    """Who reads for named subscriptions, as for all others."""
+    """Who reads for durable subscriptions, as for all others."""
 
     def begin_named(self, call: Subscribe, named: Named, record: NameRecord) -> None:
         """It is this client's: read from what the record says."""
@@ -54,7 +55,7 @@ class Reader(Protocol):
 
 
 class NamedClient:
-    """The named subscriptions of one client."""
+    """The durable subscriptions of one client."""
 
     def __init__(self, line: Line, reader: Reader) -> None:
         self._send = line.send
@@ -80,11 +81,11 @@ class NamedClient:
             return complaint
         if call.since is not None or call.until is not None:
             return (
-                f"the named subscription {call.name!r} goes on after what was confirmed; subscribe without `since` and "
-                "`until`, or move it first"
+                f"the durable subscription {call.name!r} goes on after what was confirmed; subscribe without `since` "
+                "and `until`, or move it first"
             )
         if is_held or any(named.call.name == call.name for named in self._named.values()):
-            return f"this client listens to the named subscription {call.name!r} already; close that one first"
+            return f"this client listens to the durable subscription {call.name!r} already; close that one first"
         return ""
 
     def subscribe(self, call: Subscribe) -> None:
@@ -154,8 +155,8 @@ class NamedClient:
                 self._tell_later(named)
             elif named.unconfirmed > MANUAL_MAX:
                 reason = (
-                    f"{MANUAL_MAX:,} events of the named subscription {named.call.name!r} wait to be confirmed, which "
-                    "is the limit; confirm them, and open it again"
+                    f"{MANUAL_MAX:,} events of the durable subscription {named.call.name!r} wait to be "
+                    "acknowledged, which is the limit; acknowledge them, and attach again"
                 )
                 self._give_up(named, reason)
 

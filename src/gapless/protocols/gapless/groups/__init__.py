@@ -1,4 +1,4 @@
-"""A named subscription that a group of clients shares: each event goes to one of them.
+"""A durable subscription that a group of clients shares: each event goes to one of them.
 
 - `dealer`: of the member that listens, and deals out what comes.
 - `member`: of every member: what it was dealt, and what of it is confirmed.

@@ -1,4 +1,4 @@
-"""What a client's node does about named subscriptions that a group shares: opening, joining, taking over, leaving.
+"""What a client's node does about durable subscriptions that a group shares: opening, joining, taking over, leaving.
 
 It opens the name under a *line*, a name of its own for each time. If nobody deals, or the one that does has not been
 heard for a while, the client deals itself, and listens under that line; its own application is one more member. Else it

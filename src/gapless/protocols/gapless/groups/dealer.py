@@ -1,4 +1,4 @@
-"""The member of a group that listens to its named subscription, and deals out what comes.
+"""The member of a group that listens to its durable subscription, and deals out what comes.
 
 It holds what was delivered and is not confirmed, in order, with the positions among it. Whatever is first in that order
 and confirmed is told to the keepers of names as a position and numbers, as by any client (see `named`); what is

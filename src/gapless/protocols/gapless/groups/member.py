@@ -1,4 +1,4 @@
-"""A member of a group that shares a named subscription: what it was dealt, and what of it is confirmed.
+"""A member of a group that shares a durable subscription: what it was dealt, and what of it is confirmed.
 
 What it was dealt has numbers, of one *line* to one dealer. When it joins another, or the same again, it begins a new
 line with what it holds: all that it was dealt and does not know to be confirmed. The application confirms what it was

@@ -24,7 +24,7 @@ __all__ = ["NAMED_FACTOR", "Mirror", "read_piece"]
 
 CHUNK_BYTES = 256 * 1024
 NAMED_FACTOR = 4
-"""So many times as much is kept, at most, while named subscriptions have not taken it."""
+"""So many times as much is kept, at most, while durable subscriptions have not taken it."""
 RUN_BYTES = 100
 """What a run takes on the disk beside its events."""
 _decode = msgspec.msgpack.Decoder(list[Run]).decode

@@ -120,7 +120,7 @@ class History:
         self.persisted = 0
         """The last batch that the disk has. What it does not have stays in memory."""
         self.floor = NOBODY
-        """What has a larger stamp is kept for named subscriptions, unless there is far too much of it."""
+        """What has a larger stamp is kept for durable subscriptions, unless there is far too much of it."""
         self.reads = 0
         """How often the disk was asked, through all lives."""
         self._bytes_max = bytes_max
@@ -160,14 +160,14 @@ class History:
             self._drop_oldest()
 
     def _is_held(self) -> bool:
-        """Whether the oldest run is kept for named subscriptions."""
+        """Whether the oldest run is kept for durable subscriptions."""
         if self.mirror is not None or self._oldest().stamp <= self.floor:
             return False
         return self.size <= NAMED_FACTOR * self._bytes_max
 
     @property
     def beyond(self) -> int:
-        """How many bytes are kept beyond the bound, for named subscriptions."""
+        """How many bytes are kept beyond the bound, for durable subscriptions."""
         return self.mirror.beyond if self.mirror is not None else max(0, self.size - self._bytes_max)
 
     def keep_inherited(self, journal: str, events: Events) -> int:

@@ -1,4 +1,4 @@
-"""Named subscriptions: what is known of them, who keeps it, and how it is changed.
+"""Durable subscriptions: what is known of them, who keeps it, and how it is changed.
 
 - `register`: one keeper, and what it holds.
 - `proposals`: changes of a record, each agreed by a majority of the keepers.

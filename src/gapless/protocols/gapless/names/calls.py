@@ -1,4 +1,4 @@
-"""What cannot be true of a client's calls about named subscriptions, and what is too much: no honest client says it.
+"""What cannot be true of a client's calls about durable subscriptions, and what is too much: no honest client says it.
 
 The keepers of names hold what is confirmed for as long as nobody confirms more, and members of a group rely on what
 others say. So each list in a call has a bound, and each time.

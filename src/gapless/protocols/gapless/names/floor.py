@@ -1,4 +1,4 @@
-"""Up to which position no named subscription wants history any more, where history waits for them.
+"""Up to which position no durable subscription wants history any more, where history waits for them.
 
 Every keeper of names tells the lowest position that it knows of, with the echo of each wave (`waves`). A majority of
 the keepers holds each record that is agreed, and positions only grow. So the lowest position that a majority tells is

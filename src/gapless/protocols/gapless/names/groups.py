@@ -1,4 +1,4 @@
-"""What one broker does for groups that share a named subscription: it passes on what their clients say to each other.
+"""What one broker does for groups that share a durable subscription: it passes on what their clients say to each other.
 
 The client that listens deals out what comes to all in the group (see `groups/dealer`). It does so by messages to the
 members, and not by events. One thing could go wrong, and brokers prevent it: a member could be dealt an event that has

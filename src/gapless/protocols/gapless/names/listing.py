@@ -1,4 +1,4 @@
-"""Which named subscriptions there are: a majority of the keepers tells all that it holds."""
+"""Which durable subscriptions there are: a majority of the keepers tells all that it holds."""
 
 from collections.abc import Callable
 

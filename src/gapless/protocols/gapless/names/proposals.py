@@ -247,5 +247,5 @@ class Proposals:
 
 def _no_room(user: str) -> str:
     if user:
-        return f"user {user!r} has as many named subscriptions as it may have; end one first"
-    return f"there are {NAMES_MAX:,} named subscriptions already, which is the limit; end some"
+        return f"user {user!r} has as many durable subscriptions as it may have; end one first"
+    return f"there are {NAMES_MAX:,} durable subscriptions already, which is the limit; end some"

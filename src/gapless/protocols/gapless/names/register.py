@@ -1,8 +1,8 @@
 """What one keeper of names holds, and when it may say so.
 
-The records of named subscriptions are kept by the 2f + 1 brokers in the middle of the tree, the root and those nearest
-to it (all, if there are fewer). A record is changed only if a majority of them agrees (`proposals`). So what was agreed
-survives f of them, and nobody has to know who lives.
+The records of durable subscriptions are kept by the 2f + 1 brokers in the middle of the tree, the root and those
+nearest to it (all, if there are fewer). A record is changed only if a majority of them agrees (`proposals`). So what
+was agreed survives f of them, and nobody has to know who lives.
 
 A keeper that has started again may have forgotten what it had agreed to: it comes without memory, or with an old disk.
 It agrees to nothing before it has asked the others, as soon as it is there, and has heard

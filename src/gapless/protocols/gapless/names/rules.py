@@ -1,4 +1,4 @@
-"""The changes of a named subscription's record. Each takes the record as it is, and makes the one that is to be.
+"""The changes of a durable subscription's record. Each takes the record as it is, and makes the one that is to be.
 
 A record has a *generation*, which grows whenever somebody opens, moves or ends it. A client that confirms tells its
 generation, and only the client that opened the name last is heard. A record that was ended stays, so that its
@@ -45,7 +45,7 @@ def open_name(
         generation = 0 if record is None else record.generation
         if record is None or record.is_over:
             if call.beyond >= 0:
-                raise Refusal(f"the named subscription {call.name!r} was ended")
+                raise Refusal(f"the durable subscription {call.name!r} was ended")
             return NameRecord(
                 call.name, call.filter, position, {}, generation + 1, 0, client, broker, is_shared=call.share,
                 redeliver_us=call.redeliver_us, user=user,
@@ -55,7 +55,7 @@ def open_name(
             raise Refusal(f"the group {call.name!r} belongs to user {owner!r}")
         if record.filter != call.filter and not call.replace:
             raise Refusal(
-                f"the named subscription {call.name!r} has another filter, {record.filter!r}; subscribe with that one, "
+                f"the durable subscription {call.name!r} has another filter, {record.filter!r}; attach with that one, "
                 "or with replace=True, or choose another name"
             )
         if record.is_shared != call.share and not call.replace:
@@ -89,8 +89,8 @@ def _is_dealt(record: NameRecord, call: ClientOpen, client: str) -> bool:
 def _sharing(record: NameRecord) -> str:
     name = record.name
     if record.is_shared:
-        return f"a group shares the named subscription {name!r}; subscribe with share=True, or with replace=True"
-    return f"no group shares the named subscription {name!r}; subscribe without share, or with replace=True"
+        return f"a group shares the durable subscription {name!r}; attach with group=True, or with replace=True"
+    return f"no group shares the durable subscription {name!r}; attach without group, or with replace=True"
 
 
 def confirm(call: ClientConfirm, client: str, broker: str = "") -> Change:
@@ -98,13 +98,13 @@ def confirm(call: ClientConfirm, client: str, broker: str = "") -> Change:
 
     def change(record: NameRecord | None) -> NameRecord:
         if record is None:
-            raise Refusal(f"the named subscription {call.name!r} is not known any more: more brokers than f lost it")
+            raise Refusal(f"the durable subscription {call.name!r} is not known any more: more brokers than f lost it")
         if record.generation != call.generation:
             raise Refusal(_taken(record))
         if call.serial <= record.serial:
             return record
         if record.client != client:
-            raise Refusal(f"the named subscription {call.name!r} is not open for {client!r}")
+            raise Refusal(f"the durable subscription {call.name!r} is not open for {client!r}")
         who = "" if call.is_leaving else client
         return msgspec.structs.replace(
             record, position=call.position, got=call.got, latest=call.latest, serial=call.serial, client=who,
@@ -123,7 +123,7 @@ def note_absence(generation: int, client: str) -> Change:
 
     def change(record: NameRecord | None) -> NameRecord:
         if record is None or (record.generation, record.client) != (generation, client) or record.is_shared:
-            raise Refusal(f"{client!r} has not opened the named subscription any more, or deals for a group")
+            raise Refusal(f"{client!r} has not opened the durable subscription any more, or deals for a group")
         return msgspec.structs.replace(record, broker="")
 
     return change
@@ -135,10 +135,10 @@ def move(call: ClientMove, *, newest: int = 0) -> Change:
     def change(record: NameRecord | None) -> NameRecord:
         if record is None or record.is_over:
             raise Refusal(
-                f"there is no named subscription {call.name!r}; `gapless subscriptions` lists those there are"
+                f"there is no durable subscription {call.name!r}; `gapless subscriptions` lists those there are"
             )
         if record.filter != call.filter:
-            raise Refusal(f"the named subscription {call.name!r} has got another filter meanwhile, {record.filter!r}")
+            raise Refusal(f"the durable subscription {call.name!r} has got another filter meanwhile, {record.filter!r}")
         after = call.after
         return NameRecord(
             call.name, record.filter, max(0, call.position), {} if after is None else {after[1]: after[2]},
@@ -152,7 +152,7 @@ def move(call: ClientMove, *, newest: int = 0) -> Change:
 
 def _taken(record: NameRecord) -> str:
     if record.is_over:
-        return f"the named subscription {record.name!r} was ended"
+        return f"the durable subscription {record.name!r} was ended"
     if not record.client:
-        return f"the named subscription {record.name!r} was moved, or opened by somebody who has left since"
-    return f"{record.client!r} has opened the named subscription {record.name!r}: one client at a time has it"
+        return f"the durable subscription {record.name!r} was moved, or opened by somebody who has left since"
+    return f"{record.client!r} has opened the durable subscription {record.name!r}: one client at a time has it"

@@ -1,7 +1,7 @@
-"""What one broker does about named subscriptions: for its clients, and as a keeper.
+"""What one broker does about durable subscriptions: for its clients, and as a keeper.
 
-A named subscription is a record (`NameRecord`): a filter, and how far it is confirmed, by a position and by numbers of
-publishers beyond it. While nobody listens that is all there is of it; it costs nothing, and holds back nobody.
+A durable subscription is a record (`NameRecord`): a filter, and how far it is confirmed, by a position and by numbers
+of publishers beyond it. While nobody listens that is all there is of it; it costs nothing, and holds back nobody.
 
 1. A client that opens it is given the record, in a generation of its own (`rules`). It reads history from the position
    on, as every subscription can (`readings`), without what is confirmed beyond it. Then it is live, as others are.
@@ -241,7 +241,7 @@ class Names:
         self._drain()
 
     def tell_reached(self) -> None:
-        """Tell the clients of live named subscriptions a later position: all up to it was delivered to them."""
+        """Tell the clients of live durable subscriptions a later position: all up to it was delivered to them."""
         self._groups.go_on()
         if self._waves.reached <= self._told:
             return
@@ -286,7 +286,7 @@ class Names:
     # ---- clients ------------------------------------------------------------------------------------------
 
     def call(self, client: str, message: Any) -> None:
-        """A message of a client about named subscriptions."""
+        """A message of a client about durable subscriptions."""
         self._call(client, message)
         self._drain()
 
@@ -299,7 +299,7 @@ class Names:
             return
         check_call(client, message)
         if self._pending.get(client, 0) >= PENDING_MAX:
-            raise CallError(f"{client!r} has more than {PENDING_MAX} changes of named subscriptions under way")
+            raise CallError(f"{client!r} has more than {PENDING_MAX} changes of durable subscriptions under way")
         match message:
             case ClientOpen():
                 self._open(session, message)
@@ -344,7 +344,7 @@ class Names:
     def _open(self, session: Session, call: ClientOpen) -> None:
         if not self._waves.final:
             if sum(client == session.client for client, _ in self._early) >= PENDING_MAX:
-                raise CallError(f"{session.client!r} opens more than {PENDING_MAX} named subscriptions at a time")
+                raise CallError(f"{session.client!r} opens more than {PENDING_MAX} durable subscriptions at a time")
             self._early.append((session.client, call))
             self._proposals.keep_ticking()
             return
@@ -369,7 +369,9 @@ class Names:
             self._send_away(session.client, NameOpened(session.attempt, call.subscription, record))
             if record == before[0]:
                 return
-            reason = f"{session.client!r} has opened the named subscription {call.name!r}: one client at a time has it"
+            reason = (
+                f"{session.client!r} has opened the durable subscription {call.name!r}: one client at a time has it"
+            )
             self._tell_taken(before[0], record.generation, reason)
 
         self._propose(session, call.name, change, done)
@@ -423,7 +425,7 @@ class Names:
             self._send_away(session.client, NameMoved(session.attempt, call.request, refusal))
             if record is not None and not refusal:
                 what = "ended" if record.is_over else "moved to another position"
-                reason = f"the named subscription {call.name!r} was {what} by {session.client!r}"
+                reason = f"the durable subscription {call.name!r} was {what} by {session.client!r}"
                 self._tell_taken(before[0], record.generation, reason)
 
         self._propose(session, call.name, change, done)

@@ -25,7 +25,7 @@ what lies between two positions knows when something is missing. A new root may 
 the first wave tells it (`Echo.final`), and is none itself. If all brokers have lost their memory since the last one,
 nobody knows what was admitted before: the first wave is a position, and whoever reads from before it is told.
 
-**Names.** If history waits for named subscriptions, each keeper of names tells with its echo the lowest position that
+**Names.** If history waits for durable subscriptions, each keeper of names tells with its echo the lowest position that
 it knows of. If a majority has told, some keeper among them knows each name, and the root tells everyone the lowest. A
 keeper may not have heard of the last change yet, but that only moved a position further: nothing is dropped too soon.
 
@@ -76,7 +76,7 @@ class Archive(Protocol):
 
 
 class Names(Protocol):
-    """What a broker knows of named subscriptions, where history waits for them."""
+    """What a broker knows of durable subscriptions, where history waits for them."""
 
     @property
     def majority(self) -> int:
@@ -109,11 +109,11 @@ class Waves:
         span_us: int = 60_000_000,
     ) -> None:
         """`knows_beginning`: the broker is in its first life, or has a disk with all that it has known since. `names`,
-        if history waits for named subscriptions. `span_us`: for how long it is remembered when what had reached
+        if history waits for durable subscriptions. `span_us`: for how long it is remembered when what had reached
         everyone."""
         self._names = names
         self._named = 0
-        """At the root: what the last wave that came back told of named subscriptions."""
+        """At the root: what the last wave that came back told of durable subscriptions."""
         self._named_below = NOBODY
         self._keepers_below = 0
         self._knows_beginning = knows_beginning

@@ -7,13 +7,13 @@ a broker has taken is not taken again. That is what a client relies on when its 
 
 import msgspec
 
-__all__ = ["Standing"]
+__all__ = ["Identity"]
 
 LATER = 1_000_000
 """By so much the attempts of a process exceed those of the one before: more than it can have made."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Identity(msgspec.Struct, frozen=True):
     """Of one client, at one moment."""
 
     name: str
@@ -23,7 +23,7 @@ class Standing(msgspec.Struct, frozen=True):
     seq: int
     """The number of its last event."""
 
-    def later(self) -> "Standing":
+    def later(self) -> "Identity":
         """That of the next process. It has to be written down before that one connects, so that none after it begins
         with the same."""
         return msgspec.structs.replace(self, attempt=self.attempt + LATER)

@@ -1,0 +1,140 @@
+"""The answering side of request and reply: a handler is called with each request, and what it returns is the reply.
+
+**Workers share requests** if they answer as a group: the group is a shared durable subscription, so each request goes
+to one of them. A request is acknowledged when its reply is published, together with all that its worker took before it
+and has finished. Requests that a worker has not finished when it leaves, dies or takes too long go to another.
+
+**Errors travel.** If the handler raises, the caller gets a `RequestFailedError` with the text of the error. The
+reply that carries it has the attribute `reply.error`; the client advertises all replies (`reply.to IS NOT NULL`), so
+the program need not.
+
+**Deadlines travel.** A request says for how long its caller waits. The handler is not called for requests whose caller
+has given up, and is cancelled when it does. The deadline is judged by the timestamps of brokers: the newest that this
+client has seen, and the time that has passed since. So a handler may be called too late, but no request is given up
+too early, whatever the clock of this machine says.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
+
+from gapless.client.advertisement import Advertisement
+from gapless.client.publications import EventLike, Payload, Publication, parts_of
+from gapless.client.requests import REPLY_TO, deadline_of, failure_of, reply_parts
+from gapless.client.subscription import Subscription
+from gapless.errors import DeniedError, GaplessError
+from gapless.events import Event, PublishedEvent
+
+__all__ = ["Answer", "Answering", "Handler"]
+
+Answer: TypeAlias = Publication | None
+"""What a handler returns: the attributes of the reply, or attributes and a payload; None for no reply."""
+Handler: TypeAlias = Callable[[Event], Awaitable[Answer]]
+
+_logger = logging.getLogger("gapless.client")
+
+
+class _Answerer(Protocol):
+    """The client that answers."""
+
+    name: str
+
+    async def advertise(self, filter: str) -> Advertisement: ...
+    async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent: ...
+
+
+class Answering:
+    """Calls a handler with each request. Made by `Client.answer`.
+
+    It answers until it is closed; use it in `async with`, or await `wait()`.
+    """
+
+    def __init__(
+        self, client: _Answerer, subscription: Subscription[Event], handler: Handler, concurrency: int,
+        now_s: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self.filter = subscription.filter
+        self.name = subscription.name
+        """The name of the group; empty without one."""
+        self._client = client
+        self._subscription = subscription
+        self._handler = handler
+        self._now_s = now_s
+        self._advertisement: Advertisement | None = None
+        self._workers = [asyncio.create_task(self._work()) for _ in range(concurrency)]
+
+    def __repr__(self) -> str:
+        group = f", group {self.name!r}" if self.name else ""
+        return f"<{type(self).__name__} {self.filter!r}{group}>"
+
+    async def _begin(self) -> Self:
+        """Advertise the replies."""
+        try:
+            self._advertisement = await self._client.advertise(f"{REPLY_TO} IS NOT NULL")
+        except DeniedError:
+            _logger.warning(
+                f"{self._client.name} may not publish every reply, so errors of its handlers do not reach the callers; "
+                "advertise the replies that it may publish, or allow it to publish reply.to IS NOT NULL"
+            )
+        return self
+
+    async def wait(self) -> None:
+        """Return when it was closed; an error says why the network ended it."""
+        await asyncio.shield(asyncio.gather(*self._workers))
+
+    async def close(self) -> None:
+        """Stop answering. Requests whose handler is running stay unfinished: in a group, another worker gets them."""
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.wait(self._workers)
+        await self._subscription.close()
+        if self._advertisement is not None:
+            await self._advertisement.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _work(self) -> None:
+        async for request in self._subscription:
+            await self._answer(request)
+            if self._subscription._acks is not None:
+                self._subscription._acks.settle(request)
+
+    async def _answer(self, request: Event) -> None:
+        deadline = deadline_of(request)
+        left_s = None if deadline is None else deadline - self._now_s()
+        if left_s is not None and left_s <= 0:
+            _logger.info(f"request {request.id} came too late: its caller does not wait any more")
+            return
+        try:
+            async with asyncio.timeout(left_s) as waiting:
+                answer = await self._handler(request)
+        except TimeoutError as error:
+            if not waiting.expired():
+                await self._fail(request, error)
+            return
+        except Exception as error:
+            await self._fail(request, error)
+            return
+        if answer is not None:
+            await self._publish(request, answer)
+
+    async def _publish(self, request: Event, answer: Publication) -> None:
+        try:
+            await self._client.publish(*reply_parts(request, *parts_of(answer)))
+        except GaplessError as error:
+            await self._fail(request, error)
+
+    async def _fail(self, request: Event, error: Exception) -> None:
+        _logger.warning(f"the handler of request {request.id} failed", exc_info=error)
+        try:
+            await self._client.publish(failure_of(request, error))
+        except GaplessError as refusal:
+            _logger.warning(f"the error of request {request.id} does not reach its caller: {refusal}")

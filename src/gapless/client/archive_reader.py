@@ -1,0 +1,107 @@
+"""Subscriptions and reads that begin in an archive, a directory that `gapless archive` writes: `client.archive(…)`."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from gapless.client.arguments import check_path
+from gapless.client.opening import Opening
+from gapless.client.positions import Since
+from gapless.client.subscribing import Subscribing
+from gapless.client.subscription import Subscription
+from gapless.errors import CallError
+from gapless.events import Event
+from gapless.protocol import NEWEST
+
+__all__ = ["ArchiveReader"]
+
+T = TypeVar("T")
+
+
+class ArchiveReader:
+    """Reads an archive, and continues with brokers where it ends, without a gap and without a duplicate. Made by
+    `Client.archive`.
+
+    `subscription.archive_end` is the position at which brokers have taken over. The archive has to hold everything that
+    the filter matches; where it lacks something, a `SkippedError` says so.
+    """
+
+    def __init__(self, subscribing: Subscribing, directory: Path | str) -> None:
+        self._subscribing = subscribing
+        self.directory = check_path("archive", directory)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {str(self.directory)!r}>"
+
+    @overload
+    def subscribe(
+        self, filter: str, *, since: Since = "earliest", max_pending: int | None = None
+    ) -> Opening[Subscription[Event]]: ...
+
+    @overload
+    def subscribe(
+        self, filter: str, *, type: type[T], since: Since = "earliest", max_pending: int | None = None
+    ) -> Opening[Subscription[T]]: ...
+
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        type: type[Any] | None = None,
+        since: Since = "earliest",
+        max_pending: int | None = None,
+    ) -> Opening[Subscription[Any]]:
+        """Subscribe from a position in the archive on; when the application has taken all of the archive, brokers
+        continue.
+
+        The parameters are those of `Client.subscribe`.
+
+        Example: `async with client.archive("trades").subscribe("topic = 'trade'", since="30d") as trades:`
+        """
+        opening = self._subscribe(filter, since, type, max_pending)
+        return Opening(opening, "archive.subscribe(…)", Subscription)
+
+    async def _subscribe(
+        self, filter: str, since: Since, type: type[Any] | None, max_pending: int | None
+    ) -> Subscription[Any]:
+        settings = self._subscribing.settings(filter, max_pending)
+        position = await self._subscribing.beginning(since)
+        if position is None:
+            raise CallError(
+                "an archive holds what was published before: say since when you want it, or use subscribe()"
+            )
+        made = self._subscribing.make(settings, partial(self._subscribe, filter, since, type, max_pending), type)
+        return self._subscribing.begin_in(self.directory, made, position, None)
+
+    @overload
+    def read(
+        self, filter: str, since: Since = "earliest", until: Since | None = None
+    ) -> Opening[Subscription[Event]]: ...
+
+    @overload
+    def read(
+        self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[T]
+    ) -> Opening[Subscription[T]]: ...
+
+    def read(
+        self,
+        filter: str,
+        since: Since = "earliest",
+        until: Since | None = None,
+        *,
+        type: type[Any] | None = None,
+    ) -> Opening[Subscription[Any]]:
+        """Read what was published after one position and up to another: from the archive, and the rest from brokers.
+
+        The parameters are those of `Client.read`.
+
+        Example: `async for trade in await client.archive("trades").read("topic = 'trade'", "30d", "7d"): print(trade)`
+        """
+        return Opening(self._read(filter, since, until, type), "archive.read(…)", Subscription)
+
+    async def _read(self, filter: str, since: Since, until: Since | None, type: type[Any] | None) -> Subscription[Any]:
+        settings = self._subscribing.settings(filter)
+        begin, end = await self._subscribing.range(since, until)
+        made = self._subscribing.make(settings, partial(self._read, filter, since, until, type), type)
+        end = await self._subscribing.position("until", "now") if end == NEWEST else end
+        return self._subscribing.begin_in(self.directory, made, begin, end)

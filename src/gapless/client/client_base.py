@@ -1,0 +1,30 @@
+"""What the calls of a client share: its presence in the network, and the two sides of it."""
+
+from gapless.client.identity import Identity
+from gapless.client.presence import Presence
+from gapless.client.publishing import Publishing
+from gapless.runtime.access import CLEAR, Access
+from gapless.runtime.wire import Welcome
+
+__all__ = ["ClientBase"]
+
+
+class ClientBase:
+    """The parts of one client."""
+
+    def __init__(
+        self, welcome: Welcome, name: str, *,
+        address: str, trace: str = "", access: Access = CLEAR, identity: Identity | None = None,
+        patience_s: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.name = name
+        """Unique in the network; its events carry it as their publisher."""
+        self.network = welcome.network_name
+        """The name of the network."""
+        self.protocol = welcome.protocol
+        """The name of the protocol that its brokers run."""
+        self._presence = Presence(
+            welcome, name, address=address, trace=trace, access=access, identity=identity, patience_s=patience_s
+        )
+        self._publishing: Publishing = self._presence.publishing
+        self._access = access

@@ -1,0 +1,286 @@
+"""What was delivered to one subscription: events, reports of missing events, positions, and the end.
+
+The client puts in what the network delivers, and the application takes it in order. If the application does not:
+
+- by default the broker hears what was taken, and sends no more than a bounded number ahead. It keeps the rest, and when
+  brokers keep as much as they may, publishers wait. Nothing is lost, and nobody else's memory is used up;
+- with `max_pending`, others are never held back. When more events wait, the subscription ends with a
+  `SlowConsumerError` after the events that did fit.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from gapless.client.acks import Acks
+from gapless.client.archived import Item, Past
+from gapless.client.own_loop import OwnLoop
+from gapless.client.progress import Progress
+from gapless.client.replay import Replay
+from gapless.client.untaken import Untaken
+from gapless.errors import ClosedError, GaplessError, NoEventError, SkippedError, SlowConsumerError
+from gapless.events import Events
+from gapless.positions import Position
+
+__all__ = ["PENDING_MAX", "Deliveries", "Settings", "Subscriber"]
+
+Lost: TypeAlias = dict[str, list[tuple[int, int]]]
+Gap: TypeAlias = tuple[Position, Position]
+
+PENDING_MAX = 10_000
+"""In protocols that cannot hold events back: so many wait, if the application does not say how many may."""
+
+_BEFORE_ALL = -(2**62)
+"""The number of the first event out of an archive: less than that of any delivery."""
+
+
+class Subscriber(Protocol):
+    """The client whose subscription it is."""
+
+    async def unsubscribe(self, subscription: Any) -> None: ...
+
+
+class Settings(NamedTuple):
+    """Of a new subscription."""
+
+    client: Subscriber
+    took: Callable[[], None]
+    """Called when the application has taken something."""
+    id: str
+    filter: str
+    max_pending: int | None
+
+
+def _skipped(text: str, lost: Lost, gap: Gap | None) -> SkippedError:
+    gone = sum(last - first + 1 for ranges in lost.values() for first, last in ranges)
+    what, are, them = f"{gone:,} events", "are", "them"
+    if gap is not None:
+        what = f"{gone:,} events, and an unknown number before them," if gone else "an unknown number of events"
+    elif gone == 1:
+        what, are, them = "1 event", "is", "it"
+    message = f"{what} that {text!r} may match {are} gone: no broker holds {them} any more"
+    return SkippedError(message, lost, gap)
+
+
+class Deliveries:
+    """The state of one subscription."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.filter = settings.filter
+        self.id = settings.id
+        """Identifies this subscription of this client in the network, in logs and traces."""
+        self.name = ""
+        """Of a durable subscription: the name that was given; empty for others."""
+        self.starting_cut: dict[str, int] = {}
+        """For each publisher, the number of the first event that counts. Publishers that appear later are added. It is
+        empty for a subscription that begins at a position (`since=…`, or a durable one)."""
+        self.ending_cut: dict[str, int] | None = None
+        """Once it has ended: for each publisher, the number up to which everything was delivered."""
+        self.is_live = True
+        """Whether it receives what is published now; False while it reads history."""
+        self.archive_end: Position | None = None
+        """If it began in an archive: the position up to which the archive was read, once brokers have taken over."""
+        self._progress = Progress()
+        self._acks: Acks | None = None
+        """Of a durable subscription."""
+        self._skips: deque[tuple[int, SkippedError]] = deque()
+        """Reports of missing events, each with the number of the delivery before which they are missing."""
+        self._own_loop = OwnLoop(f"the subscription to {settings.filter!r}")
+        self._client = settings.client
+        self._took = settings.took
+        self._holds_back = settings.max_pending is None
+        """Whether the network waits for this subscription's application."""
+        self._limit = settings.max_pending
+        self._got: dict[str, int] = {}
+        """With `max_pending`: the number of the last event of each publisher that did fit."""
+        self._untaken = Untaken()
+        self._replay = Replay(self._untaken, self._skips)
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._error: GaplessError | None = None
+        self._has_ended = False
+        self._is_closed = False
+        """Whether the application has closed it."""
+        self._past: AsyncIterator[Callable[[], None]] | None = None
+        """If it begins in an archive: what puts in the next events."""
+        self._laying: asyncio.Task[None] | None = None
+
+    # ---- for the application ------------------------------------------------------------------------------
+
+    async def _wait(self, timeout_s: float | None) -> bool:
+        """Wait for an event. False, or an error that says why, if none will come."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self._untaken:
+                    self._raise_skipped(None)
+                    if self._past is not None:
+                        await self._lay_in(self._past)
+                        continue
+                    if self._has_ended:
+                        if self._error is not None:
+                            raise self._error
+                        return False
+                    await self._something()
+        except TimeoutError:
+            raise NoEventError(f"no event of {self.filter!r} came within {timeout_s:g} s") from None
+        return True
+
+    async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:
+        """Put in the next events of the archive. A caller that gives up waiting loses none of them."""
+        if self._laying is None:
+            self._laying = asyncio.create_task(self._lay_next(past))
+        laying = self._laying
+        try:
+            await asyncio.shield(laying)
+        finally:
+            if laying.done() and self._laying is laying:
+                self._laying = None
+
+    async def _lay_next(self, past: AsyncIterator[Callable[[], None]]) -> None:
+        lay = await anext(past, None)
+        if self._past is not past:
+            return
+        if lay is None:
+            self._past = None
+        else:
+            lay()
+
+    async def _something(self) -> None:
+        self._own_loop.check()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            with suppress(ValueError):  # it may have been woken in the same moment
+                self._waiters.remove(waiter)
+            raise
+
+    def _raise_skipped(self, number: int | None) -> None:
+        """Raise the report of what is missing before that delivery, or before the next one."""
+        if self._skips and (number is None or self._skips[0][0] <= number):
+            _, skipped = self._skips.popleft()
+            self._replay.look()
+            self._settle()
+            raise skipped
+
+    # ---- for the client -----------------------------------------------------------------------------------
+
+    def _begin_in(self, past: Past, client: Any, go_on: Callable[[Position], Awaitable[None]]) -> None:
+        """Let an archive come first; then, unless that was all, `go_on` asks brokers from a position on."""
+        self._read_from(past.position)
+        self._past = self._items(past, client, go_on)
+
+    async def _items(
+        self, past: Past, client: Any, go_on: Callable[[Position], Awaitable[None]]
+    ) -> AsyncIterator[Callable[[], None]]:
+        number = _BEFORE_ALL
+        async for item in past.items(client):
+            yield partial(self._lay, number, item, past.position)
+            number += len(item) if isinstance(item, list) else 0
+        self.archive_end = past.position
+        self._reach(past.position, is_live=False)
+        if past.is_all:
+            self._end()
+        else:
+            await go_on(past.position)
+
+    def _lay(self, number: int, item: Item, position: Position) -> None:
+        if isinstance(item, list):
+            self._untaken.put(number, item)
+        else:
+            self._skips.append((number, item))
+        self._reach(position, is_live=False)
+
+    def _release(self) -> None:
+        """The application wants no more: nobody has to wait for it."""
+        self._holds_back = False
+
+    def _oldest(self) -> int | None:
+        """The number of the first delivery that was not taken."""
+        return self._untaken.first if self._untaken else None
+
+    def _read_from(self, since: Position | None) -> None:
+        """It reads history, from this position on."""
+        self.is_live = False
+        self._progress.begin(since)
+        self._replay.begin()
+
+    def _reach(self, position: Position, *, is_live: bool) -> None:
+        """Everything up to this position was delivered."""
+        self.is_live = is_live
+        self._progress.reach(position, is_live=is_live)
+        self._settle()
+        if is_live:
+            self._replay.end()
+        else:
+            self._replay.begin()
+
+    def _settle(self) -> None:
+        if not self._untaken and not self._skips:
+            self._progress.settle()
+
+    def _put(self, number: int, events: Events) -> bool:
+        """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
+        if self._has_ended:
+            return True
+        room = len(events) if self._limit is None else self._limit - len(self._untaken)
+        fitting = events[: max(0, room)] if room < len(events) else events
+        if self._limit is not None:
+            self._got.update([(event.publisher, event.seq) for event in fitting])
+        self._untaken.put(number, fitting)
+        if self._waiters and fitting:
+            self._wake()
+        if room < len(events):
+            self._give_up()
+            return False
+        return True
+
+    def _withdraw(self, numbers: Container[int]) -> None:
+        """These deliveries are another's by now: what the application has not taken it does not get."""
+        gone = self._untaken.withdraw(numbers)
+        if not gone:
+            return
+        if self._acks is not None:
+            for event in gone:
+                self._acks.untaken(event)
+        self._took()
+
+    def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:
+        """Something is missing before the delivery of that number. What is missing in one place is one error."""
+        if self._skips and self._skips[-1][0] == number:
+            before = self._skips.pop()[1]
+            lost = {name: [*before.lost.get(name, ()), *lost.get(name, ())] for name in {**before.lost, **lost}}
+            gaps = [each for each in (before.gap, gap) if each is not None]
+            gap = (min(gaps)[0], max(each[1] for each in gaps)) if gaps else None
+        self._skips.append((number, _skipped(self.filter, lost, gap)))
+        self._wake()
+
+    def _give_up(self) -> None:
+        reason = (
+            f"events of {self.filter!r} were not taken in time, and no more than {self._limit:,} may wait, so the "
+            "subscription ended; take them faster, or subscribe without max_pending"
+        )
+        self.ending_cut = {**{publisher: cut - 1 for publisher, cut in self.starting_cut.items()}, **self._got}
+        self._end(SlowConsumerError(reason, self.ending_cut))
+
+    def _end(self, error: GaplessError | None = None) -> None:
+        """Nothing more comes in."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._error = error
+            if error is None and not self._is_closed:
+                self._replay.end()
+            else:
+                self._replay.fail(
+                    error or ClosedError(f"the subscription to {self.filter!r} was closed before its history ended")
+                )
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,55 @@
+"""Checks of what a caller says about durable subscriptions, before anything is sent."""
+
+from typing import get_args
+
+from gapless.client.arguments import check_choice, check_flag, check_named, check_text
+from gapless.errors import CallError
+from gapless.names import AckMode, DurableInfo
+from gapless.printable import NAME_MAX
+from gapless.protocol import ProtocolSpec
+
+__all__ = ["REDELIVER_S", "check_durable", "check_name_of", "check_redelivery", "find_durable"]
+
+REDELIVER_S = 30.0
+"""In a group, unless its members say otherwise: an event that is not acknowledged for so long is redelivered."""
+REDELIVER_MIN_S, REDELIVER_MAX_S = 0.1, 86_400.0
+
+
+def check_name_of(spec: ProtocolSpec, name: object) -> str:
+    """The name, if a durable subscription can have it."""
+    text = check_text("the name of a durable subscription", name)
+    if not spec.keeps_names:
+        raise CallError(f"protocol {spec.name!r} has no durable subscriptions; use subscribe(filter)")
+    if not text.strip():
+        raise CallError("the name of a durable subscription is empty; choose one under which to continue later")
+    return check_named("the name of a durable subscription", text, NAME_MAX)
+
+
+def check_durable(
+    spec: ProtocolSpec, name: object, ack: AckMode, redeliver_s: object, *, group: bool, replace: bool
+) -> str:
+    """The name, if what was chosen goes with it."""
+    check_choice("ack", ack, get_args(AckMode))
+    check_flag("replace", replace)
+    check_flag("group", group)
+    check_redelivery(redeliver_s, group=group)
+    return check_name_of(spec, name)
+
+
+def check_redelivery(redeliver_s: object, *, group: bool) -> None:
+    """Whether this can be the time after which a group's events are redelivered."""
+    if not group and redeliver_s != REDELIVER_S:
+        raise CallError("redeliver_s is for subscriptions that a group shares: say group=True, too")
+    if isinstance(redeliver_s, bool) or not isinstance(redeliver_s, int | float):
+        raise CallError(f"redeliver_s is a number of seconds, and not of type {type(redeliver_s).__name__}")
+    if not REDELIVER_MIN_S <= redeliver_s <= REDELIVER_MAX_S:
+        raise CallError(f"redeliver_s goes from {REDELIVER_MIN_S:g} s to {REDELIVER_MAX_S:,.0f} s, not {redeliver_s:g}")
+
+
+def find_durable(name: str, found: list[DurableInfo]) -> DurableInfo:
+    """The one with this name."""
+    for each in found:
+        if each.name == name:
+            return each
+    known = ", ".join(repr(each.name) for each in found[:5]) or "there are none"
+    raise CallError(f"there is no durable subscription {name!r} ({known}{', …' if len(found) > 5 else ''})")

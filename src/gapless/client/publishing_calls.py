@@ -1,0 +1,178 @@
+"""The calls of a client that send events: advertisements, publications, requests and replies."""
+
+from collections.abc import AsyncIterable, Iterable
+from typing import Any, TypeVar, overload
+
+from gapless.client.advertisement import Advertisement
+from gapless.client.arguments import check_kind, check_timeout
+from gapless.client.client_base import ClientBase
+from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.publishing import TellLost
+from gapless.client.reader import Reader
+from gapless.client.requests import Replies, reply_parts
+from gapless.client.subscribing import check_filter
+from gapless.events import Event, PublishedEvent
+
+__all__ = ["REQUEST_S", "PublishingCalls"]
+
+REQUEST_S = 10.0
+"""How long a request waits for its reply, if its caller does not say."""
+
+T = TypeVar("T")
+
+
+class PublishingCalls(ClientBase):
+    """The sending side of `Client`."""
+
+    def __init__(self, *arguments: Any, **choices: Any) -> None:
+        super().__init__(*arguments, **choices)
+        self._replies = Replies(self._asker(), self._publishing)
+
+    def _asker(self) -> Any:
+        """The client, which also subscribes."""
+        return self
+
+    async def advertise(self, filter: str) -> Advertisement:
+        """Announce what you will publish. Returns when the network knows it, so that publications are not held back.
+
+        Parameters:
+            filter: matches all that you will publish under this advertisement.
+
+        Example: `await client.advertise("topic = 'price'")`
+        """
+        check_filter(filter)
+        self._presence.check_open()
+        advertisement = Advertisement(self, self._presence.new_name("a"), filter)
+        await self._presence.holdings.advertise(advertisement)
+        return advertisement
+
+    async def unadvertise(self, advertisement: Advertisement) -> None:
+        """Withdraw an advertisement. `advertisement.close()` does the same.
+
+        Parameters:
+            advertisement: what `advertise` returned.
+
+        Example: `await client.unadvertise(prices)`
+        """
+        check_kind("an advertisement", advertisement, Advertisement, "advertise()")
+        self._presence.holdings.unadvertise(advertisement)
+
+    async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
+        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber, whatever fails.
+
+        The result names the event and equals it, but has no position: the `Event` of a subscription has one.
+
+        Parameters:
+            attributes: strings, integers, floats and booleans by name, and what is converted to them; or a msgspec
+                struct, a dataclass or a pydantic model with such fields.
+            payload: any bytes, which filters do not see.
+
+        Example: `await client.publish({"topic": "price", "amount": 7}, b"any bytes")`
+        """
+        event = await self._publishing.publish(self._publishing.check((attributes, payload)))
+        await self._publishing.wait_until_safe(event)
+        return event
+
+    async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
+        """Publish events in order, as fast as the network takes them. Returns how many, when all are confirmed.
+
+        Events are sent as they are produced. An async iterable may take its time; an ordinary one that does blocks the
+        event loop, which is logged. If one event is invalid, or the source fails, the events before it are published;
+        if one was not advertised, so is the rest of its batch of at most 256.
+
+        Parameters:
+            events: attributes, or pairs of attributes and payload.
+
+        Example: `await client.publish_many({"topic": "price", "amount": n} for n in range(1000))`
+        """
+        return await self._publishing.publish_many(events)
+
+    @overload
+    async def request(
+        self, attributes: EventLike, payload: Payload = b"", *,
+        reply: str = "TRUE", timeout_s: float | None = REQUEST_S,
+    ) -> Event: ...  # fmt: skip
+
+    @overload
+    async def request(
+        self, attributes: EventLike, payload: Payload = b"", *,
+        type: type[T], reply: str = "TRUE", timeout_s: float | None = REQUEST_S,
+    ) -> T: ...  # fmt: skip
+
+    async def request(
+        self,
+        attributes: EventLike,
+        payload: Payload = b"",
+        *,
+        type: type[Any] | None = None,
+        reply: str = "TRUE",
+        timeout_s: float | None = REQUEST_S,
+    ) -> Event | Any:
+        """Publish a request, and return the first reply to it.
+
+        If no reply comes in time, a `NoReplyError` says whether the request is confirmed, and so reaches everyone who
+        answers such requests. If the handler of the request failed, a `RequestFailedError` has its error.
+
+        Parameters:
+            attributes: as for `publish`.
+            payload: as for `publish`.
+            type: return the reply as an instance of this type.
+            reply: a filter that replies match; the narrower it is, the fewer brokers have to know it.
+            timeout_s: how long to wait. It travels with the request: its handler is not called, or is cancelled, when
+                the time is over. None waits for ever.
+
+        Example: `quote = await client.request({"topic": "ask", "symbol": "ACME"}, timeout_s=2)`
+        """
+        check_filter(reply)
+        reader = None if type is None else Reader(type)
+        event = await self._replies.ask(attributes, payload, reply, check_timeout(timeout_s))
+        return event if reader is None else reader.read(event)
+
+    async def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
+        """Publish the reply to a request that a subscription delivered. Returns when it is confirmed.
+
+        `answer` does this with what its handler returns. A reply has to be advertised like all that is published; the
+        first reply to a request counts.
+
+        Parameters:
+            request: an event that was published with `request`.
+            attributes: as for `publish`.
+            payload: as for `publish`.
+
+        Example: `await client.reply(event, {"topic": "quote", "price": 7.5})`
+        """
+        check_kind("a request", request, Event, "a subscription")
+        return await self.publish(*reply_parts(request, attributes, payload))
+
+    # ---- state --------------------------------------------------------------------------------------------
+
+    @property
+    def is_all_confirmed(self) -> bool:
+        """Whether everything published so far is confirmed."""
+        return self._publishing.is_all_confirmed
+
+    @property
+    def confirmed(self) -> int:
+        """Everything that this client published up to this number is confirmed."""
+        return self._publishing.unsafe.confirmed
+
+    @property
+    def lost_publications(self) -> list[tuple[int, int]]:
+        """The first and last number of each range of this client's events that were confirmed and are lost all the
+        same, because more than f neighbouring brokers failed."""
+        return self._publishing.lost
+
+    @property
+    def on_publications_lost(self) -> TellLost | None:
+        """A function that is called with such ranges when they become known. It runs in the event loop and must not
+        block."""
+        return self._publishing.tell_lost
+
+    @on_publications_lost.setter
+    def on_publications_lost(self, function: TellLost | None) -> None:
+        self._publishing.tell_lost = function
+
+    @property
+    def event_max(self) -> int:
+        """How many bytes an event may have, attributes and payload together."""
+        return self._publishing.event_max

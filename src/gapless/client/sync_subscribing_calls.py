@@ -1,0 +1,210 @@
+"""Generated from `gapless.client.subscribing_calls` by `scripts/generate_sync_client.py`. Edit that file instead."""
+
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from gapless.client import subscribing_calls
+from gapless.client.durables import REDELIVER_S
+from gapless.client.loop_thread import LoopThread
+from gapless.client.milestones import Milestones
+from gapless.client.positions import Since
+from gapless.client.sync_archive_reader import ArchiveReader
+from gapless.client.sync_subscription import DurableSubscription, Subscription
+from gapless.events import Event
+from gapless.names import AckMode
+from gapless.positions import Position
+
+__all__ = ["SubscribingCalls"]
+T = TypeVar("T")
+
+
+class SubscribingCalls:
+    """The receiving side of `Client`."""
+
+    def __init__(self, loop: LoopThread, inner: subscribing_calls.SubscribingCalls) -> None:
+        self._loop = loop
+        self._inner = inner
+
+    @overload
+    def subscribe(
+        self, filter: str, *, since: Since | None = None, max_pending: int | None = None
+    ) -> Subscription[Event]: ...
+
+    @overload
+    def subscribe(
+        self, filter: str, *, since: Since | None = None, type: type[T], max_pending: int | None = None
+    ) -> Subscription[T]: ...
+
+    def subscribe(
+        self, filter: str, *, since: Since | None = None, type: type[Any] | None = None, max_pending: int | None = None
+    ) -> Subscription[Any]:
+        """Subscribe to events that match a filter. Delivers every matching event published after this call returns.
+
+        It returns when the starting cut is complete, one number for every publisher that may match, and f + 1 brokers
+        know the subscription.
+
+        Parameters:
+            filter: which events, as the condition of an SQL `WHERE`.
+            since: also what was published after this position, time or age (see `gapless.client.positions`): first
+                history in causal order, then live events, without a gap and without a duplicate. If brokers have
+                discarded some of it, a `SkippedError` is raised in its place.
+            type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
+            max_pending: end the subscription with a `SlowConsumerError` when more events than this wait to be taken.
+                None: brokers hold publishers back if the application is too slow for too long.
+
+        Example: `with client.subscribe("topic = 'price' AND amount < 10") as prices:`
+        """
+        call: Any = self._inner.subscribe
+        return Subscription(self._loop, self._loop.run(call(filter, since=since, type=type, max_pending=max_pending)))
+
+    @overload
+    def durable(
+        self,
+        name: str,
+        filter: str,
+        *,
+        group: bool = False,
+        ack: AckMode = "auto",
+        replace: bool = False,
+        redeliver_s: float = REDELIVER_S,
+        max_pending: int | None = None,
+    ) -> DurableSubscription: ...
+
+    @overload
+    def durable(
+        self,
+        name: str,
+        filter: str,
+        *,
+        type: type[T],
+        group: bool = False,
+        ack: AckMode = "auto",
+        replace: bool = False,
+        redeliver_s: float = REDELIVER_S,
+        max_pending: int | None = None,
+    ) -> DurableSubscription[T]: ...
+
+    def durable(
+        self,
+        name: str,
+        filter: str,
+        *,
+        type: type[Any] | None = None,
+        group: bool = False,
+        ack: AckMode = "auto",
+        replace: bool = False,
+        redeliver_s: float = REDELIVER_S,
+        max_pending: int | None = None,
+    ) -> DurableSubscription[Any]:
+        """Attach to a durable subscription, which outlives this client. The first client that attaches creates it.
+
+        The next client that attaches, here or elsewhere, hours later, continues after what was acknowledged: nothing is
+        missing, and only what was not acknowledged is delivered again. A new durable subscription begins with what is
+        published from the call on. Without `group`, one client at a time is attached; the one before gets a
+        `SubscriptionEndedError`.
+
+        Parameters:
+            name: the name of the durable subscription in the network.
+            filter: which events. Another filter than before is refused, unless `replace` is set.
+            type: a msgspec struct, a dataclass or a pydantic model; a field of `DurableEvent` takes the event to
+                acknowledge.
+            group: share it with all clients that attach with `group=True`: each event is delivered to one of them.
+            ack: "auto" acknowledges an event when you ask for the next one; "manual" when you call `event.ack()` or
+                `subscription.ack()`, or leave `with event:`.
+            replace: allow another filter, or another `group`, than before.
+            redeliver_s: in a group, redeliver an event to another member when it is not acknowledged for so long.
+            max_pending: as for `subscribe`.
+
+        Example: `with client.durable("billing", "topic = 'order'", ack="manual") as orders:`
+        """
+        call: Any = self._inner.durable
+        return DurableSubscription(
+            self._loop,
+            self._loop.run(
+                call(
+                    name,
+                    filter,
+                    type=type,
+                    group=group,
+                    ack=ack,
+                    replace=replace,
+                    redeliver_s=redeliver_s,
+                    max_pending=max_pending,
+                )
+            ),
+        )
+
+    @overload
+    def read(self, filter: str, since: Since = "earliest", until: Since | None = None) -> Subscription[Event]: ...
+
+    @overload
+    def read(
+        self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[T]
+    ) -> Subscription[T]: ...
+
+    def read(
+        self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[Any] | None = None
+    ) -> Subscription[Any]:
+        """Read what was published after one position and up to another, in causal order; then iteration ends.
+
+        All subscriptions and reads of a client share one window, so one whose events you do not take stops the others.
+        Close what you do not read to its end; if you forget, the log `gapless.client` names it.
+
+        Parameters:
+            filter: which events.
+            since: after this position, time or age; "earliest" is everything that brokers keep.
+            until: up to this position, time or age. None: everything confirmed before the call.
+            type: as for `subscribe`.
+
+        Example: `for order in client.read("topic = 'order'", "1h"): print(order)`
+        """
+        call: Any = self._inner.read
+        return Subscription(self._loop, self._loop.run(call(filter, since, until, type=type)))
+
+    def archive(self, directory: Path | str) -> ArchiveReader:
+        """Return a reader of an archive, a directory that `gapless archive` writes.
+
+        Parameters:
+            directory: where the archive is.
+
+        Example: `trades = client.archive("trades").subscribe("topic = 'trade'", since="30d")`
+        """
+        call: Any = self._inner.archive
+        return ArchiveReader(self._loop, call(directory))
+
+    def position(self, at: Since = "now") -> Position:
+        """Return a position: by default the newest, which everything confirmed before this call is at or before.
+
+        Parameters:
+            at: a time or an age instead. A broker answers; the clock of this machine is not used.
+
+        Example: `checkpoint = client.position()`
+        """
+        call: Any = self._inner.position
+        found: Position = self._loop.run(call(at))
+        return found
+
+    def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
+        """Return positions between two others, about equally many events apart, so that several programs can share a
+        long read, each from one to the next.
+
+        Parameters:
+            since: the positions lie after this one.
+            until: the last of them. None: the newest position.
+
+        Example: `parts = (client.milestones(since="7d")).positions`
+        """
+        call: Any = self._inner.milestones
+        found: Milestones = self._loop.run(call(since=since, until=until))
+        return found
+
+    def unsubscribe(self, subscription: Subscription[Any]) -> None:
+        """End a subscription; return when its ending cut is known. `subscription.close()` does the same.
+
+        Parameters:
+            subscription: what `subscribe`, `durable` or `read` returned.
+
+        Example: `client.unsubscribe(prices)`
+        """
+        call: Any = self._inner.unsubscribe
+        self._loop.run(call(getattr(subscription, "_inner", subscription)))
