@@ -49,7 +49,7 @@ class Disk:
 
     def __init__(self, folder: Path, sync: Sync = "always") -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        self._news = threading.Condition()
+        self._membership_log = threading.Condition()
         self._synced = 0
         self._written = 0
         self.store: FileStore = open_store(
@@ -57,9 +57,9 @@ class Disk:
         )
 
     def _note(self, batch: int) -> None:
-        with self._news:
+        with self._membership_log:
             self._synced = batch
-            self._news.notify()
+            self._membership_log.notify()
 
     def _fail(self, error: Exception) -> None:
         print(error, file=sys.stderr)
@@ -75,10 +75,10 @@ class Disk:
                 self._written += 1
                 begun.append(time.perf_counter())
                 self.store.write(self._written, [Admit("b1", self._written, self._written, 1, blob)])
-            with self._news:
+            with self._membership_log:
                 done = count - (target - self._synced)
                 while done <= len(took):
-                    self._news.wait()
+                    self._membership_log.wait()
                     done = count - (target - self._synced)
             now = time.perf_counter()
             took += [now - begun[place] for place in range(len(took), done)]

@@ -40,7 +40,7 @@ from gapless.protocol import (
     Send,
 )
 from gapless.simulator import Latency, Settings, Simulation
-from gapless.simulator.collector import calm_collector
+from gapless.simulator.garbage_collection import without_cycle_collection
 
 LATENCY_US = 10_000
 RATIO_LEAST = 4.0
@@ -140,7 +140,7 @@ def flood_simpy(overlay: Overlay, events: int) -> tuple[int, float]:
         env.process(broker(name))
     env.process(publisher())
     start = time.perf_counter()
-    with calm_collector():
+    with without_cycle_collection():
         env.run()
     return sent, time.perf_counter() - start
 

@@ -90,7 +90,7 @@ async def _crowd(addresses: list[str], first: int, count: int, subscriptions: in
 
 def _seen(clients: list[Client]) -> dict[str, int]:
     """What the failure detectors of these clients saw."""
-    detectors = [client._presence._links.detector for client in clients]
+    detectors = [client._connection_manager._links.detector for client in clients]
     return {
         "suspicions": sum(each.absences["suspected"] for each in detectors),
         "false_suspicions": sum(each.false_suspicions for each in detectors),

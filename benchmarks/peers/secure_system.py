@@ -9,7 +9,7 @@ from benchmarks.peers.gapless_system import Gapless
 
 from gapless.runtime.access import Access
 from gapless.security.credentials import Credentials
-from gapless.security.first_steps import make_security, security_section
+from gapless.security.development import make_security, security_section
 
 DIRECTORY = "GAPLESS_BENCHMARK_SECURITY"
 """Where those who are started find their credentials."""

@@ -479,7 +479,7 @@ def test_a_loss_that_was_told_is_no_gap_and_is_counted_apart() -> None:
         trace.skipped.append(SkippedRow(trace.runs[0].run, str(anomaly.subscription), publisher, int(seq), int(seq)))
         verdict = check(trace)
         assert verdict.status == "valid", verdict.reason
-        assert verdict.told_losses == 1
+        assert verdict.reported_losses == 1
         told += 1
     assert told >= 10
 

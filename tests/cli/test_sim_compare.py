@@ -9,7 +9,7 @@ import pytest
 from gapless.cli.comparison_table import cost_table, promise_table
 from gapless.registry import protocols
 from gapless.simulator import Entry, Figures, Outcome
-from gapless.simulator.figures import Times
+from gapless.simulator.run_metrics import Times
 from tests.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,7 +10,7 @@ from gapless.overlay import Overlay, chain, star
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from gapless.runtime.network_file import NetworkConfig, ProtocolEntry
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import QUICK, Local, local
 
 

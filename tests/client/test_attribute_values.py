@@ -23,7 +23,7 @@ from gapless.client.reader import Reader
 from gapless.errors import CallError, ConversionError, EventError
 from gapless.events import Event
 from gapless.runtime.event_loop import run
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import local
 
 

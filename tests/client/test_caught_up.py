@@ -10,8 +10,8 @@ import pytest
 
 import gapless
 from gapless import sync
+from gapless.client.pending_events import PendingEvents
 from gapless.client.replay import Replay
-from gapless.client.untaken import Untaken
 from gapless.errors import CallError, ClosedError, SkippedError
 from gapless.events import Event
 from gapless.overlay import chain
@@ -52,7 +52,7 @@ def test_history_and_live_events_are_not_taken_together() -> None:
             while not replay.is_live:
                 await asyncio.sleep(0.01)
             await client.publish_many({"n": n} for n in range(5, 8))
-            while len(replay._untaken) < 8:
+            while len(replay._pending_events) < 8:
                 await asyncio.sleep(0.01)
             assert len(await replay.take(100)) == 5
             assert replay.is_caught_up
@@ -114,8 +114,8 @@ def test_a_durable_subscription_is_caught_up_when_the_backlog_is_taken() -> None
 
 
 def test_something_missing_at_the_end_of_history_has_to_be_raised_first() -> None:
-    untaken, skips = Untaken(), [(5, SkippedError("gone", {}))]
-    replay = Replay(untaken, skips)
+    pending_events, skips = PendingEvents(), [(5, SkippedError("gone", {}))]
+    replay = Replay(pending_events, skips)
     assert replay.is_taken
     replay.begin()
     assert not replay.is_taken
@@ -123,7 +123,7 @@ def test_something_missing_at_the_end_of_history_has_to_be_raised_first() -> Non
     assert not replay.is_taken, "something is missing before the next delivery, which may never come"
     skips.clear()
     assert replay.is_taken
-    untaken.put(6, [Event("p", 1, {})])
+    pending_events.put(6, [Event("p", 1, {})])
     assert replay.is_taken, "that came later"
 
 

@@ -43,7 +43,7 @@ def test_a_connection_that_breaks_is_lost_and_made_again(protocol: str) -> None:
             changes = client.connection_changes()
             await client.advertise("TRUE")
             assert await _next(changes) == ConnectionChange("connected", "b0")
-            connection = client._presence._links.links["b0"].connection
+            connection = client._connection_manager._links.links["b0"].connection
             assert connection is not None
             connection.abort()
             assert await _next(changes) == ConnectionChange("disconnected", "b0")
@@ -80,7 +80,7 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
             await client.advertise("TRUE")
             changes = client.connection_changes()
             assert (await _next(changes)).kind == "connected"
-            client._presence._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
+            client._connection_manager._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
             with pytest.raises(ClosedError, match="cannot be sent"):
                 await _next(changes)
             await client.close()
@@ -106,6 +106,6 @@ def test_who_no_longer_looks_is_forgotten() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             for _ in range(50):
                 await _next(client.connection_changes())
-            assert len(client._presence._watching._watchers) <= 1
+            assert len(client._connection_manager._watching._watchers) <= 1
 
     run(main())

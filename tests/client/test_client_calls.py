@@ -15,7 +15,7 @@ from gapless.events import Event
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import free_ports
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import local
 from tests.runtime.test_backpressure import until
 
@@ -42,7 +42,7 @@ def test_one_address_is_enough_and_the_others_are_learnt() -> None:
             assert client.name.startswith("ann-")
             assert client.network == "local"
             assert client.protocol == "gapless"
-            assert set(client._presence._links.addresses) == {"b0", "b1", "b2"}
+            assert set(client._connection_manager._links.addresses) == {"b0", "b1", "b2"}
             await client.advertise("TRUE")
             assert client.is_connected
 
@@ -149,7 +149,7 @@ def test_large_events_fit_however_many_are_under_way_and_survive_a_new_connectio
             payload = b"x" * 65_000
             publishing = asyncio.create_task(ann.publish_many(({"n": n}, payload) for n in range(200)))
             await asyncio.sleep(0.1)
-            connection = ann._presence._links.links["b0"].connection
+            connection = ann._connection_manager._links.links["b0"].connection
             assert connection is not None
             connection.abort()
             events = await take(subscription, 200)
@@ -289,8 +289,8 @@ def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
                 async with asyncio.timeout(0):
                     await client.subscribe("TRUE")
             await client.advertise("TRUE")
-            assert client._presence.holdings.subscriptions == {}
-            node = client._presence._links.host.node
+            assert client._connection_manager.registrations.subscriptions == {}
+            node = client._connection_manager._links.host.node
             assert node is not None
             async with asyncio.timeout(5):
                 while node.state_size()["subscriptions"]:
@@ -309,10 +309,10 @@ def test_who_blocks_holds_publishers_back_and_nobodys_memory_grows() -> None:
             await ann.advertise("TRUE")
             subscription = await bob.subscribe("TRUE")
             publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(1_500)))
-            await until(lambda: len(subscription._untaken) == 64)
+            await until(lambda: len(subscription._pending_events) == 64)
             await asyncio.sleep(0.5)
             assert not publishing.done(), "nobody takes anything, so it has to wait"
-            assert len(subscription._untaken) == 64
+            assert len(subscription._pending_events) == 64
             for broker in network.brokers.values():
                 node = broker.links.host.node
                 assert node is not None
@@ -409,7 +409,7 @@ def test_a_protocol_that_cannot_hold_back_fails_slow_consumers() -> None:
 
 
 async def _attached(client: Client, broker: str) -> bool:
-    link = client._presence._links.links.get(broker)
+    link = client._connection_manager._links.links.get(broker)
     return link is not None and link.connection is not None
 
 
@@ -453,7 +453,7 @@ def test_a_connection_that_breaks_is_made_again_and_nothing_is_missed() -> None:
             for _ in range(5):
                 await asyncio.sleep(0.05)
                 for client in (ann, bob):
-                    connection = client._presence._links.links["b0"].connection
+                    connection = client._connection_manager._links.links["b0"].connection
                     if connection is not None:
                         connection.abort()
             events = await take(subscription, 20_000)

@@ -133,16 +133,16 @@ def test_changes_and_ends(programs: dict[str, Any], capsys: pytest.CaptureFixtur
             await client.advertise("TRUE")
             watching = asyncio.create_task(programs["watch"](client))
             following = asyncio.create_task(programs["follow"](client))
-            while not client._presence.holdings.subscriptions:
+            while not client._connection_manager.registrations.subscriptions:
                 await asyncio.sleep(0.01)
             await client.subscribe("TRUE")
             await client.publish({"topic": "trade"})
-            while client._presence.holdings.pacing._taken == 0:
+            while client._connection_manager.registrations.pacing._taken == 0:
                 await asyncio.sleep(0.01)
             await network.stop()
             await network.start("b0")
             await client.publish({"topic": "other"})
-            while not client._presence.holdings.subscriptions:
+            while not client._connection_manager.registrations.subscriptions:
                 await asyncio.sleep(0.01)
             await client.subscribe("n = 1")
             watching.cancel()

@@ -13,7 +13,7 @@ from gapless.client import connect
 from gapless.errors import CallError, ClosedError, EventError
 from gapless.protocol import Publish
 from gapless.runtime.event_loop import run
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import local
 
 HALF = "\udce9"
@@ -129,7 +129,7 @@ def test_what_cannot_be_sent_after_all_ends_every_call_with_a_word() -> None:
             taking = asyncio.create_task(subscription.take())
             publishing = asyncio.create_task(client.publish({"n": 1}))
             await asyncio.sleep(0)
-            client._presence._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
+            client._connection_manager._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
             for waiting in (taking, publishing):
                 with pytest.raises(ClosedError, match="the client failed, because something cannot be sent"):
                     await waiting
@@ -149,7 +149,7 @@ def test_a_node_that_fails_ends_every_call_with_a_word() -> None:
             await client.advertise("TRUE")
             publishing = asyncio.create_task(client.publish({"n": 1}))
             await asyncio.sleep(0)
-            client._presence._links.give(msgspec.Struct())  # type: ignore[arg-type]
+            client._connection_manager._links.give(msgspec.Struct())  # type: ignore[arg-type]
             with pytest.raises(ClosedError, match="the client failed: AssertionError"):
                 await publishing
             with pytest.raises(ClosedError, match="the client failed: AssertionError"):

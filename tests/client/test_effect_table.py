@@ -20,8 +20,8 @@ def test_each_effect_goes_to_what_takes_it() -> None:
         await network.start("b0")
         try:
             async with connect(network.at("b0"), name="ann") as ann:
-                assert set(ann._presence._handlers) == set(get_args(Effect)) - OF_THE_HOST - OF_BROKERS
-                for kind, handler in ann._presence._handlers.items():
+                assert set(ann._connection_manager._handlers) == set(get_args(Effect)) - OF_THE_HOST - OF_BROKERS
+                for kind, handler in ann._connection_manager._handlers.items():
                     (effect,) = inspect.signature(handler).parameters.values()
                     assert effect.annotation is kind, f"{handler} takes {effect.annotation}, but gets {kind}"
         finally:

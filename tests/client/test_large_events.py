@@ -9,7 +9,7 @@ from gapless.client import connect
 from gapless.errors import EventError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import QUICK, local
 
 MIB = 1024 * 1024

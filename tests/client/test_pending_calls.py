@@ -9,13 +9,13 @@ from gapless.client import Client, connect
 from gapless.errors import ClosedError, SubscriptionEndedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import Local, local
 
 
 async def _cut_off(client: Client) -> str:
     """Let the client find no broker; returns what is needed to let it find one again."""
-    link = client._presence._links.links["b0"]
+    link = client._connection_manager._links.links["b0"]
     address, link.address = link.address, "127.0.0.1:1"
     if link.connection is not None:
         link.connection.abort()
@@ -52,7 +52,7 @@ def test_calls_that_are_under_way_when_the_session_expires_end() -> None:
             ending = asyncio.create_task(leaving.close())
             taking = asyncio.create_task(standing.take())
             await _until_forgotten(network, bob)
-            bob._presence._links.links["b0"].address = address
+            bob._connection_manager._links.links["b0"].address = address
             with pytest.raises(SubscriptionEndedError, match=r"before it began.*subscribe again"):
                 await subscribing
             with pytest.raises(SubscriptionEndedError, match="the network ended the subscription") as told:

@@ -11,7 +11,7 @@ from gapless.client.positions import moment_of
 from gapless.errors import CallError
 from gapless.positions import Position
 from gapless.runtime.event_loop import run
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import local
 
 

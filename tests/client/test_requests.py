@@ -65,7 +65,11 @@ def test_a_request_returns_its_reply() -> None:
                 *(ann.request({"topic": "ask", "n": n}, reply="topic = 'square'", type=Square) for n in range(200))
             )
             assert squares == [Square(n, n * n) for n in range(200)]
-            replies = [each for each in ann._presence.holdings.subscriptions.values() if "reply.to" in each.filter]
+            replies = [
+                each
+                for each in ann._connection_manager.registrations.subscriptions.values()
+                if "reply.to" in each.filter
+            ]
             assert len(replies) == 2, "one for each filter of replies, however many requests"
             with pytest.raises(ConversionError, match="does not fit Misfit: it has no attribute 'cube'"):
                 await ann.request({"topic": "ask", "n": 1}, type=Misfit)
@@ -293,7 +297,7 @@ def test_filters_of_replies_are_kept_up_to_a_bound() -> None:
             for n in range(MAILBOXES_MAX + 3):
                 assert await ann.request({"topic": "ask", "n": n}, reply=f"n = {n}", type=Square) == Square(n, n * n)
             assert len(ann._replies._mailboxes) == MAILBOXES_MAX
-            while len(ann._presence.holdings.subscriptions) > MAILBOXES_MAX:
+            while len(ann._connection_manager.registrations.subscriptions) > MAILBOXES_MAX:
                 await asyncio.sleep(0.01)
             await _serving.close()
             waiting = [

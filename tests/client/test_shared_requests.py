@@ -16,7 +16,7 @@ from gapless.names import Acknowledge
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
-from tests.client.taking import take
+from tests.client.take_helpers import take
 from tests.runtime.local import QUICK, local
 
 

@@ -40,7 +40,7 @@ class Serving:
     def url(self, name: str) -> str:
         """Where one broker serves HTTP."""
         broker = self.network.brokers[name]
-        return f"{'http' if broker.doors is None else 'https'}://{broker.entry.http}"
+        return f"{'http' if broker.broker_security is None else 'https'}://{broker.entry.http}"
 
     def client(
         self, name: str, *, token: str = "", verify: "ssl.SSLContext | bool" = True, **more: Any

@@ -80,12 +80,12 @@ def test_a_certificate_proves_a_user_and_its_grant_ends_with_the_stream(tmp_path
             assert answer.json()["id"].startswith("cy:http-")
             messages = sse(cy, {"since": "earliest"})
             assert len(await first(messages, 1)) == 1
-            doors = network.brokers["b0"].doors
-            assert doors is not None
-            assert len(doors._grants) == 2
+            broker_security = network.brokers["b0"].broker_security
+            assert broker_security is not None
+            assert len(broker_security._grants) == 2
             await messages.aclose()  # type: ignore[attr-defined]
             async with asyncio.timeout(20):
-                while len(doors._grants) > 1:
+                while len(broker_security._grants) > 1:
                     await asyncio.sleep(0.05)
             broker = network.certified("b0", kind="broker")
             by_broker = http.client("b0", verify=trusting(tmp_path, broker.certificate, broker.key))

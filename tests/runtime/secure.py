@@ -16,7 +16,7 @@ from gapless.runtime.fleet import free_ports, local_network
 from gapless.runtime.network_file import AuditLogEntry, NetworkConfig, ProtocolEntry, SecurityEntry
 from gapless.runtime.settings import RuntimeSettings
 from gapless.security.certificates import Authority
-from gapless.security.first_steps import security_section
+from gapless.security.development import security_section
 from gapless.security.identity import certificate_uri
 from gapless.security.tokens import hash_token, make_token
 
@@ -112,9 +112,9 @@ class Secure(Local):
 
     async def reload_one(self, name: str) -> None:
         """Let one broker read it."""
-        doors = self.brokers[name].doors
-        assert doors is not None
-        assert await doors.reload("the test says so")
+        broker_security = self.brokers[name].broker_security
+        assert broker_security is not None
+        assert await broker_security.reload("the test says so")
 
 
 ALL = {"publish": ["TRUE"], "subscribe": ["TRUE"], "status": True, "operate": True}

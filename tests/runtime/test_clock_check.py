@@ -10,7 +10,7 @@ from gapless.runtime.diagnosis import diagnose
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from gapless.runtime.logs import logger_of
-from gapless.runtime.questions import ask_all
+from gapless.runtime.report_query import ask_all
 
 from .local import Local, local
 from .logged import logged

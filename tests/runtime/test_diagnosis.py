@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gapless.runtime.diagnosis import ADVICE, Finding, diagnose
-from gapless.runtime.questions import Answer, Silence
+from gapless.runtime.report_query import Answer, Silence
 from gapless.runtime.waiting import KINDS
 
 ADDRESSES = {name: f"10.0.0.{number}:7400" for number, name in enumerate(("b0", "b1", "b2"), 1)}

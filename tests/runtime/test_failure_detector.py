@@ -10,14 +10,14 @@ import pytest
 
 from gapless import connect
 from gapless.overlay import chain
-from gapless.protocol import Input, Suspected, Trusted, Woke
+from gapless.protocol import Input, Resumed, Suspected, Trusted
 from gapless.runtime import detector
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.detector import Detector
 from gapless.runtime.event_loop import run
 
 from .local import QUICK, local
-from .test_links import News, connected
+from .test_links import MembershipLog, connected
 
 
 class Gone:
@@ -47,7 +47,7 @@ def test_a_transport_that_was_closed_without_a_word_is_replaced_and_the_others_a
             async with asyncio.timeout(10):
                 while links.links["b1"].connection in (before, None):
                     await asyncio.sleep(0.01)
-            news = News(network.brokers["b0"])
+            news = MembershipLog(network.brokers["b0"])
             await network.crash("b2")
             await news.wait_for(Suspected("b2"))
 
@@ -68,7 +68,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
     async def main() -> None:
         async with local(chain(3), f=2, partition="go on") as network:
             await connected(network, pairs=3)
-            news = News(network.brokers["b0"])
+            news = MembershipLog(network.brokers["b0"])
             monkeypatch.setattr(Detector, callback, fail_for_b1)
             link = network.brokers["b0"].links.links["b1"]
             link.silence.begin(0, 0)
@@ -167,9 +167,11 @@ def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> Non
             detector._give = told.append
             time.sleep(QUICK.suspect_ms / 1000)
             began = time.monotonic()
-            while time.monotonic() < began + 10 and Woke() not in told and (has_disk or time.monotonic() < began + 0.2):
+            while (
+                time.monotonic() < began + 10 and Resumed() not in told and (has_disk or time.monotonic() < began + 0.2)
+            ):
                 await asyncio.sleep(0.01)
-            assert (Woke() in told) == has_disk
+            assert (Resumed() in told) == has_disk
 
     run(main())
 
@@ -184,7 +186,7 @@ def test_a_broker_with_many_clients_pings_them_more_seldom_and_nobody_is_taken_f
         async with local(chain(2)) as network, AsyncExitStack() as stack:
             links = network.brokers["b0"].links
             clients = [await stack.enter_async_context(connect(network.at("b0"))) for _ in range(5)]
-            heard = [client._presence._links.links["b0"] for client in clients]
+            heard = [client._connection_manager._links.links["b0"] for client in clients]
             async with asyncio.timeout(20):
                 while [link.pace for link in heard] != [13] * 5:  # 5 clients, 8 pings a second, 20 are usual
                     await asyncio.sleep(0.01)

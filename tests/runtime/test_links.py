@@ -20,7 +20,7 @@ from gapless.runtime.links import Links
 from .local import QUICK, Local, local
 
 
-class News:
+class MembershipLog:
     """What a broker's node is told of its peers."""
 
     def __init__(self, broker: Broker) -> None:
@@ -113,7 +113,7 @@ def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
                 while b0.incarnation == 0 or not b0.is_ready:
                     await asyncio.sleep(0.01)
             await connected(network, pairs=1)
-            assert b1.reception.met["b0"] == (b0.incarnation, b0.boot)
+            assert b1.admission.met["b0"] == (b0.incarnation, b0.boot)
 
     run(main())
 
@@ -123,7 +123,7 @@ def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
             far_ahead = later_incarnation(-1) + 10**9
-            network.brokers["b1"].reception.met["b0"] = (far_ahead, 0)
+            network.brokers["b1"].admission.met["b0"] = (far_ahead, 0)
             await network.crash("b0")
             returned = await network.start("b0")
             assert returned.incarnation == far_ahead + 1
@@ -136,7 +136,7 @@ def test_who_is_silent_is_suspected_and_who_is_back_is_trusted() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
-            news = News(network.brokers["b0"])
+            news = MembershipLog(network.brokers["b0"])
             await network.crash("b1")
             await news.wait_for(Suspected("b1"))
             await network.start("b1")
@@ -152,7 +152,7 @@ def test_a_false_suspicion_is_counted() -> None:
             await connected(network, pairs=1)
             detector = network.brokers["b0"].links.detector
             assert detector.false_suspicions == 0
-            news = News(network.brokers["b0"])
+            news = MembershipLog(network.brokers["b0"])
             there = network.brokers["b1"].links.links["b0"]
             mute, there.connection = there.connection, None  # it does not ping any more
             await news.wait_for(Suspected("b1"))
@@ -167,7 +167,7 @@ def test_who_hears_nobody_doubts_itself_for_a_while() -> None:
     async def main() -> None:
         async with local(chain(4), f=1) as network:
             await connected(network, pairs=5)
-            news = News(network.brokers["b1"])
+            news = MembershipLog(network.brokers["b1"])
             began = time.monotonic()
             await asyncio.gather(*(network.crash(name) for name in ("b0", "b2", "b3")))
             await news.wait_for(Suspected("b2"))
@@ -183,7 +183,7 @@ def test_who_never_came_is_suspected() -> None:
         config = local_network(chain(3), f=1, runtime=QUICK)
         network = Local(config)
         await asyncio.gather(network.start("b0"), network.start("b1"))
-        news = News(network.brokers["b0"])
+        news = MembershipLog(network.brokers["b0"])
         await news.wait_for(Suspected("b2"))
         assert Suspected("b1") not in news.heard
         await network.stop()
@@ -196,7 +196,7 @@ def test_a_goodbye_is_believed_at_once() -> None:
         patient = msgspec.structs.replace(QUICK, suspect_ms=60_000)
         async with local(chain(2), runtime=patient) as network:
             await connected(network, pairs=1)
-            news = News(network.brokers["b0"])
+            news = MembershipLog(network.brokers["b0"])
             await network.brokers.pop("b1").stop()
             async with asyncio.timeout(5):
                 await news.wait_for(Suspected("b1"))
@@ -208,7 +208,7 @@ def test_own_sleep_is_not_held_against_others() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
-            news = [News(broker) for broker in network.brokers.values()]
+            news = [MembershipLog(broker) for broker in network.brokers.values()]
             time.sleep(1.0)  # the whole process is asleep
             await asyncio.sleep(0.2)
             assert [each.heard for each in news] == [[], []]

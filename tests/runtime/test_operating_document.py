@@ -13,7 +13,7 @@ from gapless.security.tokens import hash_token
 from gapless.security.users_file import load_users
 
 from .local import local
-from .test_what_is_told import fetch, with_http
+from .test_operator_messages import fetch, with_http
 
 TEXT = (Path(__file__).parents[2] / "docs" / "OPERATING.md").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ from gapless.runtime.fleet import local_network
 
 from .local import QUICK, Local
 from .test_backpressure import until
-from .test_cut_off import numbers
+from .test_isolated_broker import numbers
 
 LEFT, RIGHT = ("b0", "b1", "b2"), ("b3", "b4")
 EVENTS = 10

@@ -320,16 +320,16 @@ def test_certificates_are_read_again_when_they_change_and_nobody_notices(tmp_pat
 def test_what_is_wrong_when_read_again_does_not_count(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
-            doors = network.brokers["b0"].doors
-            assert doors is not None
+            broker_security = network.brokers["b0"].broker_security
+            assert broker_security is not None
             before = await _serial(network)
             (tmp_path / "brokers" / "b0.pem").write_text("no certificate", encoding="utf-8")
             with logged() as log:
-                assert not await doors.reload("the test says so")
+                assert not await broker_security.reload("the test says so")
             assert "goes on with what it read before" in log.text
             assert "b0.pem: there is no certificate in it, in PEM" in log.text
             assert await _serial(network) == before
-            assert doors.failed_reloads == 1
+            assert broker_security.failed_reloads == 1
 
     run(main())
 
@@ -360,8 +360,8 @@ def test_a_certificate_that_expires_soon_is_in_the_log_and_in_the_metrics(tmp_pa
 
 
 def doors_expiry(broker: Broker) -> float:
-    assert broker.doors is not None
-    return broker.doors.expiries["certificate"]
+    assert broker.broker_security is not None
+    return broker.broker_security.expiries["certificate"]
 
 
 # ---- HTTP -----------------------------------------------------------------------------------------------------

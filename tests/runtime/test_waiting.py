@@ -11,15 +11,15 @@ from gapless.protocols.gapless.overview import BEHIND_SHOWN
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
-from gapless.runtime.news import BEHIND_MAX, News
+from gapless.runtime.membership_log import BEHIND_MAX, MembershipLog
 from gapless.runtime.waiting import KINDS, LONG_S, Waiting
 from tests.conftest import Cli
 
 from .local import Local, local
 from .logged import logged
 from .test_links import connected
-from .test_reminders import Clock
-from .test_what_is_told import fetch, until_said, with_http
+from .test_log_backoff import Clock
+from .test_operator_messages import fetch, until_said, with_http
 
 HAND_OVER = {"settled": True, "hand_overs": [{"of": ["b1"], "waits_for": ["b2", "b3"]}]}
 
@@ -102,7 +102,7 @@ def test_a_client_is_named_while_it_is_waited_for_and_less_often_if_it_is_slow_a
 
 
 def test_who_is_left_behind_and_who_has_caught_up_is_said() -> None:
-    news = News(logger_of("b0"), Clock())
+    news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
         news.tell({"behind": ["ann", "bob"]})
         news.tell({"behind": ["ann", "bob"]})
@@ -119,7 +119,7 @@ def test_who_is_left_behind_and_who_has_caught_up_is_said() -> None:
 
 
 def test_halves_that_met_are_told_of_once() -> None:
-    news = News(logger_of("b0"), Clock())
+    news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
         for parted in ([0, 0], [5, 9], [5, 9]):
             news.tell({"parted": parted})
@@ -130,7 +130,7 @@ def test_halves_that_met_are_told_of_once() -> None:
 
 def test_where_more_lie_behind_than_are_told_nobody_has_caught_up_for_sure() -> None:
     assert BEHIND_MAX == BEHIND_SHOWN
-    news = News(logger_of("b0"), Clock())
+    news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
         news.tell({"behind": [f"c{number}" for number in range(BEHIND_MAX)]})
         news.tell({"behind": [f"c{number}" for number in range(1, BEHIND_MAX + 1)]})

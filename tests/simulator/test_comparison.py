@@ -10,7 +10,7 @@ from gapless.overlay import Overlay
 from gapless.protocol import Effect, Input, ProtocolSpec, Received
 from gapless.registry import find_protocol
 from gapless.simulator import Entry, Figures, Scenario, compare, run_scenario
-from gapless.simulator.figures import Times
+from gapless.simulator.run_metrics import Times
 from gapless.simulator.scenario import (
     Action,
     AdvertiseAction,
@@ -29,7 +29,7 @@ from gapless.simulator.scenario import (
     SubscribeAction,
     UnsubscribeAction,
 )  # fmt: skip
-from gapless.simulator.unfit import why_unfit
+from gapless.simulator.unsupported import why_unfit
 
 from .flooding import FLOODING, Flood, FloodingBroker
 

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.checkers import check
 from gapless.simulator import load_scenario, try_scenario
-from gapless.simulator.excuses import REASON, excuse
+from gapless.simulator.expected_anomalies import REASON, drop_expected
 from gapless.simulator.result import LostPublications, Result
 from gapless.simulator.scenario import UnsubscribeAction
 from gapless.simulator.trial import try_run
@@ -41,7 +41,7 @@ def test_a_loss_that_was_known_before_is() -> None:
     verdict = check(result.trace)
     assert verdict.counts == {"causal-inversion": 1}
     for told in (LostPublications("p1", 1, 1, 2000.0), LostPublications("p1", 2, 2, 9000.0)):
-        assert excuse(verdict, msgspec.structs.replace(result, lost_publications=(told,)), scenario) == verdict
+        assert drop_expected(verdict, msgspec.structs.replace(result, lost_publications=(told,)), scenario) == verdict
 
 
 def test_who_is_still_there_is_told() -> None:
@@ -49,7 +49,7 @@ def test_who_is_still_there_is_told() -> None:
     actions = [action for action in scenario.actions if not isinstance(action, UnsubscribeAction)]
     outcome = try_scenario(msgspec.structs.replace(scenario, actions=actions))
     assert outcome.verdict is not None
-    assert (outcome.status, outcome.verdict.told_losses) == ("valid", 1)
+    assert (outcome.status, outcome.verdict.reported_losses) == ("valid", 1)
 
 
 def test_what_others_admitted_is_not_held_against_a_reading_that_was_over_when_the_halves_met() -> None:
@@ -68,8 +68,8 @@ def test_what_others_admitted_is_not_held_against_a_reading_that_was_over_when_t
         ]
         return msgspec.structs.replace(result, trace=msgspec.structs.replace(result.trace, subscriptions=rows))
 
-    assert excuse(gap, requested(published + 1), scenario).status == "valid", "it was to read it out of history"
-    assert excuse(gap, requested(published - 1), scenario) == gap, "it was there when that was published"
+    assert drop_expected(gap, requested(published + 1), scenario).status == "valid", "it was to read it out of history"
+    assert drop_expected(gap, requested(published - 1), scenario) == gap, "it was there when that was published"
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_what_nobody_could_tell_is_excused_only_where_more_may_fail(name: str, k
     assert verdict.counts == {kind: 1}
     unlost = msgspec.structs.replace(result, lost_publications=())
     within_f = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, may_lose=False))
-    assert excuse(verdict, unlost, within_f) == verdict
+    assert drop_expected(verdict, unlost, within_f) == verdict
     calm = msgspec.structs.replace(scenario, faults=())
-    assert excuse(verdict, unlost, calm) == verdict, "nothing has failed"
+    assert drop_expected(verdict, unlost, calm) == verdict, "nothing has failed"
     [anomaly] = verdict.anomalies
     worse = msgspec.structs.replace(verdict, anomalies=(msgspec.structs.replace(anomaly, kind="duplicate"),))
-    assert excuse(worse, result, scenario) == worse
+    assert drop_expected(worse, result, scenario) == worse

@@ -13,7 +13,7 @@ import pytest
 
 from gapless.errors import StorageError
 from gapless.storage import Admit, Append, DamagedError, HistoryRow, Put, StorageSettings, TruncateHistory
-from gapless.storage.examination import check_directory
+from gapless.storage.inspection import check_directory
 from tests.storage import torture
 from tests.storage.opened import opened
 

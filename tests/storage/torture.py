@@ -21,7 +21,7 @@ from pathlib import Path
 
 from gapless.errors import StorageError
 from gapless.storage import Admit, Append, Change, DamagedError, HistoryRow, Put, Snapshot, StorageSettings
-from gapless.storage.examination import check_directory
+from gapless.storage.inspection import check_directory
 from gapless.storage.reader import FileReader
 from tests.storage.opened import Opened, opened
 

@@ -1,10 +1,10 @@
 """The judge of traces: says whether a run kept its guarantee, and if not, what is wrong, by name and with a proof."""
 
-from gapless.checkers.cut_short import cut_short_sentences
+from gapless.checkers.incomplete_clients import incomplete_sentences
 from gapless.checkers.judge import check, check_all
 from gapless.checkers.verdict import ANOMALY_KINDS, JUDGED, Anomaly, AnomalyKind, Status, Verdict, summarize
 
 __all__ = [
     "ANOMALY_KINDS", "JUDGED", "Anomaly", "AnomalyKind", "Status", "Verdict", "check", "check_all",
-    "cut_short_sentences", "summarize",
+    "incomplete_sentences", "summarize",
 ]  # fmt: skip

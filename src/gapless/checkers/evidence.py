@@ -10,7 +10,7 @@ from operator import attrgetter
 
 import msgspec
 
-from gapless.checkers.cut_short import CutShort
+from gapless.checkers.incomplete_clients import IncompleteClient
 from gapless.errors import TraceError
 from gapless.trace import CutRow, EventRow, HistoryRow, RunRow, SkippedRow, SubscriptionRow, Trace
 
@@ -41,7 +41,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """Deliveries for subscriptions that do not exist or belong to another client."""
     pasts: dict[str, dict[str, int]]
     """The certificate's entries, by event and publisher."""
-    cut_short: CutShort
+    cut_short: IncompleteClient
     """Clients of which the trace does not hold all."""
     published: int
     """How many of the acts are publications."""
@@ -69,7 +69,7 @@ class Evidence(msgspec.Struct, frozen=True):
             check_count(run.run, len(events), published)
         subscriptions = _subscriptions(trace, run.run)
         strays = _hand_out_deliveries(subscriptions, histories)
-        cut_short = CutShort(trace.cut_short, run.run)
+        cut_short = IncompleteClient(trace.cut_short, run.run)
         cut_short.check_deliveries(histories, run.run)
         return cls(
             run=run,

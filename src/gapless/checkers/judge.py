@@ -1,7 +1,7 @@
-"""The judge: puts the trace of a run in order, lets `SubscriptionJudge` hear each subscription's part, and sums up.
+"""The judge: puts the trace of a run in order, lets `SubscriptionChecker` hear each subscription's part, and sums up.
 
 It trusts `runs`, `events`, `subscriptions`, `cuts` and `history`, and nothing that a protocol says about its own
-messages. A run can be judged in shares, each of some of its clients: see `RunJudge`.
+messages. A run can be judged in shares, each of some of its clients: see `RunChecker`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from gapless.checkers.evidence import Evidence, SubscriptionEvidence
 from gapless.checkers.happens_before import Acts, HappensBefore
 from gapless.checkers.matching import Matching
 from gapless.checkers.publications import TracedPublication
-from gapless.checkers.subscription import Findings, SubscriptionJudge
+from gapless.checkers.subscription import Findings, SubscriptionChecker
 from gapless.checkers.verdict import JUDGED, Anomaly, Status, Verdict
 from gapless.trace import EventRow, HistoryRow, Trace, attributes_from_text
 
-__all__ = ["RunFindings", "RunJudge", "acts_of", "check", "check_all", "judge_run", "status_of"]
+__all__ = ["RunChecker", "RunFindings", "acts_of", "check", "check_all", "check_run", "status_of"]
 
 
 _NOTHING: dict[int, TracedPublication] = {}
@@ -34,13 +34,13 @@ class RunFindings(msgspec.Struct):
     silence: tuple[int, str] | None = None
     """The first subscription whose silence leaves open whether it is served, and why."""
     accepted: int = 0
-    told_losses: int = 0
+    reported_losses: int = 0
 
 
 def check(trace: Trace) -> Verdict:
     """Judge the one run that the trace holds, by the guarantee that it claims."""
     evidence = Evidence.of(trace)
-    found = judge_run(evidence)
+    found = check_run(evidence)
     first = found.anomalies[0].message if found.anomalies else None
     silence = found.silence[1] if found.silence is not None else None
     status, reason = status_of(first, len(found.anomalies), found.accepted, silence)
@@ -54,7 +54,7 @@ def check(trace: Trace) -> Verdict:
         subscriptions=len(evidence.subscriptions),
         deliveries=evidence.deliveries,
         cut_short=evidence.cut_short.sentences(),
-        told_losses=found.told_losses,
+        reported_losses=found.reported_losses,
     )
 
 
@@ -63,11 +63,11 @@ def check_all(trace: Trace) -> list[Verdict]:
     return [check(part) for part in trace.split()]
 
 
-def judge_run(evidence: Evidence) -> RunFindings:
+def check_run(evidence: Evidence) -> RunFindings:
     """Everything that is wrong in a run."""
     acts = acts_of(evidence)
     relation = HappensBefore(evidence.run.run, evidence.listed, acts)
-    found = RunJudge(evidence, relation.events, lambda: acts).findings()
+    found = RunChecker(evidence, relation.events, lambda: acts).findings()
     found.anomalies += find_false_pasts(evidence.pasts, relation, relation.events)
     return found
 
@@ -89,7 +89,7 @@ def status_of(first: str | None, anomalies: int, accepted: int, silence: str | N
     return "valid", f"{accepted} deliveries are as promised"
 
 
-class RunJudge:
+class RunChecker:
     """Judges subscriptions of one run, one after the other, and holds one at a time.
 
     The judge needs the pasts of all events, and the acts of those clients whose subscriptions it judges. The acts of
@@ -157,7 +157,7 @@ class RunJudge:
                 found.first = place
             found.anomalies += told.anomalies
             found.accepted += told.accepted
-            found.told_losses += told.told_losses
+            found.reported_losses += told.reported_losses
             if told.silence is not None and found.silence is None:
                 found.silence = place, told.silence
         found.anomalies += self._strays()
@@ -165,7 +165,7 @@ class RunJudge:
 
     def _judge(self, subscription: SubscriptionEvidence) -> Findings:
         evidence, row = self._evidence, subscription.row
-        judge = SubscriptionJudge(row, evidence.run.guarantee, self._chains)
+        judge = SubscriptionChecker(row, evidence.run.guarantee, self._chains)
         judge.history.cuts.update(subscription.cuts)
         for rows in subscription.skipped.values():
             for skipped in rows:

@@ -29,12 +29,12 @@ from gapless.checkers.late_start import find_late_starts
 from gapless.checkers.missing_effect import find_missing_effects
 from gapless.checkers.progress import find_unobserved, silence
 from gapless.checkers.publications import Publication
-from gapless.checkers.told_loss import count_told, delivered_loss, unpublished_losses
+from gapless.checkers.reported_loss import count_reported, delivered_loss, unpublished_losses
 from gapless.checkers.verdict import JUDGED, Anomaly, AnomalyKind
 from gapless.protocol import Guarantee
 from gapless.trace import SkippedRow, SubscriptionRow
 
-__all__ = ["Findings", "SubscriptionJudge"]
+__all__ = ["Findings", "SubscriptionChecker"]
 
 _RANK: dict[AnomalyKind, int] = {"spurious": 0, "duplicate": 0, "false-loss": 1, "fifo-inversion": 2}
 """In which order anomalies of deliveries are shown; those of what is missing follow."""
@@ -45,12 +45,12 @@ class Findings(msgspec.Struct, frozen=True):
 
     anomalies: list[Anomaly]
     accepted: int
-    told_losses: int
+    reported_losses: int
     silence: str | None
     """Why its silence leaves open whether it is served."""
 
 
-class SubscriptionJudge:
+class SubscriptionChecker:
     """One subscription, whatever its client."""
 
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee, chains: Mapping[str, Chains] | None = None) -> None:
@@ -163,7 +163,7 @@ class SubscriptionJudge:
         told = 0
         found = list(self._found)
         if history.skipped:
-            told = count_told(history, self._open)
+            told = count_reported(history, self._open)
             found += unpublished_losses(history, last_seq)
         found.sort(key=lambda anomaly: _RANK.get(anomaly.kind, len(_RANK)))
         why = None

@@ -87,7 +87,7 @@ class Verdict(msgspec.Struct, frozen=True):
     deliveries: int
     cut_short: tuple[str, ...] = ()
     """Clients of which the trace does not hold all, a sentence each."""
-    told_losses: int = 0
+    reported_losses: int = 0
     """Events that subscriptions will not get and were told so, once for each subscription. They are no anomalies."""
 
     @property

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.terminal import output_console, print_json, sign_of_life
-from gapless.storage.examination import Checked, Contents, check_directory, show_directory
+from gapless.storage.inspection import Checked, Contents, check_directory, show_directory
 
 __all__ = ["check", "show"]
 

@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.text import Text
 
 from gapless.checkers import Status, Verdict
-from gapless.cli.demo_blackout import BlackoutRun, blackout_network, run_blackout
 from gapless.cli.demo_facts import run_and_judge
 from gapless.cli.demo_network import ASKED, HOP_MS, MOVING, PLACES, VICTIM, F, LiveRun, demo_network, run_live
+from gapless.cli.demo_outage import BlackoutRun, blackout_network, run_blackout
 from gapless.cli.demo_page import DemoPage, Promise, check_destinations, guarantee, missing, named
 from gapless.cli.demo_simulated import REPAIR, scenario_text
 from gapless.cli.exit_codes import code_of

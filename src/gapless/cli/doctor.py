@@ -12,7 +12,7 @@ from gapless.cli.terminal import output_console, print_json
 from gapless.errors import ConnectError
 from gapless.runtime.diagnosis import diagnose
 from gapless.runtime.event_loop import run
-from gapless.runtime.questions import ask_all
+from gapless.runtime.report_query import ask_all
 
 __all__ = ["examine"]
 

@@ -17,10 +17,10 @@ from gapless.cli.data_commands import DATA_EPILOG, data
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, NETWORK_EPILOG
 from gapless.cli.extensions import GroupWithExtensions
 from gapless.cli.extras import missing_extra
-from gapless.cli.names_commands import names
 from gapless.cli.security_commands import security
 from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
 from gapless.cli.sim_commands import sim
+from gapless.cli.subscription_commands import names
 from gapless.errors import GaplessError
 from gapless.printable import printable_lines
 

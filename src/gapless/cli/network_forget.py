@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from gapless.cli.exit_codes import INVALID, VALID
-from gapless.cli.operating import PATIENCE_S, Answer, ask_all, silent_among
+from gapless.cli.operator_calls import PATIENCE_S, Answer, ask_all, silent_among
 from gapless.cli.status import network_addresses
 from gapless.cli.terminal import print_json, print_text
 from gapless.runtime.access import Access

@@ -12,7 +12,7 @@ from gapless.runtime.address import split_address
 from gapless.runtime.network_file import NetworkConfig, load_network
 
 if TYPE_CHECKING:  # it needs cryptography, which not everybody has
-    from gapless.security.first_steps import Made
+    from gapless.security.development import Made
 
 __all__ = ["check_users", "init", "make_for", "new_token"]
 
@@ -21,7 +21,7 @@ DAYS_MAX = 36_500
 
 def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int:
     """Make what is missing or has expired, and say what to do with it."""
-    from gapless.security.first_steps import security_section
+    from gapless.security.development import security_section
 
     made, user = make_for(load_network(file), directory, user)
     section = security_section(directory.absolute())
@@ -44,7 +44,7 @@ def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int
 
 def make_for(config: NetworkConfig, directory: Path, user: str | None = None) -> "Made":
     """Make what is missing for this network, or has expired."""
-    from gapless.security.first_steps import make_security
+    from gapless.security.development import make_security
 
     hosts = {entry.name: _hosts(entry.address, entry.http) for entry in config.brokers}
     return make_security(directory, config.network.name, hosts, user)

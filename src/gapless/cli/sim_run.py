@@ -17,7 +17,7 @@ from gapless.cli.latencies import SubscriptionLatency, subscription_latencies
 from gapless.cli.terminal import output_console, print_json
 from gapless.cli.verdict_view import print_verdict
 from gapless.protocol import GUARANTEE_NAMES
-from gapless.simulator import Result, Scenario, excuse, load_scenario, run_scenario
+from gapless.simulator import Result, Scenario, drop_expected, load_scenario, run_scenario
 from gapless.trace import RunRow, must_be_free, write_trace
 
 __all__ = ["run_file"]
@@ -36,7 +36,7 @@ def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_j
     seconds = time.perf_counter() - start
     trace = result.trace
     assert trace is not None
-    verdict = excuse(check(trace), result, scenario)
+    verdict = drop_expected(check(trace), result, scenario)
     if trace_directory is not None:
         write_trace(trace, trace_directory)
     latencies = subscription_latencies(scenario, trace)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import INVALID, VALID
-from gapless.cli.names import lag_text
+from gapless.cli.subscriptions import lag_text
 from gapless.cli.terminal import output_console, print_json
 from gapless.client.bootstrap import find_network
 from gapless.errors import ConfigError, ConnectError, WireError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from gapless.checkers import cut_short_sentences
+from gapless.checkers import incomplete_sentences
 from gapless.cli.terminal import output_console, print_json
 from gapless.trace import merge_parts, write_trace
 
@@ -18,7 +18,7 @@ def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | 
     """Put the parts together, write them, and name the clients whose parts are cut short."""
     trace = merge_parts(directory, quiesced=quiesced, clock_skew_ms=clock_skew_ms)
     write_trace(trace, out)
-    said = cut_short_sentences(trace.cut_short)
+    said = incomplete_sentences(trace.cut_short)
     if as_json:
         print_json({
             "trace": str(out), "run": trace.runs[0].run, "events": len(trace.events), "acts": len(trace.history),

@@ -96,7 +96,7 @@ def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str
     They are made if they are not there, or have expired.
     """
     from gapless.cli.security import make_for
-    from gapless.security.first_steps import security_section
+    from gapless.security.development import security_section
 
     user = make_for(config, directory).user
     section = SecurityEntry(**security_section(directory.absolute()))

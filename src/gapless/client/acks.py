@@ -140,7 +140,7 @@ class Acks:
             self._told = self._processed
             self._give(Acknowledge(self._subscription, self._processed, is_urgent=False))
 
-    def untaken(self, event: Event) -> None:
+    def pending_events(self, event: Event) -> None:
         """Note that an event was withdrawn before the application took it."""
         self._again.discard((event.publisher, event.seq))
 

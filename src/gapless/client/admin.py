@@ -5,9 +5,9 @@ from functools import partial
 from typing import TypeAlias
 
 from gapless.client.arguments import check_text
+from gapless.client.connection_manager import ConnectionManager
 from gapless.client.durables import check_name_of, find_durable
 from gapless.client.positions import Since
-from gapless.client.presence import Presence
 from gapless.client.subscribing import Subscribing
 from gapless.errors import CallError, ConnectError, WireError
 from gapless.names import DurableInfo, MoveDurable
@@ -27,22 +27,22 @@ ASK_S = 5.0
 class Admin:
     """Administration of a network, reached as `client.admin`."""
 
-    def __init__(self, presence: Presence, subscribing: Subscribing, access: Access) -> None:
-        self._presence = presence
+    def __init__(self, connection_manager: ConnectionManager, subscribing: Subscribing, access: Access) -> None:
+        self._connection_manager = connection_manager
         self._subscribing = subscribing
         self._access = access
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of network {self._presence.network}>"
+        return f"<{type(self).__name__} of network {self._connection_manager.network}>"
 
     async def list(self) -> Durables:
         """Return the durable subscriptions of the network, sorted by name.
 
         Example: `print([each.lag_s for each in await client.admin.list()])`
         """
-        check_name_of(self._presence.spec, "any")
-        self._presence.check_open()
-        return await self._presence.holdings.names()
+        check_name_of(self._connection_manager.spec, "any")
+        self._connection_manager.check_open()
+        return await self._connection_manager.registrations.names()
 
     async def move(self, name: str, to: Since) -> None:
         """Let a durable subscription continue from another position. An attached client is detached.
@@ -53,7 +53,7 @@ class Admin:
 
         Example: `await client.admin.move("billing", "10m")`
         """
-        check_name_of(self._presence.spec, name)
+        check_name_of(self._connection_manager.spec, name)
         await self._move(name, await self._subscribing.position("to", to))
 
     async def delete(self, name: str) -> None:
@@ -64,12 +64,14 @@ class Admin:
 
         Example: `await client.admin.delete("billing")`
         """
-        check_name_of(self._presence.spec, name)
+        check_name_of(self._connection_manager.spec, name)
         await self._move(name, None)
 
     async def _move(self, name: str, position: Position | None) -> None:
         found = find_durable(name, await self.list())
-        await self._presence.holdings.move(MoveDurable(self._presence.new_name("m"), name, found.filter, position))
+        await self._connection_manager.registrations.move(
+            MoveDurable(self._connection_manager.new_name("m"), name, found.filter, position)
+        )
 
     async def end(self, client: str) -> None:
         """End the session of a client, whether it is connected or away: its subscriptions and advertisements are gone.
@@ -81,9 +83,9 @@ class Admin:
         Example: `await client.admin.end("shop-1a2b3c4d")`
         """
         name = check_text("the name of a client", client)
-        self._presence.check_open()
+        self._connection_manager.check_open()
         ask = partial(ask_to_end, client=name, timeout_s=ASK_S, access=self._access)
-        addresses = [*self._presence.addresses.values()]
+        addresses = [*self._connection_manager.addresses.values()]
         answers = await asyncio.gather(*(ask(address) for address in addresses), return_exceptions=True)
         given = [answer for answer in answers if isinstance(answer, dict)]
         if any(answer["ended"] for answer in given):

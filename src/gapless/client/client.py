@@ -1,7 +1,6 @@
 """A client of a network, for programs with an event loop.
 
-Its calls are in `subscribing_calls` and `publishing_calls`; `gapless.client.presence` keeps the protocol's node and its
-connections.
+Its calls are in `subscribing_calls` and `publishing_calls`; `connection_manager` keeps the node and its connections.
 """
 
 from types import TracebackType
@@ -36,7 +35,7 @@ class Client(SubscribingCalls, PublishingCalls):
 
         Example: `await client.close()`
         """
-        await self._presence.close(leave=leave)
+        await self._connection_manager.close(leave=leave)
 
     async def __aenter__(self) -> Self:
         return self
@@ -51,30 +50,30 @@ class Client(SubscribingCalls, PublishingCalls):
 
         Example: `async for change in client.connection_changes(): print(change.kind, change.broker)`
         """
-        return self._presence.changes()
+        return self._connection_manager.changes()
 
     @property
     def is_connected(self) -> bool:
         """Whether a broker is connected now."""
-        return self._presence.is_connected
+        return self._connection_manager.is_connected
 
     @property
     def broker(self) -> str:
         """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
-        return self._presence.broker
+        return self._connection_manager.broker
 
     @property
     def addresses(self) -> dict[str, str]:
         """The addresses of the network's brokers by name, as the first of them told."""
-        return dict(self._presence.addresses)
+        return dict(self._connection_manager.addresses)
 
     @property
     def blocked_reason(self) -> str:
         """What the network waits for, if no publication has been confirmed for seconds: the client or broker that
         blocks the others, and for how long. Empty otherwise, and if the protocol confirms nothing."""
-        return self._presence.hold_up
+        return self._connection_manager.blocked
 
     @property
     def identity(self) -> Identity:
         """The state that another process needs to take over this client's identity."""
-        return self._presence.identity
+        return self._connection_manager.identity

@@ -1,7 +1,7 @@
 """What the calls of a client share: its presence in the network, and the two sides of it."""
 
+from gapless.client.connection_manager import ConnectionManager
 from gapless.client.identity import Identity
-from gapless.client.presence import Presence
 from gapless.client.publishing import Publishing
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
@@ -23,8 +23,8 @@ class ClientBase:
         """The name of the network."""
         self.protocol = welcome.protocol
         """The name of the protocol that its brokers run."""
-        self._presence = Presence(
+        self._connection_manager = ConnectionManager(
             welcome, name, address=address, trace=trace, access=access, identity=identity, patience_s=patience_s
         )
-        self._publishing: Publishing = self._presence.publishing
+        self._publishing: Publishing = self._connection_manager.publishing
         self._access = access

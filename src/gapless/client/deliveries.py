@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from gapless.client.acks import Acks
 from gapless.client.archived import Item, Past
 from gapless.client.own_loop import OwnLoop
+from gapless.client.pending_events import PendingEvents
 from gapless.client.progress import Progress
 from gapless.client.replay import Replay
-from gapless.client.untaken import Untaken
 from gapless.errors import ClosedError, GaplessError, NoEventError, SkippedError, SlowConsumerError
 from gapless.events import Events
 from gapless.positions import Position
@@ -96,8 +96,8 @@ class Deliveries:
         self._limit = settings.max_pending
         self._got: dict[str, int] = {}
         """With `max_pending`: the number of the last event of each publisher that did fit."""
-        self._untaken = Untaken()
-        self._replay = Replay(self._untaken, self._skips)
+        self._pending_events = PendingEvents()
+        self._replay = Replay(self._pending_events, self._skips)
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
         self._has_ended = False
@@ -113,7 +113,7 @@ class Deliveries:
         """Wait for an event. False, or an error that says why, if none will come."""
         try:
             async with asyncio.timeout(timeout_s):
-                while not self._untaken:
+                while not self._pending_events:
                     self._raise_skipped(None)
                     if self._past is not None:
                         await self._lay_in(self._past)
@@ -189,7 +189,7 @@ class Deliveries:
 
     def _lay(self, number: int, item: Item, position: Position) -> None:
         if isinstance(item, list):
-            self._untaken.put(number, item)
+            self._pending_events.put(number, item)
         else:
             self._skips.append((number, item))
         self._reach(position, is_live=False)
@@ -200,7 +200,7 @@ class Deliveries:
 
     def _oldest(self) -> int | None:
         """The number of the first delivery that was not taken."""
-        return self._untaken.first if self._untaken else None
+        return self._pending_events.first if self._pending_events else None
 
     def _read_from(self, since: Position | None) -> None:
         """It reads history, from this position on."""
@@ -219,18 +219,18 @@ class Deliveries:
             self._replay.begin()
 
     def _settle(self) -> None:
-        if not self._untaken and not self._skips:
+        if not self._pending_events and not self._skips:
             self._progress.settle()
 
     def _put(self, number: int, events: Events) -> bool:
         """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
         if self._has_ended:
             return True
-        room = len(events) if self._limit is None else self._limit - len(self._untaken)
+        room = len(events) if self._limit is None else self._limit - len(self._pending_events)
         fitting = events[: max(0, room)] if room < len(events) else events
         if self._limit is not None:
             self._got.update([(event.publisher, event.seq) for event in fitting])
-        self._untaken.put(number, fitting)
+        self._pending_events.put(number, fitting)
         if self._waiters and fitting:
             self._wake()
         if room < len(events):
@@ -240,12 +240,12 @@ class Deliveries:
 
     def _withdraw(self, numbers: Container[int]) -> None:
         """These deliveries are another's by now: what the application has not taken it does not get."""
-        gone = self._untaken.withdraw(numbers)
+        gone = self._pending_events.withdraw(numbers)
         if not gone:
             return
         if self._acks is not None:
             for event in gone:
-                self._acks.untaken(event)
+                self._acks.pending_events(event)
         self._took()
 
     def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:

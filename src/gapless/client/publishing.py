@@ -30,7 +30,7 @@ MESSAGE_BYTES = 1024 * 1024
 """From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
 
-class _Presence(Protocol):
+class _ConnectionManager(Protocol):
     """Of the client whose events leave."""
 
     name: str
@@ -49,7 +49,9 @@ class _Presence(Protocol):
 class Publishing:
     """The publishing side of one client."""
 
-    def __init__(self, presence: _Presence, spec: ProtocolSpec, settings: RuntimeSettings, window: int) -> None:
+    def __init__(
+        self, connection_manager: _ConnectionManager, spec: ProtocolSpec, settings: RuntimeSettings, window: int
+    ) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2, ENTRIES_MAX // 2)
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
@@ -57,8 +59,8 @@ class Publishing:
         """What was safe, and is lost all the same: the first and last number of each range."""
         self.tell_lost: TellLost | None = None
         """Called with such ranges when they become known."""
-        self._presence = presence
-        self._logger = client_logger(presence.name)
+        self._connection_manager = connection_manager
+        self._logger = client_logger(connection_manager.name)
         self._spec = spec
         self.event_max = settings.event_max
         self._accepted: list[Event] = []
@@ -127,8 +129,8 @@ class Publishing:
         call, size = checked
         await self._wait_for_room()
         self._accepted.clear()
-        self._presence.note_beginning(began_us)
-        self._presence.call(call)
+        self._connection_manager.note_beginning(began_us)
+        self._connection_manager.call(call)
         event = self._accepted.pop()
         self._note(size, [(call.attributes, 1)])
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
@@ -142,7 +144,7 @@ class Publishing:
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """All of them, as they come; returns when they are safe."""
-        self._presence.check_open()
+        self._connection_manager.check_open()
         count = 0
         async for batch in batches(events, self.batch_max, self._end):
             checked, error = check_all(batch, self.event_max)
@@ -173,7 +175,7 @@ class Publishing:
             room = self.unsafe.room if self._spec.confirms else len(batch)
             end = batch.fitting(done, room, MESSAGE_BYTES)
             call = batch.call(done, end)
-            self._presence.note_beginning(began_us)
+            self._connection_manager.note_beginning(began_us)
             self._give(call)
             self._note(sum(batch.sizes[done:end]), call.alike)
             done = end
@@ -181,12 +183,12 @@ class Publishing:
 
     def _give(self, many: PublishMany) -> None:
         if self._spec.takes_many:
-            self._presence.call(many)
+            self._connection_manager.call(many)
         else:
             for call in many.publications():
-                self._presence.call(call)
+                self._connection_manager.call(call)
         self._accepted.clear()
-        self._presence.flush()
+        self._connection_manager.flush()
 
     def _note(self, size: int, alike: list[Stretch]) -> None:
         if self._spec.confirms:
@@ -195,9 +197,9 @@ class Publishing:
 
     async def _wait_for_room(self) -> None:
         """Until fewer than a window of publications wait to become safe, or at least to leave."""
-        self._presence.check_open()
+        self._connection_manager.check_open()
         if self._spec.confirms:
             await self.unsafe.wait_for_room()
         else:
-            await self._presence.wait_for_links()
-        self._presence.check_open()
+            await self._connection_manager.wait_for_links()
+        self._connection_manager.check_open()

@@ -41,9 +41,9 @@ class PublishingCalls(ClientBase):
         Example: `await client.advertise("topic = 'price'")`
         """
         check_filter(filter)
-        self._presence.check_open()
-        advertisement = Advertisement(self, self._presence.new_name("a"), filter)
-        await self._presence.holdings.advertise(advertisement)
+        self._connection_manager.check_open()
+        advertisement = Advertisement(self, self._connection_manager.new_name("a"), filter)
+        await self._connection_manager.registrations.advertise(advertisement)
         return advertisement
 
     async def unadvertise(self, advertisement: Advertisement) -> None:
@@ -55,7 +55,7 @@ class PublishingCalls(ClientBase):
         Example: `await client.unadvertise(prices)`
         """
         check_kind("an advertisement", advertisement, Advertisement, "advertise()")
-        self._presence.holdings.unadvertise(advertisement)
+        self._connection_manager.registrations.unadvertise(advertisement)
 
     async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish an event. Returns when it is confirmed: it reaches every matching subscriber, whatever fails.

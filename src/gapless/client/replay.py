@@ -7,8 +7,8 @@ that waits for the application has that number or a smaller one, neither an even
 import asyncio
 from collections.abc import Sequence
 
+from gapless.client.pending_events import PendingEvents
 from gapless.client.unsafe import fulfil, refuse
-from gapless.client.untaken import Untaken
 from gapless.errors import GaplessError, SkippedError
 
 __all__ = ["Replay"]
@@ -20,8 +20,8 @@ _NOTHING = -(2**63)
 class Replay:
     """Of one subscription. It knows what waits to be taken: events, and what is missing before a delivery."""
 
-    def __init__(self, untaken: Untaken, skips: Sequence[tuple[int, SkippedError]]) -> None:
-        self._untaken = untaken
+    def __init__(self, pending_events: PendingEvents, skips: Sequence[tuple[int, SkippedError]]) -> None:
+        self._pending_events = pending_events
         self._skips = skips
         self._last: int | None = _NOTHING
         """The number of the last delivery of history; None while more of it comes."""
@@ -36,7 +36,7 @@ class Replay:
         """All of it was delivered."""
         if self._last is None:
             missing = self._skips[-1][0] if self._skips else _NOTHING
-            self._last = max(self._untaken.last if self._untaken else _NOTHING, missing)
+            self._last = max(self._pending_events.last if self._pending_events else _NOTHING, missing)
             self.look()
 
     def fail(self, error: GaplessError) -> None:
@@ -52,14 +52,14 @@ class Replay:
         if self._last is None:
             return False
         has_missing = bool(self._skips) and self._skips[0][0] <= self._last
-        return not has_missing and (not self._untaken or self._untaken.first > self._last)
+        return not has_missing and (not self._pending_events or self._pending_events.first > self._last)
 
     def within(self, most: int) -> int:
         """How many of the next events to take at once: history and what is live are not taken together."""
-        last, untaken = self._last, self._untaken
-        if most == 1 or last is None or not untaken.first <= last < untaken.last:
+        last, pending_events = self._last, self._pending_events
+        if most == 1 or last is None or not pending_events.first <= last < pending_events.last:
             return most
-        return min(most, sum(number <= last for number, _ in untaken))
+        return min(most, sum(number <= last for number, _ in pending_events))
 
     def look(self) -> None:
         """Something was taken, or has come to its end."""

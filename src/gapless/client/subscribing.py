@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeVar
 from gapless.client.acks import Acks, Making
 from gapless.client.archived import log_seam, open_past
 from gapless.client.arguments import check_count, check_text
+from gapless.client.connection_manager import ConnectionManager
 from gapless.client.deliveries import PENDING_MAX, Deliveries, Settings, Subscriber
 from gapless.client.hints import hint_at_filter
 from gapless.client.opening import Opening
 from gapless.client.positions import Since, moment_of
-from gapless.client.presence import Presence
 from gapless.client.reader import Reader
 from gapless.client.subscription import DurableSubscription, Subscription
 from gapless.errors import CallError, SkippedError
@@ -48,10 +48,10 @@ def check_filter(text: str) -> None:
 class Subscribing:
     """The subscribing side of one client."""
 
-    def __init__(self, client: _Client, presence: Presence) -> None:
+    def __init__(self, client: _Client, connection_manager: ConnectionManager) -> None:
         self._client = client
-        self._presence = presence
-        self._took = presence.holdings.pacing.took
+        self._connection_manager = connection_manager
+        self._took = connection_manager.registrations.pacing.took
         self.making = Making()
         """How events of durable subscriptions are made."""
 
@@ -60,12 +60,12 @@ class Subscribing:
     def settings(self, text: str, max_pending: int | None = None) -> Settings:
         """Of a new subscription with this filter."""
         check_filter(text)
-        self._presence.check_open()
+        self._connection_manager.check_open()
         if max_pending is not None:
             check_count("max_pending", max_pending)
-        elif not self._presence.spec.paces:
+        elif not self._connection_manager.spec.paces:
             max_pending = PENDING_MAX
-        return Settings(self._client, self._took, self._presence.new_name("s"), text, max_pending)
+        return Settings(self._client, self._took, self._connection_manager.new_name("s"), text, max_pending)
 
     async def position(self, what: str, value: Since) -> Position:
         """The position that `value` stands for; `what` names it in an error message."""
@@ -88,7 +88,7 @@ class Subscribing:
 
     async def _positions(self, given: dict[str, Since]) -> dict[str, Position]:
         """The positions that these stand for. All that need the network's clock are resolved against one answer."""
-        spec = self._presence.spec
+        spec = self._connection_manager.spec
         if not spec.keeps_history:
             what = ", ".join(given)
             raise CallError(f"protocol {spec.name!r} keeps no history, so it has no positions; leave out {what}")
@@ -116,7 +116,9 @@ class Subscribing:
         self, settings: Settings, again: Again, values: type[Any] | None, name: str, ack: AckMode, *, group: bool
     ) -> DurableSubscription[Any]:
         """The same for a durable subscription, whose events can be acknowledged."""
-        acks = Acks(settings.id, self._presence.tell, is_manual=ack == "manual", is_shared=group, making=self.making)
+        acks = Acks(
+            settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group, making=self.making
+        )
         reader = None if values is None else Reader(values, self.making.kind)
         made: DurableSubscription[Any] = DurableSubscription(
             settings, again, acks.wrap if reader is None else lambda event: reader.read(event, acks.wrap)
@@ -144,15 +146,15 @@ class Subscribing:
             subscription.is_live = True
         else:
             subscription._read_from(None if since == NEWEST else since)
-        await self._presence.subscribe(subscription, call)
+        await self._connection_manager.subscribe(subscription, call)
         return subscription
 
     def begin_in(self, archive: Path | str, subscription: S, since: Position, until: Position | None) -> S:
         """Read the archive first, and continue with brokers."""
-        past = open_past(archive, self._presence.network, subscription.filter, since, until)
+        past = open_past(archive, self._connection_manager.network, subscription.filter, since, until)
 
         async def go_on(seam: Position) -> None:
-            self._presence.check_open()
+            self._connection_manager.check_open()
             log_seam(subscription.filter, archive, seam)
             await self.begin(subscription, seam, until)
 

@@ -32,8 +32,8 @@ class SubscribingCalls(ClientBase):
 
     def __init__(self, *arguments: Any, **choices: Any) -> None:
         super().__init__(*arguments, **choices)
-        self._subscribing = Subscribing(self, self._presence)
-        self.admin = Admin(self._presence, self._subscribing, self._access)
+        self._subscribing = Subscribing(self, self._connection_manager)
+        self.admin = Admin(self._connection_manager, self._subscribing, self._access)
         """Lists, moves and deletes durable subscriptions, and ends clients."""
 
     @overload
@@ -149,7 +149,7 @@ class SubscribingCalls(ClientBase):
         redeliver_s: float, max_pending: int | None,
     ) -> DurableSubscription[Any]:  # fmt: skip
         settings = self._subscribing.settings(filter, max_pending)
-        checked = check_durable(self._presence.spec, name, ack, redeliver_s, group=group, replace=replace)
+        checked = check_durable(self._connection_manager.spec, name, ack, redeliver_s, group=group, replace=replace)
         again = partial(self._attach, name, filter, type, group, ack, replace, redeliver_s, max_pending)
         made = self._subscribing.make_durable(settings, again, type, checked, ack, group=group)
         return await self._subscribing.begin(made, replace=replace, redeliver_s=redeliver_s if group else None)
@@ -267,7 +267,7 @@ class SubscribingCalls(ClientBase):
         if not callable(handler):
             raise CallError("the handler of requests is an asynchronous function of one argument, the request")
         subscription = await self._requests(f"({filter}) AND {ANSWERABLE}", group, redeliver_s, max_pending)
-        now_s: Callable[[], float] = self._presence.holdings.clock.now_s
+        now_s: Callable[[], float] = self._connection_manager.registrations.clock.now_s
         answering = Answering(self._answerer(), subscription, handler, concurrency, now_s)
         try:
             return await answering._begin()
@@ -297,4 +297,4 @@ class SubscribingCalls(ClientBase):
         Example: `await client.unsubscribe(prices)`
         """
         check_kind("a subscription", subscription, Subscription, "subscribe()")
-        await self._presence.holdings.unsubscribe(subscription)
+        await self._connection_manager.registrations.unsubscribe(subscription)

@@ -52,7 +52,7 @@ class Subscription(Deliveries, Generic[T]):
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         state = "ended" if self._has_ended else "live" if self.is_live else "reading history"
-        return f"<{type(self).__name__}{name} to {self.filter!r}, {state}, {len(self._untaken):,} waiting>"
+        return f"<{type(self).__name__}{name} to {self.filter!r}, {state}, {len(self._pending_events):,} waiting>"
 
     def __aiter__(self) -> Self:
         return self
@@ -60,7 +60,7 @@ class Subscription(Deliveries, Generic[T]):
     async def __anext__(self) -> T:
         if self._acks is not None:
             self._acks.asked()
-        if not self._untaken and not await self._wait(None):
+        if not self._pending_events and not await self._wait(None):
             raise StopAsyncIteration
         return self._next(1)[0]
 
@@ -77,7 +77,7 @@ class Subscription(Deliveries, Generic[T]):
         seconds = check_timeout(timeout_s)
         if self._acks is not None:
             self._acks.asked()
-        if not self._untaken and not await self._wait(seconds):
+        if not self._pending_events and not await self._wait(seconds):
             return []
         return self._next(most)
 
@@ -120,7 +120,7 @@ class Subscription(Deliveries, Generic[T]):
     @property
     def backlog(self) -> int:
         """How many delivered events the application has not taken yet."""
-        return len(self._untaken)
+        return len(self._pending_events)
 
     @property
     def has_ended(self) -> bool:
@@ -163,9 +163,9 @@ class Subscription(Deliveries, Generic[T]):
     def _next(self, most: int) -> list[T]:
         """What waits, up to the next report of something missing: that is raised in its place."""
         if self._skips:
-            self._raise_skipped(self._untaken.first)
+            self._raise_skipped(self._pending_events.first)
             if self._skips:
-                most = min(most, sum(number < self._skips[0][0] for number, _ in self._untaken))
+                most = min(most, sum(number < self._skips[0][0] for number, _ in self._pending_events))
         most = self._replay.within(most)
         try:
             return self._pop(most) if self._acks is None else self._pop_durable(most, self._acks)
@@ -174,11 +174,11 @@ class Subscription(Deliveries, Generic[T]):
 
     def _pop_durable(self, most: int, acks: Acks) -> list[T]:
         """Note what is taken, also if it does not fit the type."""
-        there, before = list(islice(self._untaken, most)), len(self._untaken)
+        there, before = list(islice(self._pending_events, most)), len(self._pending_events)
         try:
             return self._pop(most)
         finally:
-            for number, event in there[: before - len(self._untaken)]:
+            for number, event in there[: before - len(self._pending_events)]:
                 acks.took(number, event)
 
     def _pop(self, most: int) -> list[T]:
@@ -187,7 +187,7 @@ class Subscription(Deliveries, Generic[T]):
             return cast("list[T]", self._pop_events(most))
         values: list[T] = []
         try:
-            for _, event in islice(self._untaken, most):
+            for _, event in islice(self._pending_events, most):
                 values.append(self._convert(event))
         except ConversionError:
             if not values:
@@ -197,7 +197,7 @@ class Subscription(Deliveries, Generic[T]):
         return values
 
     def _pop_events(self, most: int) -> list[Event]:
-        events = self._untaken.take(most)
+        events = self._pending_events.take(most)
         if events:
             self._progress.take(events[-1])
             self._settle()

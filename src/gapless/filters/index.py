@@ -26,10 +26,10 @@ from typing import Generic, TypeVar
 
 from gapless.filters.evaluation import Attributes, Test
 from gapless.filters.filter import Filter
-from gapless.filters.foresight import LONG, Foresight
 from gapless.filters.member import Member
 from gapless.filters.rare_values import RareValues, demands_of
 from gapless.filters.store import Store
+from gapless.filters.string_precomputation import LONG, StringPrecomputation
 
 K = TypeVar("K", bound=Hashable)
 
@@ -53,7 +53,7 @@ class FilterIndex(Generic[K]):
         self._store = Store()
         self._searching = 0
         """Filters that look for something in strings."""
-        self._foresight = Foresight()
+        self._precomputation = StringPrecomputation()
 
     def __len__(self) -> int:
         return len(self._orders)
@@ -95,7 +95,7 @@ class FilterIndex(Generic[K]):
     def match(self, attributes: Attributes) -> list[K]:
         """Keys of the filters that match, in the order in which they were added."""
         if self._searching:
-            return self._foresight.match(partial(self._match, attributes))
+            return self._precomputation.match(partial(self._match, attributes))
         return self._match(attributes)
 
     def _match(self, attributes: Attributes) -> list[K]:
@@ -106,16 +106,16 @@ class FilterIndex(Generic[K]):
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         """For each of the events what `match` would say; faster than asking one by one."""
         if self._searching:
-            return self._foresight.match(partial(self._match_many, batch))
+            return self._precomputation.match(partial(self._match_many, batch))
         return self._match_many(batch)
 
-    def foresee(self, attributes: Attributes) -> Iterator[int]:
+    def precompute(self, attributes: Attributes) -> Iterator[int]:
         """Look for patterns in long strings, some milliseconds at a time, so that the match takes no time later.
 
         Yields how many steps were taken each time (`foresight.STEPS`, or more if one pattern takes more).
         """
         if self._searching and any(type(value) is str and len(value) > LONG for value in attributes.values()):
-            while steps := self._foresight.look_ahead(partial(self._match, attributes)):
+            while steps := self._precomputation.look_ahead(partial(self._match, attributes)):
                 yield steps
 
     @property

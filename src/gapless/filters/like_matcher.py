@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable
 from itertools import count
 
-from gapless.filters.foresight import LONG, ask
 from gapless.filters.like import ANY_ONE, Pattern
+from gapless.filters.string_precomputation import LONG, ask
 
 Matcher = Callable[[str], bool]
 Search = Callable[[str, int, int], int]

@@ -6,8 +6,8 @@ A certificate is sent by a browser on its own; `gapless.http.guards` refuses suc
 them.
 
 The gateway connects to its own broker as an ordinary client of that user: with the user's token, or, for a user with a
-certificate, with a token that is valid in this process alone (`Doors.grant`). So all permissions and limits are checked
-by the same code as for every other client.
+certificate, with a token that is valid in this process alone (`BrokerSecurity.grant`). So all permissions and limits
+are checked
 """
 
 from typing import Any, NamedTuple
@@ -55,21 +55,21 @@ class Callers:
     @property
     def has_users(self) -> bool:
         """Whether the network has users; otherwise everybody has all rights."""
-        doors = self._broker.doors
-        return doors is not None and doors.users is not None
+        broker_security = self._broker.broker_security
+        return broker_security is not None and broker_security.users is not None
 
     def identify(self, connection: HTTPConnection, token: str | None = None) -> Caller:
         """The user who sent a request; a `ProblemError` if it does not prove one."""
-        doors = self._broker.doors
+        broker_security = self._broker.broker_security
         host, port = (connection.client or ("?", 0))[:2]
         address = f"{host}:{port}"
-        if doors is None:
+        if broker_security is None:
             return Caller(None, "", address)
         shown = bearer_token(connection) if token is None else token
         certificate: dict[str, Any] = connection.scope.get("state", {}).get("certificate", {})
-        found = doors.prove(certificate, shown)
+        found = broker_security.prove(certificate, shown)
         if isinstance(found, Refusal):
-            self._broker.links.refusals.denial(doors.claimed(certificate, shown), address, found.reason)
+            self._broker.links.refusals.denial(broker_security.claimed(certificate, shown), address, found.reason)
             challenge = 'Bearer realm="gapless"' + (', error="invalid_token"' if shown else "")
             raise ProblemError("not-authenticated", found.reason, headers={"WWW-Authenticate": challenge})
         return Caller(found, shown, address)
@@ -86,8 +86,8 @@ class Callers:
 
     def has_right(self, caller: Caller, right: str) -> bool:
         """Whether a user has a right: `status` or `operate`."""
-        doors = self._broker.doors
-        return caller.identity is None or (doors is not None and doors.may(caller.identity, right))
+        broker_security = self._broker.broker_security
+        return caller.identity is None or (broker_security is not None and broker_security.may(caller.identity, right))
 
     def rights(self, caller: Caller) -> dict[str, Any]:
         """All that a user may do, for the console."""
@@ -104,8 +104,8 @@ class Callers:
 
     def user(self, caller: Caller) -> User | None:
         """The entry of the user in the users' file; None if the network has no users."""
-        doors = self._broker.doors
-        return None if doors is None or not caller.user else doors.user(caller.user)
+        broker_security = self._broker.broker_security
+        return None if broker_security is None or not caller.user else broker_security.user(caller.user)
 
     def publishable(self, caller: Caller) -> str:
         """The filter that matches all that the user may publish."""
@@ -125,15 +125,15 @@ class Callers:
 
     def credentials(self, caller: Caller) -> Credentials | None:
         """With which the gateway connects to its broker as this user."""
-        doors, security = self._broker.doors, self._broker.config.security
-        if doors is None or security is None:
+        broker_security, security = self._broker.broker_security, self._broker.config.security
+        if broker_security is None or security is None:
             return None
         authority = security.files(self._broker.name)["authority"]
-        if caller.identity is None or doors.users is None:
+        if caller.identity is None or broker_security.users is None:
             return Credentials(authority=authority)
         if caller.identity.kind != "user":
             raise ProblemError("denied", "a broker's certificate is no user's; present that of a user, or a token")
-        return Credentials(authority=authority, token=caller.token or doors.grant(caller.identity))
+        return Credentials(authority=authority, token=caller.token or broker_security.grant(caller.identity))
 
 
 def bearer_token(connection: HTTPConnection) -> str:

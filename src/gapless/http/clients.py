@@ -112,8 +112,8 @@ class Clients:
         with suppress(GaplessError):
             await client.close()
         grant = self._grants.pop(id(client), "")
-        if grant and self._broker.doors is not None:
-            self._broker.doors.revoke(grant)
+        if grant and self._broker.broker_security is not None:
+            self._broker.broker_security.revoke(grant)
 
     # ---- publishers ---------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Clients:
 
 def _is_closed(client: Client) -> bool:
     try:
-        client._presence.check_open()
+        client._connection_manager.check_open()
     except GaplessError:
         return True
     return False

@@ -11,7 +11,7 @@ from typing import Any
 from gapless.runtime.access import CLEAR
 from gapless.runtime.broker import Broker
 from gapless.runtime.diagnosis import diagnose
-from gapless.runtime.questions import Answer, ask_all
+from gapless.runtime.report_query import Answer, ask_all
 
 __all__ = ["NetworkView"]
 

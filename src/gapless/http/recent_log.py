@@ -1,6 +1,6 @@
 """The last lines of the broker's log, for the console.
 
-The log contains no token, hash or key (`tests/runtime/test_no_secrets.py`), so who may see the status may see it.
+The log contains no token, hash or key (`tests/runtime/test_secrets_in_logs.py`), so who may see the status may see it.
 """
 
 import logging

@@ -22,8 +22,8 @@ from gapless.http.application import make_application
 from gapless.http.gateway import Gateway
 from gapless.runtime.address import split_address
 from gapless.runtime.broker import Broker, listen_error
-from gapless.runtime.crowd import Crowd
 from gapless.runtime.listener import TlsListener
+from gapless.runtime.pending_connections import PendingConnections
 
 __all__ = ["HttpServer"]
 
@@ -52,7 +52,7 @@ class HttpServer:
         self._gateway = Gateway(broker)
         self._config = _config(make_application(self._gateway))
         self._state = ServerState()
-        self._silent: Crowd[_Connection] = Crowd(SILENT_MAX)
+        self._silent: PendingConnections[_Connection] = PendingConnections(SILENT_MAX)
         self._server: asyncio.Server | TlsListener | None = None
 
     async def start(self) -> None:
@@ -65,12 +65,12 @@ class HttpServer:
         self._gateway.start()
 
     async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
-        doors = self._broker.doors
-        if doors is None:
+        broker_security = self._broker.broker_security
+        if broker_security is None:
             return await asyncio.get_running_loop().create_server(self._accept, host, port)
         listener = TlsListener(
             self._accept,
-            doors.server_context,
+            broker_security.server_context,
             patience_s=PATIENCE_S,
             in_clear_text=IN_CLEAR_TEXT,
             refused=lambda address, code, reason: self._broker.links.refusals.stranger(address, code, reason),
@@ -143,7 +143,7 @@ def _config(application: ASGIApp) -> Config:
 class _Connection(HttpToolsProtocol):
     """One connection; it is silent until it has sent the head of a request."""
 
-    def __init__(self, config: Config, state: ServerState, silent: Crowd["_Connection"]) -> None:
+    def __init__(self, config: Config, state: ServerState, silent: PendingConnections["_Connection"]) -> None:
         super().__init__(config, state, {})
         self._silent = silent
         self._head = 0

@@ -11,7 +11,7 @@ What a runtime promises a node:
   connection that is lost takes an unknown suffix of the messages in flight with it; `Connected` is then given to
   both ends once a fresh connection exists.
 - `Suspected(peer)` is the failure detector's opinion and may be wrong; `Trusted(peer)` takes it back.
-- `Woke` says that the node itself stood still, and others may have taken it for dead.
+- `Resumed` says that the node itself stood still, and others may have taken it for dead.
 - The tree may be rearranged: `Unlinked` is given to both ends of a link that goes, `Linked` to both ends of one that
   comes. What is in flight between the two ends at that moment is lost. Two brokers that are no longer neighbours can
   still send to each other, as any two can.
@@ -69,6 +69,7 @@ from gapless.protocol.inputs import (
     ReadHistory,
     Ready,
     Received,
+    Resumed,
     Start,
     Subscribe,
     Suspected,
@@ -77,7 +78,6 @@ from gapless.protocol.inputs import (
     Unadvertise,
     Unlinked,
     Unsubscribe,
-    Woke,
 )
 from gapless.protocol.judging import Demand, Judging
 from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace, Node, Owners
@@ -93,11 +93,63 @@ from gapless.protocol.spec import (
 )
 
 __all__ = [
-    "GUARANTEE_NAMES", "NEWEST", "Activated", "Advertise", "Advertised", "BrokerNode", "BrokerPlace", "CaughtUp",
-    "ClientNode", "ClientPlace", "Confirmed", "Connected", "Consumed", "CutFixed", "CutsVoided", "Deliver",
-    "DeliverMany", "Demand", "Effect", "EndSession", "Ended", "Expel", "Forget", "Guarantee", "HistoryRead", "Input",
-    "Judging", "Keep", "Linked", "Node", "Owners", "Persisted", "ProtocolSpec", "PublicationsLost", "Publish",
-    "PublishMany", "Published", "PublishedMany", "ReadHistory", "Ready", "Received", "Rejected", "Send", "SetTimer",
-    "Skipped", "Start", "Subscribe", "Suspected", "TimerFired", "Trusted", "Unadvertise", "Unlinked", "Unsubscribe",
-    "Woke", "any_overlay", "check_overlay", "convert_options", "largest_f", "trees_only",
+    "GUARANTEE_NAMES",
+    "NEWEST",
+    "Activated",
+    "Advertise",
+    "Advertised",
+    "BrokerNode",
+    "BrokerPlace",
+    "CaughtUp",
+    "ClientNode",
+    "ClientPlace",
+    "Confirmed",
+    "Connected",
+    "Consumed",
+    "CutFixed",
+    "CutsVoided",
+    "Deliver",
+    "DeliverMany",
+    "Demand",
+    "Effect",
+    "EndSession",
+    "Ended",
+    "Expel",
+    "Forget",
+    "Guarantee",
+    "HistoryRead",
+    "Input",
+    "Judging",
+    "Keep",
+    "Linked",
+    "Node",
+    "Owners",
+    "Persisted",
+    "ProtocolSpec",
+    "PublicationsLost",
+    "Publish",
+    "PublishMany",
+    "Published",
+    "PublishedMany",
+    "ReadHistory",
+    "Ready",
+    "Received",
+    "Rejected",
+    "Resumed",
+    "Send",
+    "SetTimer",
+    "Skipped",
+    "Start",
+    "Subscribe",
+    "Suspected",
+    "TimerFired",
+    "Trusted",
+    "Unadvertise",
+    "Unlinked",
+    "Unsubscribe",
+    "any_overlay",
+    "check_overlay",
+    "convert_options",
+    "largest_f",
+    "trees_only",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ __all__ = [
     "ReadHistory",
     "Ready",
     "Received",
+    "Resumed",
     "Start",
     "Subscribe",
     "Suspected",
@@ -35,7 +36,6 @@ __all__ = [
     "Unadvertise",
     "Unlinked",
     "Unsubscribe",
-    "Woke",
 ]
 
 Ready: TypeAlias = Literal["whole", "first"]
@@ -87,7 +87,7 @@ class Unlinked(msgspec.Struct, frozen=True):
     peer: str
 
 
-class Woke(msgspec.Struct, frozen=True):
+class Resumed(msgspec.Struct, frozen=True):
     """The node stood still for so long that others may have taken it for dead. Given to brokers with a disk only."""
 
 
@@ -208,7 +208,7 @@ class HistoryRead(msgspec.Struct, frozen=True):
 
 
 Input: TypeAlias = (
-    Start | Received | Connected | Suspected | Trusted | Woke | Linked | Unlinked | TimerFired
+    Start | Received | Connected | Suspected | Trusted | Resumed | Linked | Unlinked | TimerFired
     | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Forget
     | Persisted | HistoryRead | Acknowledge | AcknowledgeEach | Nack | ExtendAck
     | ListDurables | MoveDurable

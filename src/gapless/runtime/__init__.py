@@ -19,7 +19,7 @@ It drives the same objects as the simulator, and promises them what `gapless.pro
 | a broker: all of that, and a port to listen on | `broker` |
 | its disk | `broker_disk` |
 | who stands outside, and how they prove who they are | `doors`, `crowd` |
-| who is let in, what clients may ask for, who is sent away again | `reception`, `gate`, `sent_away` |
+| who is let in, what clients may ask for, who is sent away again | `reception`, `gate`, `expulsions` |
 | what it tells of itself, and of who came and what operators did | `report`, `audit_log` |
 | which life a broker starts with; asking others | `joining`, `probe` |
 | health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders`, `refusal_log` |

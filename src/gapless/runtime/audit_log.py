@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from gapless.errors import ConfigError
 from gapless.private_files import restrict
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
-from gapless.runtime.reminders import Reminders
 from gapless.runtime.wire import Hello
 from gapless.security.identity import Identity
 from gapless.security.limits import Bucket
@@ -56,7 +56,7 @@ class AuditLog:
         self._clock = clock
         self._strangers = Bucket(STRANGERS_PER_S, clock())
         self._left_out = 0
-        self._reminders = Reminders()
+        self._log_backoff = LogBackoff()
         self._handle = -1
         self._opened = (0, 0)
         if self._file is not None:
@@ -112,7 +112,7 @@ class AuditLog:
             os.write(self._handle, line.encode("ascii"))
         except OSError as error:
             self.failures += 1
-            if self._reminders.due("failure"):
+            if self._log_backoff.due("failure"):
                 self._logger.error(f"cannot write the audit log {self._file}: {error.strerror}; make room for it")
 
     def _was_moved(self, file: Path) -> bool:

@@ -18,26 +18,26 @@ from gapless.errors import ConfigError
 from gapless.protocol import BrokerNode, BrokerPlace, Expel, Forget, HistoryRead, Owners, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
+from gapless.runtime.admission import Admission
 from gapless.runtime.audit_log import Actor, AuditLog
 from gapless.runtime.broker_disk import BrokerDisk
+from gapless.runtime.broker_security import BrokerSecurity
 from gapless.runtime.clock import SteadyClock
 from gapless.runtime.clock_check import ClockCheck
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection
-from gapless.runtime.distant_connection import DistantConnection
-from gapless.runtime.doors import Doors
-from gapless.runtime.gate import Gate
+from gapless.runtime.delayed_connection import DelayedConnection
+from gapless.runtime.expulsion import Expulsions
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
-from gapless.runtime.lateness import Lateness
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.log_limit import tell_left_out
 from gapless.runtime.logs import logger_of
+from gapless.runtime.loop_lag import LoopLag
+from gapless.runtime.membership_log import MembershipLog
 from gapless.runtime.network_file import NetworkConfig
-from gapless.runtime.news import News
-from gapless.runtime.reception import Reception
 from gapless.runtime.report import report_of
-from gapless.runtime.sent_away import SentAway
+from gapless.runtime.request_checks import Gate
 from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import REFUSAL, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
@@ -67,7 +67,7 @@ class Broker:
         self.started = time.time()
         self.logger = logger_of(name)
         self.audit = AuditLog(config.audit_log.file_of(name), name, self.logger)
-        self.doors = Doors(config, name, self.logger) if config.security is not None else None
+        self.broker_security = BrokerSecurity(config, name, self.logger) if config.security is not None else None
         """Who may come in; None if anybody may, in clear text."""
         self.reloading: asyncio.Task[bool] | None = None
         """Reads certificates and users again."""
@@ -85,17 +85,17 @@ class Broker:
         self.clocks = ClockCheck(config, name, self._access, self.logger, wall_ns)
         """Compares the clock of this host with others."""
         self._disk = BrokerDisk(self._hear_disk, self._failed, self.logger) if self.entry.data else None
-        self.reception = Reception(self, self.doors, self._around, trace)
+        self.admission = Admission(self, self.broker_security, self._around, trace)
         """Who is let in."""
         if self._disk is not None:
-            self.reception.on_met = self._disk.note_met
-        self._sent_away = SentAway(self, self.doors)
+            self.admission.on_met = self._disk.note_met
+        self._expulsions = Expulsions(self, self.broker_security)
         self._links = self._make_links()
         self._server: asyncio.Server | TlsListener | None = None
-        self._news = News(self.logger)
+        self._membership_log = MembershipLog(self.logger)
         self._waiting = Waiting(self.logger)
         self._telling: asyncio.TimerHandle | None = None
-        self.lateness = Lateness()
+        self.loop_lag = LoopLag()
         """Of the timer that looks for news."""
 
     def _make_links(self) -> Links:
@@ -105,20 +105,24 @@ class Broker:
             self.config.runtime,
             self._codec,
             self.config.addresses,
-            handlers={Expel: self._sent_away.expel, **({} if self._disk is None else self._disk.handlers)},
+            handlers={Expel: self._expulsions.expel, **({} if self._disk is None else self._disk.handlers)},
             failed=self._failed,
             logger=self.logger,
-            connection_kind=DistantConnection if self.config.runtime.delay_ms else Connection,
+            connection_kind=DelayedConnection if self.config.runtime.delay_ms else Connection,
             tls=self._access.context,
             clock=SteadyClock(self.wall_ns),
         )
         links.refusals.audit = self.audit
-        doors = self.doors if self.doors is not None and self.doors.users is not None else None
+        broker_security = (
+            self.broker_security
+            if self.broker_security is not None and self.broker_security.users is not None
+            else None
+        )
         links.gate = Gate(
-            doors,
+            broker_security,
             self.config.spec.judging,
             self.audit,
-            deny=self._sent_away.deny,
+            deny=self._expulsions.deny,
             node=lambda: self.node,
             limits=self.config.limits,
             broker_limits=self.config.broker_limits,
@@ -137,7 +141,7 @@ class Broker:
             await self._close_disk()
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
         self.logger.info("listening", extra={"address": f"{host}:{port}"})
-        self._tell_news()
+        self._log_membership()
         remembered = None if self._disk is None else self._disk.incarnation
         if remembered is not None:
             incarnation = later_incarnation(remembered)
@@ -151,26 +155,26 @@ class Broker:
             return None
         await self._disk.open(self.config, self.name, Path(self.entry.data))
         found = await self._disk.read()
-        self.reception.met.update(self._disk.met)
+        self.admission.met.update(self._disk.met)
         return found
 
     async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
-        if self.doors is None:
+        if self.broker_security is None:
             return await asyncio.get_running_loop().create_server(self._accept, host, port, backlog=1024)
         listener = TlsListener(
             self._accept,
-            self.doors.server_context,
+            self.broker_security.server_context,
             patience_s=self.config.runtime.hello_ms / 1000,
             in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
-            refused=self.reception.turned_away,
-            may_come=self.reception.may_come,
+            refused=self.admission.turned_away,
+            may_come=self.admission.may_come,
         )
-        self.doors.changed = self._sent_away.users_changed
-        self.doors.looked = self._sent_away.end_strangers
-        self.doors.keys_removed = self._sent_away.end_signed
-        self.doors.reloaded = lambda event, why: self.audit.note(event, because=why)
+        self.broker_security.changed = self._expulsions.users_changed
+        self.broker_security.looked = self._expulsions.end_strangers
+        self.broker_security.keys_removed = self._expulsions.end_signed
+        self.broker_security.reloaded = lambda event, why: self.audit.note(event, because=why)
         await listener.start(host, port)
-        self.doors.watch()
+        self.broker_security.watch()
         return listener
 
     def _accept(self) -> Connection:
@@ -204,17 +208,17 @@ class Broker:
         )
         self._awaited.clear()
         self.clocks.watch()
-        self._news = News(self.logger)
-        self._tell_news()
+        self._membership_log = MembershipLog(self.logger)
+        self._log_membership()
 
-    def _tell_news(self) -> None:
+    def _log_membership(self) -> None:
         self._hush()
         loop = asyncio.get_running_loop()
-        self._telling = loop.call_later(NEWS_S, self._tell_news)
-        self.lateness.came(loop.time(), NEWS_S)
+        self._telling = loop.call_later(NEWS_S, self._log_membership)
+        self.loop_lag.came(loop.time(), NEWS_S)
         overview = {} if self.node is None else self.node.overview()
         if self.node is not None:
-            self._news.tell(overview, self.node.has_session)
+            self._membership_log.tell(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited, self.clocks.complaint)
         tell_left_out(logging.getLogger("gapless"))
 
@@ -248,7 +252,7 @@ class Broker:
         self._hush()
         self.clocks.stop()
         self._is_ready = False
-        self._close_doors()
+        self._close_security()
         await self._links.close(with_goodbye=False)
         await self._close_disk()
 
@@ -262,7 +266,7 @@ class Broker:
         self._hush()
         self.clocks.stop()
         self.logger.info("draining")
-        self._close_doors()
+        self._close_security()
         self._links.queues.pause(True)
         deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
         while self._links.queues.unsent and time.monotonic() < deadline:
@@ -273,33 +277,33 @@ class Broker:
         self.audit.close()
         self.logger.info("stopped", extra={"unsent": left})
 
-    def _close_doors(self) -> None:
+    def _close_security(self) -> None:
         if self._server is not None:
             self._server.close()
-        if self.doors is not None:
-            self.doors.close()
+        if self.broker_security is not None:
+            self.broker_security.close()
 
     # ---- what its links ask -------------------------------------------------------------------------------
 
     def greeting(self) -> bytes:
         """What we say to brokers."""
-        return self.reception.greeting()
+        return self.admission.greeting()
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
         """Who dialled."""
-        return self.reception.identify(connection, hello)
+        return self.admission.identify(connection, hello)
 
     def permits(self, identity: Identity, right: str) -> bool:
         """Whether somebody may do what not everybody may."""
-        return self.reception.permits(identity, right)
+        return self.admission.permits(identity, right)
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
         """Whether who dialled is let in."""
-        return self.reception.answer(hello, identity, host)
+        return self.admission.answer(hello, identity, host)
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
         """Whether we go on with a broker that we dialled."""
-        return self.reception.welcomed(connection, welcome)
+        return self.admission.welcomed(connection, welcome)
 
     def refused(self, peer: str, refusal: Refusal) -> None:
         """A broker does not want us."""
@@ -307,18 +311,18 @@ class Broker:
             if self._starting_over is None and self._is_ready:
                 self._starting_over = asyncio.get_running_loop().create_task(self._start_over(peer))
         elif refusal.code not in ("duplicate", "not-ready"):
-            times = self._links.reminders.due((peer, "turned down", refusal.reason))
+            times = self._links.log_backoff.due((peer, "turned down", refusal.reason))
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"turned down: {refusal.reason}", extra=facts)
 
     def cheated(self, client: str, reason: str) -> None:
         """A client asked for what it may not: its session ends, and it is told."""
-        self._sent_away.end_session(client, "denied", reason)
+        self._expulsions.end_session(client, "denied", reason)
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """Let an operator end the session of a client that holds everybody up; the client is told."""
-        return self._sent_away.end_client(client, actor)
+        return self._expulsions.end_client(client, actor)
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
         """An operator says that a broker will not return: nobody waits for it any more, and what is lost is told."""

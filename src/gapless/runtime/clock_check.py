@@ -21,10 +21,10 @@ import msgspec
 
 from gapless.errors import GaplessError
 from gapless.runtime.access import Access
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.probe import probe
-from gapless.runtime.reminders import Reminders
 
 __all__ = ["ClockCheck", "Difference"]
 
@@ -73,7 +73,7 @@ class ClockCheck:
         self._logger = logger
         self._wall_ns = wall_ns
         self._steady_s = steady_s
-        self._reminders = Reminders()
+        self._log_backoff = LogBackoff()
         self._watching: asyncio.Task[None] | None = None
 
     @property
@@ -112,7 +112,7 @@ class ClockCheck:
         await self.compare()
         while self.is_wrong(FAR):
             self.complaint = f"for the clock of its host to be set: it is {self._words()}"
-            if self._reminders.due("far"):
+            if self._log_backoff.due("far"):
                 self._logger.error(f"waits {self.complaint}; let NTP keep it")
             await asyncio.sleep(ASK_AGAIN_S)
             await self.compare()
@@ -137,9 +137,9 @@ class ClockCheck:
 
     def _tell(self) -> None:
         if self.is_wrong():
-            if self._reminders.due("wrong"):
+            if self._log_backoff.due("wrong"):
                 self._logger.warning(f"the clock of this host is {self._words()}; let NTP keep it")
-        elif self._reminders.forget("wrong"):
+        elif self._log_backoff.forget("wrong"):
             self._logger.info("the clock of this host is right again")
 
     def _words(self) -> str:

@@ -15,7 +15,7 @@ from gapless.errors import ProtocolError, WireError
 from gapless.events import Event, EventList, EventRun, bounds_of
 from gapless.protocol import ProtocolSpec
 from gapless.protocol.carrying import body_of, events_of, may_carry_events, publications_of
-from gapless.runtime.entries import has_more_entries, length_of
+from gapless.runtime.object_count import has_more_entries, length_of
 from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
 __all__ = ["ATTRIBUTE_BYTES", "ENTRIES_MAX", "SMALL", "Codec", "message_types"]

@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from gapless.errors import WireError
 from gapless.runtime.audit_log import Actor
-from gapless.runtime.farewell import Farewells
 from gapless.runtime.frames import FrameStream
+from gapless.runtime.refused_connections import RefusedConnections
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.silence import Silence
 from gapless.runtime.tls import why_dialling_failed
@@ -76,8 +76,21 @@ class Link:
     """
 
     __slots__ = (
-        "absence", "address", "connection", "dialling", "farewell", "greeting_connection", "is_client",
-        "name", "outbox", "pace", "seen_in", "seen_out", "sent_us", "silence", "was_up",
+        "absence",
+        "address",
+        "connection",
+        "dialling",
+        "greeting_connection",
+        "is_client",
+        "name",
+        "outbox",
+        "pace",
+        "refused_connection",
+        "seen_in",
+        "seen_out",
+        "sent_us",
+        "silence",
+        "was_up",
     )  # fmt: skip
 
     def __init__(self, name: str, *, is_client: bool, address: str = "", now: int = 0) -> None:
@@ -90,7 +103,7 @@ class Link:
         self.was_up = False
         """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
         self.absence: Absence = ""
-        self.farewell = ""
+        self.refused_connection = ""
         """Why it left, if it said so when it did."""
         self.pace = 1
         """How many times more seldom than usual pings come and go."""
@@ -108,7 +121,7 @@ class ConnectionListener(Protocol):
     """Whose connections they are: it is asked what to do with them, and told what becomes of them."""
 
     loop: asyncio.AbstractEventLoop
-    farewells: Farewells
+    refused_connections: RefusedConnections
     denied: Callable[[str, str], None] | None
 
     def arrived(self, connection: "Connection") -> None: ...
@@ -315,7 +328,7 @@ class Connection(FrameStream):
     def refuse(self, code: str, reason: str) -> None:
         """End the connection, and say why."""
         self._links.refusing(self, code, reason)
-        self.dismiss(frame(REFUSAL, Refusal(code, reason)), self._links.farewells)
+        self.dismiss(frame(REFUSAL, Refusal(code, reason)), self._links.refused_connections)
 
     # ---- the end ------------------------------------------------------------------------------------------
 

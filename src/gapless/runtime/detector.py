@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from gapless.protocol import Input, Suspected, Trusted, Woke
+from gapless.protocol import Input, Resumed, Suspected, Trusted
 from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Absence, Link
 from gapless.runtime.logs import Logger
@@ -131,7 +131,7 @@ class Detector:
     def _wake_up(self, slept_us: int) -> None:
         suspect_us = int(self._settings.suspect_ms * 1000)
         if self.is_waking_told and slept_us > suspect_us - int(self._settings.heartbeat_ms * 1000):
-            self._give(Woke())
+            self._give(Resumed())
         self._late_us += max(0, slept_us)
 
     def _begin_round(self, count: int) -> None:

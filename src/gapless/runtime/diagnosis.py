@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.runtime.questions import Answer
+from gapless.runtime.report_query import Answer
 
 __all__ = ["ADVICE", "Finding", "diagnose"]
 

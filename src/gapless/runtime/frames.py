@@ -18,8 +18,8 @@ from contextlib import suppress
 from struct import Struct
 from typing import Any, cast
 
-from gapless.runtime.farewell import Farewells
 from gapless.runtime.kernel import has_unread, was_acknowledged_within
+from gapless.runtime.refused_connections import RefusedConnections
 
 __all__ = ["FrameStream"]
 
@@ -146,14 +146,14 @@ class FrameStream(asyncio.BufferedProtocol):
             except RuntimeError:
                 self.lose()
 
-    def dismiss(self, last: bytes, farewells: Farewells) -> None:
+    def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
         """It is over for us at once; the other end is given the time to read what was written, and this."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             with suppress(RuntimeError):
                 transport.write(last)
             self._transport = None
-            farewells.begin(transport)
+            refused_connections.begin(transport)
             asyncio.get_running_loop().call_soon(self.closed, None)
 
     def lose(self) -> None:

@@ -19,7 +19,7 @@ from gapless.errors import GaplessError
 from gapless.protocol import Input, Node, Received, Send, SetTimer, TimerFired
 from gapless.runtime.clock import SteadyClock, now_us
 from gapless.runtime.connection import Link
-from gapless.runtime.later import Later
+from gapless.runtime.deferred_work import DeferredWork
 from gapless.runtime.turn_meter import TurnMeter
 
 __all__ = ["UNJUDGED", "NodeHost"]
@@ -46,7 +46,7 @@ class NodeHost:
         loop: asyncio.AbstractEventLoop,
         links: dict[str, Link],
         meter: TurnMeter,
-        later: Later,
+        deferred: DeferredWork,
         *,
         open_link: Callable[[str], Link],
         flush: Callable[[list[Link]], None],
@@ -61,7 +61,7 @@ class NodeHost:
         self._loop = loop
         self._links = links
         self._meter = meter
-        self._later = later
+        self._deferred = deferred
         self._open_link = open_link
         self._flush = flush
         self._failed = failed
@@ -203,7 +203,7 @@ class NodeHost:
 
     def _fire(self, key: str) -> None:
         del self._timers[key]
-        self._later.do(partial(self._tell_time, self.node, key))
+        self._deferred.do(partial(self._tell_time, self.node, key))
 
     def _tell_time(self, node: Node | None, key: str) -> None:
         """It is time, unless the timer was set again since, or nobody waits for it any more."""

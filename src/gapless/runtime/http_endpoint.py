@@ -19,10 +19,10 @@ import msgspec
 
 from gapless.runtime.address import split_address
 from gapless.runtime.broker import Broker, listen_error
-from gapless.runtime.crowd import Crowd
-from gapless.runtime.farewell import LINGER_S
 from gapless.runtime.listener import TlsListener
 from gapless.runtime.metrics import Metrics
+from gapless.runtime.pending_connections import PendingConnections
+from gapless.runtime.refused_connections import LINGER_S
 from gapless.runtime.wire import Refusal
 from gapless.security.identity import Identity
 
@@ -53,7 +53,7 @@ class HttpEndpoint:
         self._broker = broker
         self._metrics = Metrics(broker)
         self._server: asyncio.Server | TlsListener | None = None
-        self._serving: Crowd[StreamWriter] = Crowd(REQUESTS_MAX)
+        self._serving: PendingConnections[StreamWriter] = PendingConnections(REQUESTS_MAX)
 
     async def start(self) -> None:
         """Listen where the network's file says."""
@@ -64,12 +64,12 @@ class HttpEndpoint:
             raise listen_error(f"the HTTP side of broker {self._broker.name!r}", f"{host}:{port}", error) from None
 
     async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
-        doors = self._broker.doors
-        if doors is None:
+        broker_security = self._broker.broker_security
+        if broker_security is None:
             return await asyncio.start_server(self._serve, host, port, limit=REQUEST_MAX)
         listener = TlsListener(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(REQUEST_MAX), self._serve),
-            doors.server_context,
+            broker_security.server_context,
             patience_s=PATIENCE_S,
             in_clear_text=IN_CLEAR_TEXT,
             refused=lambda address, code, reason: self._broker.links.refusals.stranger(address, code, reason),
@@ -122,17 +122,17 @@ class HttpEndpoint:
 
     def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> Answer | None:
         """What to say to a peer that may not see this; None if it may."""
-        doors = self._broker.doors
+        broker_security = self._broker.broker_security
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
-        if doors is None or doors.users is None or path not in (b"/metrics", b"/status"):
+        if broker_security is None or broker_security.users is None or path not in (b"/metrics", b"/status"):
             return None
         certificate = writer.get_extra_info("peercert") or {}
         host, port = (writer.get_extra_info("peername") or ("?", 0))[:2]
-        who = doors.prove(certificate, token)
-        if isinstance(who, Identity) and doors.may(who, "status"):
+        who = broker_security.prove(certificate, token)
+        if isinstance(who, Identity) and broker_security.may(who, "status"):
             return None
         reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"
-        name = who.text if isinstance(who, Identity) else doors.claimed(certificate, token)
+        name = who.text if isinstance(who, Identity) else broker_security.claimed(certificate, token)
         self._broker.links.refusals.denial(name, f"{host}:{port}", reason)
         body = f"{reason}\n".encode()
         if isinstance(who, Identity):

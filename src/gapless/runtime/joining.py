@@ -23,10 +23,10 @@ import time
 from gapless.errors import GaplessError
 from gapless.runtime.access import Access
 from gapless.runtime.address import why_unreachable
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
 from gapless.runtime.probe import probe
-from gapless.runtime.reminders import Reminders
 
 __all__ = ["ask_whether_remembered", "choose_incarnation", "later_incarnation"]
 
@@ -46,7 +46,7 @@ async def choose_incarnation(
     """The incarnation to start with, once enough is known. `awaited` says meanwhile who is waited for, and why."""
     around = config.overlay.within(name, config.network.f + 1)
     answers: dict[str, int] = {}
-    reminders = Reminders()
+    log_backoff = LogBackoff()
     begun = time.monotonic()
     while True:
         missing = [peer for peer in around if peer not in answers]
@@ -63,7 +63,7 @@ async def choose_incarnation(
             return 0
         if time.monotonic() - begun >= MOMENT_S:
             for peer, reason in awaited.items():
-                if reminders.due((peer, reason)):
+                if log_backoff.due((peer, reason)):
                     logger.warning(f"waits for {peer}: {reason}", extra={"peer": peer})
         await asyncio.sleep(ASK_AGAIN_S)
 

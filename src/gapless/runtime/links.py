@@ -26,18 +26,18 @@ from gapless.runtime.clock import SteadyClock, now_us
 from gapless.runtime.codec import Codec
 from gapless.runtime.connection import Connection, Link
 from gapless.runtime.counters import Counters
-from gapless.runtime.crowd import Crowd
+from gapless.runtime.deferred_work import DeferredWork
 from gapless.runtime.detector import Detector
 from gapless.runtime.dialling import dial
-from gapless.runtime.farewell import Farewells
-from gapless.runtime.gate import Gate
 from gapless.runtime.host import NodeHost
-from gapless.runtime.later import Later
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
 from gapless.runtime.owner import Owner
+from gapless.runtime.pending_connections import PendingConnections
 from gapless.runtime.queues import Queues
 from gapless.runtime.refusal_log import RefusalLog
-from gapless.runtime.reminders import Reminders
+from gapless.runtime.refused_connections import RefusedConnections
+from gapless.runtime.request_checks import Gate
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
@@ -75,16 +75,16 @@ class Links:
         self.codec = codec
         self.addresses = addresses
         self.links: dict[str, Link] = {}
-        self.farewells = Farewells(self.loop)
+        self.refused_connections = RefusedConnections(self.loop)
         self.counters = Counters()
         self.meter = TurnMeter(self.loop, logger)
-        self.later = Later(self.loop)
+        self.deferred = DeferredWork(self.loop)
         self.queues = Queues(self.links, settings, codec, self.counters, give_up=self._give_up, logger=logger)
         self.host = NodeHost(
             self.loop,
             self.links,
             self.meter,
-            self.later,
+            self.deferred,
             open_link=self.open,
             flush=self.queues.flush,
             failed=failed,
@@ -92,8 +92,8 @@ class Links:
             clock=clock or SteadyClock(),
         )
         self.turns = Turns(self.loop, self.is_readable)
-        self.reminders = Reminders()
-        self.refusals = RefusalLog(name, self.counters, self.reminders, logger)
+        self.log_backoff = LogBackoff()
+        self.refusals = RefusalLog(name, self.counters, self.log_backoff, logger)
         self.gate: Gate | None = None
         """Judges what clients ask for; None if they may ask for anything."""
         self.denied: Callable[[str, str], None] | None = None
@@ -102,7 +102,7 @@ class Links:
         self._logger = logger
         self._connection_kind = connection_kind
         self._tls = tls
-        self._anonymous: Crowd[Connection] = Crowd(ANONYMOUS_MAX)
+        self._anonymous: PendingConnections[Connection] = PendingConnections(ANONYMOUS_MAX)
         self._nobody = Link("nobody", is_client=True)
         self._nobody.was_up = True
         self._is_closing = False
@@ -160,7 +160,7 @@ class Links:
         except (OSError, TimeoutError) as error:
             connection.lose()
             reason = why_unreachable(link.address, error)
-            times = self.reminders.due((link.name, "unreachable", reason))
+            times = self.log_backoff.due((link.name, "unreachable", reason))
             if times:
                 self._logger.info(f"cannot be reached: {reason}", extra={"peer": link.name, "times": times})
             return
@@ -305,7 +305,7 @@ class Links:
         if connection.refusal is not None:
             self._owner.refused(link.name, connection.refusal)
         if link.is_client:
-            self.later.do(partial(self._lose, link))
+            self.deferred.do(partial(self._lose, link))
         self._dial(link)
 
     def _lose(self, link: Link) -> None:
@@ -317,7 +317,7 @@ class Links:
         """The peer leaves: nobody has to suspect it first."""
         link = connection.link
         assert link is not None
-        link.farewell = reason
+        link.refused_connection = reason
         self._disconnect(link)
         self.detector.miss(link, "left")
         self._dial(link)
@@ -434,9 +434,9 @@ class Links:
         last = frame(BYE) if with_goodbye else b""
         to_brokers = frame(BYE, reason) if with_goodbye and reason else last
         connections = [(link.connection, last if link.is_client else to_brokers) for link in self.links.values()]
-        for connection, farewell in [*connections, *((each, last) for each in self._anonymous)]:
+        for connection, refused_connection in [*connections, *((each, last) for each in self._anonymous)]:
             if connection is not None:
                 connection.link = None
-                connection.close(farewell)
+                connection.close(refused_connection)
         self.links.clear()
-        self.farewells.end()
+        self.refused_connections.end()

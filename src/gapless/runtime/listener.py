@@ -12,8 +12,8 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 
-from gapless.runtime.crowd import Crowd
-from gapless.runtime.farewell import LINGER_S
+from gapless.runtime.pending_connections import PendingConnections
+from gapless.runtime.refused_connections import LINGER_S
 from gapless.runtime.tls import alert_of, why_listening_failed
 
 __all__ = ["TlsListener"]
@@ -48,7 +48,7 @@ class TlsListener:
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
-        self._pending: Crowd[asyncio.Task[None]] = Crowd(PENDING_MAX)
+        self._pending: PendingConnections[asyncio.Task[None]] = PendingConnections(PENDING_MAX)
         self.handshakes = 0
 
     async def start(self, host: str, port: int, backlog: int = 1024) -> None:

@@ -59,7 +59,7 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
-            _calm_collector()
+            _tune_cycle_collector()
             ends: list[asyncio.Future[Any]] = [stopping, broker.failure]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         else:
@@ -82,13 +82,13 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
 
 
 def _hang_up(broker: Broker) -> None:
-    if broker.doors is None:
+    if broker.broker_security is None:
         broker.logger.info("SIGHUP: the network's file is read at the start only; SIGTERM lets the broker leave")
     else:
-        broker.reloading = asyncio.get_running_loop().create_task(broker.doors.reload("SIGHUP"))
+        broker.reloading = asyncio.get_running_loop().create_task(broker.broker_security.reload("SIGHUP"))
 
 
-def _calm_collector() -> None:
+def _tune_cycle_collector() -> None:
     """What is there by now stays. Cycles are looked for among what is young, a hundred thousand objects at a time, some
     ten milliseconds. What has grown old has none worth a turn of a second: clients that come and go leave nothing."""
     gc.collect()

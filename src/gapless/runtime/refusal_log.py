@@ -6,8 +6,8 @@ Operators read this, so no token, key or other proof may come here.
 from gapless.runtime.audit_log import AuditLog
 from gapless.runtime.connection import Connection
 from gapless.runtime.counters import Counters
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
-from gapless.runtime.reminders import Reminders
 
 __all__ = ["RefusalLog"]
 
@@ -15,10 +15,10 @@ __all__ = ["RefusalLog"]
 class RefusalLog:
     """Of one node, which has this name."""
 
-    def __init__(self, name: str, counters: Counters, reminders: Reminders, logger: Logger) -> None:
+    def __init__(self, name: str, counters: Counters, log_backoff: LogBackoff, logger: Logger) -> None:
         self._name = name
         self._counters = counters
-        self._reminders = reminders
+        self._log_backoff = log_backoff
         self._logger = logger
         self.audit: AuditLog | None = None
         """Hears of all of them; None at a client."""
@@ -59,6 +59,6 @@ class RefusalLog:
             self.audit.refused(event, reason, facts)
 
     def _tell(self, key: tuple[str, ...], text: str, facts: dict[str, str]) -> None:
-        times = self._reminders.due(key)
+        times = self._log_backoff.due(key)
         if times:
             self._logger.warning(text, extra={**facts, "times": times} if times > 1 else facts)

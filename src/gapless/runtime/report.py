@@ -7,30 +7,30 @@ from typing import Any, Protocol
 
 from gapless.protocol import BrokerNode
 from gapless.runtime.audit_log import AuditLog
+from gapless.runtime.broker_security import BrokerSecurity
 from gapless.runtime.clock import now_us
 from gapless.runtime.clock_check import ClockCheck
 from gapless.runtime.connection import Link
-from gapless.runtime.doors import Doors
-from gapless.runtime.lateness import Lateness
 from gapless.runtime.links import Links
+from gapless.runtime.loop_lag import LoopLag
 from gapless.runtime.network_file import BrokerEntry, NetworkConfig
 from gapless.runtime.waiting import Wait
 
 __all__ = ["report_of"]
 
 
-class House(Protocol):
+class ReportSource(Protocol):
     """The broker."""
 
     config: NetworkConfig
     name: str
     entry: BrokerEntry
-    doors: Doors | None
+    broker_security: BrokerSecurity | None
     audit: AuditLog
     incarnation: int
     started: float
 
-    lateness: Lateness
+    loop_lag: LoopLag
     clocks: ClockCheck
     wall_ns: Callable[[], int]
 
@@ -60,7 +60,7 @@ class House(Protocol):
         ...
 
 
-def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
+def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
     """How it is, and what it waits for."""
     links, node = house.links, house.node
     overview = {} if node is None else node.overview()
@@ -101,13 +101,13 @@ def report_of(house: House, waits: Sequence[Wait]) -> dict[str, Any]:
         "refusals": counters.refusals,
         "refused": dict(counters.refused),
         "audit_failures": house.audit.failures,
-        "security": {} if house.doors is None else house.doors.report(),
+        "security": {} if house.broker_security is None else house.broker_security.report(),
         "suspicions": links.detector.absences["suspected"],
         "false_suspicions": links.detector.false_suspicions,
         "goodbyes": links.detector.absences["left"],
         "lost_clients": links.detector.absences["lost"],
         "steps": links.host.steps,
-        "turns": links.meter.told() | {"late_ms": round(house.lateness.most_ms, 1)},
+        "turns": links.meter.told() | {"late_ms": round(house.loop_lag.most_ms, 1)},
         "data": {"directory": house.entry.data, "damaged": house.damages},
     }
 
@@ -128,7 +128,7 @@ def _state(link: Link) -> dict[str, Any]:
         "up": link.connection is not None,
         "suspected": link.absence == "suspected",
         "left": link.absence == "left",
-        "left_because": link.farewell if link.absence == "left" else "",
+        "left_because": link.refused_connection if link.absence == "left" else "",
         "silent_s": round((now_us() - link.silence.heard_at) / 1e6, 1) if link.absence else 0.0,
         "queue": len(link.outbox),
         "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),

@@ -17,8 +17,8 @@ from typing import Any
 
 from gapless.events import EventRun
 from gapless.protocol.carrying import events_of, layers_of
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
-from gapless.runtime.reminders import Reminders
 
 __all__ = ["LONG_MS", "TurnMeter"]
 
@@ -41,7 +41,7 @@ class TurnMeter:
         """How many took longer than they should."""
         self._loop = loop
         self._logger = logger
-        self._reminders = Reminders()
+        self._log_backoff = LogBackoff()
         self._is_open = False
         self._is_inside = False
         self._begun_ns = 0
@@ -86,7 +86,7 @@ class TurnMeter:
             self.what = _describe(who, what)
         if turn_ms > LONG_MS:
             self.long += 1
-            if self._reminders.due("long"):
+            if self._log_backoff.due("long"):
                 self._logger.warning(f"a turn of the event loop took {turn_ms:.0f} ms: {_describe(who, what)}")
 
     def told(self) -> dict[str, Any]:

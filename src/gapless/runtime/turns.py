@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from gapless.runtime.clock import now_us
 from gapless.runtime.connection import Connection
-from gapless.runtime.later import TURN_US
+from gapless.runtime.deferred_work import TURN_US
 
 __all__ = ["Turns"]
 

@@ -28,8 +28,8 @@ from typing import Any
 
 import msgspec
 
+from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger
-from gapless.runtime.reminders import Reminders
 
 __all__ = ["KINDS", "LONG_S", "Wait", "Waiting"]
 
@@ -77,7 +77,7 @@ class Waiting:
         self._clock = clock
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
         """When each wait began, and with what it is over."""
-        self._reminders = Reminders(clock)
+        self._log_backoff = LogBackoff(clock)
         self._told: dict[tuple[str, tuple[str, ...]], None] = {}
         self._warned: set[tuple[str, tuple[str, ...]]] = set()
         """What the log was told of since it began."""
@@ -110,7 +110,7 @@ class Waiting:
             for kind, name, _, _, what, names in found
         ]
         for wait in self._waits:
-            if wait.is_long and wait.kind not in ("start", "clock") and self._reminders.due((wait.kind, wait.names)):
+            if wait.is_long and wait.kind not in ("start", "clock") and self._log_backoff.due((wait.kind, wait.names)):
                 self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
                 self._warned.add((wait.kind, wait.names))
         self._tell_what_is_over()
@@ -120,7 +120,7 @@ class Waiting:
         lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
         for kind, names in [key for key in self._told if key not in lasting]:
             if kind != "client":
-                self._reminders.forget((kind, names))
+                self._log_backoff.forget((kind, names))
             elif (kind, names) not in self._warned:
                 continue
             self._warned.discard((kind, names))

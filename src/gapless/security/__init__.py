@@ -3,5 +3,5 @@
 `identity` says who somebody is, `tokens` and `signed_tokens` how it proves that, `users_file` what it may,
 `permissions` whether a filter or an event lies within, `limits` how much. `certificates` makes and reads
 certificates, `credentials` is what a client shows, and `first_steps` puts all of it into a directory for development.
-Brokers ask at their doors: see `gapless.runtime.doors` and `gapless.runtime.gate`.
+Brokers ask at their doors: see `gapless.runtime.broker_security` and `gapless.runtime.request_checks`.
 """

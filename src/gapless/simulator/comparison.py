@@ -15,10 +15,10 @@ import msgspec
 
 from gapless.checkers import Status, Verdict, check
 from gapless.protocol import Guarantee, ProtocolSpec
-from gapless.simulator.figures import Figures, figures_of
+from gapless.simulator.run_metrics import Figures, metrics_of_run
 from gapless.simulator.scenario import ProtocolChoice, PublishAction, Scenario
 from gapless.simulator.trial import Outcome, try_run
-from gapless.simulator.unfit import why_unfit
+from gapless.simulator.unsupported import why_unfit
 from gapless.trace import Trace
 
 __all__ = ["GUARANTEES", "Entry", "compare"]
@@ -78,7 +78,7 @@ def _entry(scenario: Scenario, spec: ProtocolSpec, seed: int | None) -> Entry:
     outcome, result = try_run(scenario, spec, seed, with_messages=True)
     if result is None or result.trace is None:
         return Entry(spec.name, spec.guarantee, outcome=outcome)
-    figures = figures_of(result)
+    figures = metrics_of_run(result)
     verdicts = {guarantee: _verdict(result.trace, guarantee, spec.guarantee, outcome) for guarantee in GUARANTEES}
     faults = {guarantee: _fault(guarantee, verdict, figures) for guarantee, verdict in verdicts.items()}
     held = next((guarantee for guarantee, fault in faults.items() if fault is None), None)

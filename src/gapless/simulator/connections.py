@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from gapless.overlay import Overlay
 from gapless.protocol import Connected, Input, Linked, Suspected, Trusted, Unlinked
-from gapless.simulator.agenda import Agenda
+from gapless.simulator.event_queue import EventQueue
 from gapless.simulator.latency import LinkTimes
 from gapless.simulator.nodes import CAREFUL, Link, Slot
 from gapless.simulator.queueing import BrokerQueues
@@ -53,7 +53,7 @@ class Connections:
     """Every connection of a run."""
 
     def __init__(
-        self, overlay: Overlay, f: int, slots: dict[str, Slot], agenda: Agenda, settings: Settings, seed: int,
+        self, overlay: Overlay, f: int, slots: dict[str, Slot], event_queue: EventQueue, settings: Settings, seed: int,
         give: Callable[[Slot, Input], None], *, recorded: bool,
     ) -> None:  # fmt: skip
         self.queues: BrokerQueues | None = None
@@ -62,7 +62,7 @@ class Connections:
         self._overlay = overlay
         self._f = f
         self._slots = slots
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._settings = settings
         self._seed = seed
         self._give = give
@@ -154,7 +154,7 @@ class Connections:
 
     def tell_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
         """Both ends of a link hear what became of it; nothing from before arrives any more."""
-        self.lost += self._agenda.lose(dict.fromkeys(self._links(a, b), 0))
+        self.lost += self._event_queue.lose(dict.fromkeys(self._links(a, b), 0))
         self._give(a, news(b.name))
         self._give(b, news(a.name))
 
@@ -165,19 +165,19 @@ class Connections:
         keep: dict[Link, int] = {}
         for link in slot.links.values():
             keep |= dict.fromkeys(self._links(slot, link.receiver), 0)
-        for link, count in self._agenda.in_flight(keep).items():
+        for link, count in self._event_queue.in_flight(keep).items():
             if link.sender is slot:
                 keep[link] = self._surviving(link, count)
-        self.lost += self._agenda.lose(keep)
+        self.lost += self._event_queue.lose(keep)
         for peer in self.peers(slot):
             self._break(peer, slot)
 
     def break_off(self, a: Slot, b: Slot) -> None:
         """The connection of two nodes that both live on."""
         keep = dict.fromkeys(self._links(a, b), 0)
-        for link, count in self._agenda.in_flight(keep).items():
+        for link, count in self._event_queue.in_flight(keep).items():
             keep[link] = self._surviving(link, count)
-        self.lost += self._agenda.lose(keep)
+        self.lost += self._event_queue.lose(keep)
         self._break(a, b)
         self._watch(b, a)
 
@@ -187,9 +187,9 @@ class Connections:
             self.break_off(a, b)
             return
         keep = dict.fromkeys((link for link in self._links(a, b) if link.sender is a), 0)
-        for link, count in self._agenda.in_flight(keep).items():
+        for link, count in self._event_queue.in_flight(keep).items():
             keep[link] = self._surviving(link, count)
-        self.lost += self._agenda.lose(keep)
+        self.lost += self._event_queue.lose(keep)
         self._down[pair_of(a, b)] = _Down(hearer=a.name)
         self._set(keep, False)
         self._watch(b, a)
@@ -222,7 +222,9 @@ class Connections:
             settings = self._settings
             delay = self._draw("detect", observer, target, settings.detect_least_us, settings.detect_most_us)
             state = self._down[pair_of(observer, target)]
-            self._agenda.call(self._agenda.now + delay, partial(self._notice, observer, observer.life, target, state))
+            self._event_queue.call(
+                self._event_queue.now + delay, partial(self._notice, observer, observer.life, target, state)
+            )
 
     def _notice(self, observer: Slot, life: int, target: Slot, state: _Down) -> None:
         if observer.life == life and self._down.get(pair_of(observer, target)) is state:
@@ -262,13 +264,13 @@ class Connections:
             self._connect(a, b, state, state.attempt)
         else:
             again = partial(self._connect, a, b, state, state.attempt)
-            self._agenda.call(self._agenda.now + delay, again)
+            self._event_queue.call(self._event_queue.now + delay, again)
 
     def _connect(self, a: Slot, b: Slot, state: _Down, attempt: int) -> None:
         pair = pair_of(a, b)
         if self._down.get(pair) is not state or state.attempt != attempt:
             return
-        self.lost += self._agenda.lose(dict.fromkeys(self._links(a, b), 0))
+        self.lost += self._event_queue.lose(dict.fromkeys(self._links(a, b), 0))
         del self._down[pair]
         self._set_up(a, b, True)
         one, other = (a, b) if a.number < b.number else (b, a)
@@ -289,4 +291,4 @@ class Connections:
         """A number for this purpose, pair and moment; it depends on nothing else that happens in the run."""
         if least == most:
             return least
-        return random.Random(f"{self._seed}/{purpose}/{a.name}/{b.name}/{self._agenda.now}").randint(least, most)
+        return random.Random(f"{self._seed}/{purpose}/{a.name}/{b.name}/{self._event_queue.now}").randint(least, most)

@@ -27,7 +27,7 @@ from gapless.disk import (
     TruncateHistory,
 )
 from gapless.protocol import HistoryRead, Input, Keep, Persisted, ReadHistory
-from gapless.simulator.agenda import Agenda
+from gapless.simulator.event_queue import EventQueue
 from gapless.simulator.nodes import Slot
 
 __all__ = ["DiskState", "Disks", "replay"]
@@ -87,11 +87,11 @@ class Disks:
     """All disks of a run."""
 
     def __init__(
-        self, sync_us: tuple[int, int], seed: int, agenda: Agenda, give: Callable[[Slot, Input], None]
+        self, sync_us: tuple[int, int], seed: int, event_queue: EventQueue, give: Callable[[Slot, Input], None]
     ) -> None:
         self._sync_us = sync_us
         self._seed = seed
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._give = give
         self._disks: dict[str, _Disk] = {}
 
@@ -112,7 +112,7 @@ class Disks:
             if row.last > effect.since and row.first <= effect.until
         ]
         give = partial(self._read, slot, slot.life, HistoryRead(effect, rows))
-        self._agenda.call(now + disk.reading_dice.randint(*self._sync_us), give)
+        self._event_queue.call(now + disk.reading_dice.randint(*self._sync_us), give)
 
     def _read(self, slot: Slot, life: int, item: HistoryRead) -> None:
         if slot.life == life:
@@ -155,7 +155,7 @@ class Disks:
     def _sync(self, slot: Slot, disk: _Disk) -> None:
         disk.is_busy = True
         done = partial(self._synced, slot, slot.life, disk, len(disk.written))
-        self._agenda.call(self._agenda.now + disk.dice.randint(*self._sync_us), done)
+        self._event_queue.call(self._event_queue.now + disk.dice.randint(*self._sync_us), done)
 
     def _synced(self, slot: Slot, life: int, disk: _Disk, count: int) -> None:
         if slot.life == life:

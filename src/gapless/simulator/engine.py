@@ -70,12 +70,12 @@ from gapless.protocol import (
     check_overlay,
 )
 from gapless.registry import find_protocol
-from gapless.simulator.agenda import Agenda
-from gapless.simulator.collector import calm_collector
 from gapless.simulator.connections import Connections
 from gapless.simulator.disks import Disks, DiskState
+from gapless.simulator.event_queue import EventQueue
 from gapless.simulator.failures import NodeError, RunawayError, SimulationError
 from gapless.simulator.faults import Faults
+from gapless.simulator.garbage_collection import without_cycle_collection
 from gapless.simulator.nodes import Link, Slot, Timer
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.queueing import BrokerQueues
@@ -108,7 +108,7 @@ class Simulation:
         self.settings = settings or Settings()
         self.f = f
         self.seed = seed
-        self.agenda = Agenda()
+        self.event_queue = EventQueue()
         self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
         self.refusals: list[Refusal] = []
         self._lost_publications: list[LostPublications] = []
@@ -126,19 +126,19 @@ class Simulation:
         self._dice = random.Random(f"{seed}/links")
         self._sizes = StateSizes()
         self._connections = Connections(
-            overlay, f, self.slots, self.agenda, self.settings, seed, self.give, recorded=with_messages
+            overlay, f, self.slots, self.event_queue, self.settings, seed, self.give, recorded=with_messages
         )
         if self.settings.node_model is not None:
-            self._connections.queues = BrokerQueues(self.settings.node_model, self._brokers, self.agenda)
+            self._connections.queues = BrokerQueues(self.settings.node_model, self._brokers, self.event_queue)
         self._disks = None
         if self.settings.sync_us is not None and self.spec.keeps_disks:
-            self._disks = Disks(self.settings.sync_us, seed, self.agenda, self.give)
+            self._disks = Disks(self.settings.sync_us, seed, self.event_queue, self.give)
         self._faults = Faults(
-            overlay, f, self.slots, self.agenda, self._connections, self._make_broker, self.give, self._disks
+            overlay, f, self.slots, self.event_queue, self._connections, self._make_broker, self.give, self._disks
         )
         self._replies = Replies(seed, self._publish_later)
         self._handlers = self._effect_handlers()
-        self.agenda.call(0, self._start)
+        self.event_queue.call(0, self._start)
 
     # ---- the script
 
@@ -220,7 +220,7 @@ class Simulation:
         """Let it all happen."""
         self._until = until
         self._settle = settle
-        with calm_collector():
+        with without_cycle_collection():
             self._advance()
         self._sample()
         end = self._end()
@@ -246,15 +246,15 @@ class Simulation:
     # ---- the loop
 
     def _advance(self) -> None:
-        agenda, counts, handlers = self.agenda, self._counts, self._handlers
-        times, buckets = agenda.times, agenda.buckets
+        event_queue, counts, handlers = self.event_queue, self._counts, self._handlers
+        times, buckets = event_queue.times, event_queue.buckets
         steps, most = self._steps, self.settings.max_steps
         slot: Any = None
         item: Any = None
         try:
             while times and times[0] <= self._end():
-                now = agenda.now = heappop(times)
-                entries = agenda.rest = iter(buckets[now])
+                now = event_queue.now = heappop(times)
+                entries = event_queue.rest = iter(buckets[now])
                 for slot, item, _ in entries:
                     steps += 1
                     if steps > most:
@@ -298,7 +298,7 @@ class Simulation:
 
     def give(self, slot: Slot, item: Input) -> None:
         """Give a node an input and carry out what it causes."""
-        now = self.agenda.now
+        now = self.event_queue.now
         try:
             for effect in slot.step(item, now):
                 self._handlers[effect.__class__](slot, effect, now)
@@ -351,7 +351,7 @@ class Simulation:
         if link.delay < 0:
             self._send_carefully(link, received, now)
         else:
-            self.agenda.put(now + link.delay, (link.receiver, received, link))
+            self.event_queue.put(now + link.delay, (link.receiver, received, link))
 
     def _send_carefully(self, link: Link, received: Received, now: int) -> None:
         """Send on a link that is down, or on which a message may wait, differ, get lost or be written down."""
@@ -365,9 +365,9 @@ class Simulation:
         departure = now
         if between_brokers and self._connections.queues is not None:
             departure = self._connections.queues.transmit(link.sender, received.message, now)
-        self.agenda.put(self._arrival(link, departure), (gate, received, link))
+        self.event_queue.put(self._arrival(link, departure), (gate, received, link))
         if between_brokers and self.settings.duplication and self._dice.random() < self.settings.duplication:
-            self.agenda.put(self._arrival(link, departure), (link.gate, received, link))
+            self.event_queue.put(self._arrival(link, departure), (link.gate, received, link))
 
     def _arrival(self, link: Link, departure: int) -> int:
         """When a message that leaves now is there: never before an earlier one of the same link."""
@@ -379,7 +379,7 @@ class Simulation:
 
     def _set_timer(self, slot: Slot, effect: SetTimer, now: int) -> None:
         timer = slot.timers[effect.key] = Timer(slot, effect.key, self.give)
-        self.agenda.call(now + effect.delay_us, timer)
+        self.event_queue.call(now + effect.delay_us, timer)
 
     def _expel(self, slot: Slot, effect: Expel, now: int) -> None:
         raise AssertionError(f"{effect.client} was sent away, though clients here are honest: {effect.reason}")
@@ -391,7 +391,7 @@ class Simulation:
             slot.delivered += 1
             if not slot.is_consuming:
                 slot.is_consuming = True
-                self.agenda.call(now + slot.consume_us, partial(self._consume, slot))
+                self.event_queue.call(now + slot.consume_us, partial(self._consume, slot))
 
     def _consume(self, slot: Slot) -> None:
         slot.is_consuming = False
@@ -408,7 +408,7 @@ class Simulation:
 
     def _act(self, at: int, action: Callable[[], None]) -> None:
         self._last_act = max(self._last_act, at)
-        self.agenda.call(at, action)
+        self.event_queue.call(at, action)
 
     def _make_broker(self, place: BrokerPlace) -> BrokerNode:
         node = self._nodes[place.name] = self.spec.broker(place, self.options)
@@ -426,7 +426,7 @@ class Simulation:
         for slot in self._clients:
             self._join(slot)
         if self.settings.sample_us:
-            self.agenda.call(self.settings.sample_us, self._sample_again)
+            self.event_queue.call(self.settings.sample_us, self._sample_again)
 
     def _join(self, slot: Slot) -> None:
         assert slot.broker is not None
@@ -438,7 +438,7 @@ class Simulation:
         if isinstance(item, Subscribe):
             slot.subscriptions[item.subscription] = None
             if self._recording is not None:
-                self._recording.subscribed(slot.name, item, self.agenda.now)
+                self._recording.subscribed(slot.name, item, self.event_queue.now)
         elif isinstance(item, Unsubscribe):
             slot.subscriptions.pop(item.subscription, None)
         elif isinstance(item, Advertise):
@@ -454,7 +454,7 @@ class Simulation:
             self._call(slot, Unadvertise(advertisement))
 
     def _publish_later(self, client: str, call: Publish, delay_us: int) -> None:
-        self._act(self.agenda.now + delay_us, partial(self._call, self.slots[client], call))
+        self._act(self.event_queue.now + delay_us, partial(self._call, self.slots[client], call))
 
     def _sample(self) -> None:
         alive = [slot for slot in self._brokers if slot.alive and slot.node is not None]
@@ -462,4 +462,4 @@ class Simulation:
 
     def _sample_again(self) -> None:
         self._sample()
-        self.agenda.call(self.agenda.now + self.settings.sample_us, self._sample_again)
+        self.event_queue.call(self.event_queue.now + self.settings.sample_us, self._sample_again)

@@ -18,10 +18,10 @@ from collections.abc import Callable
 
 from gapless.errors import OverlayError, ScenarioError
 from gapless.overlay import Overlay
-from gapless.protocol import BrokerPlace, Forget, Input, Linked, Node, Start, TimerFired, Unlinked, Woke
-from gapless.simulator.agenda import Agenda
+from gapless.protocol import BrokerPlace, Forget, Input, Linked, Node, Resumed, Start, TimerFired, Unlinked
 from gapless.simulator.connections import Connections, pair_of
 from gapless.simulator.disks import Disks, DiskState
+from gapless.simulator.event_queue import EventQueue
 from gapless.simulator.nodes import Slot
 from gapless.simulator.relinking import ChangingTree
 
@@ -32,14 +32,14 @@ class Faults:
     """Carries faults out, at the moment they are due."""
 
     def __init__(
-        self, overlay: Overlay, f: int, slots: dict[str, Slot], agenda: Agenda, connections: Connections,
+        self, overlay: Overlay, f: int, slots: dict[str, Slot], event_queue: EventQueue, connections: Connections,
         make_broker: Callable[[BrokerPlace], Node], give: Callable[[Slot, Input], None], disks: Disks | None = None,
     ) -> None:  # fmt: skip
         self._disks = disks
         self._tree = ChangingTree(overlay)
         self._f = f
         self._slots = slots
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._connections = connections
         self._make_broker = make_broker
         self._give = give
@@ -59,7 +59,7 @@ class Faults:
         if not slot.alive:
             raise ScenarioError(f"broker {name!r} cannot crash at {self._ms()} ms: it is dead already")
         slot.silence()
-        self._silent_since[name] = self._agenda.now
+        self._silent_since[name] = self._event_queue.now
         if self._connections.queues is not None:
             self._connections.queues.clear(slot)
         self._connections.crash(slot)
@@ -72,8 +72,10 @@ class Faults:
         if memory:
             assert slot.node is not None
             slot.inhabit(slot.node)
-            if self._disks is not None and self._connections.is_noticed(self._agenda.now - self._silent_since[name]):
-                self._give(slot, Woke())
+            if self._disks is not None and self._connections.is_noticed(
+                self._event_queue.now - self._silent_since[name]
+            ):
+                self._give(slot, Resumed())
         else:
             slot.forget()
             slot.incarnation += 1
@@ -84,7 +86,7 @@ class Faults:
         self._connections.watch_absent(slot)
         overdue, slot.overdue = slot.overdue, []
         for key in overdue:
-            self._agenda.put(self._agenda.now, (slot, TimerFired(key), None))
+            self._event_queue.put(self._event_queue.now, (slot, TimerFired(key), None))
         if memory and self._disks is not None:
             self._disks.go_on(slot)
 
@@ -125,7 +127,7 @@ class Faults:
 
     def set_clock(self, broker: str, ahead: int, drift: float) -> None:
         """The broker's clock shows another time."""
-        self._slots[broker].own_clock().set(self._agenda.now, ahead, drift)
+        self._slots[broker].own_clock().set(self._event_queue.now, ahead, drift)
 
     def unlink(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         """The old link of the tree goes; the new one will take its place."""
@@ -149,4 +151,4 @@ class Faults:
                 raise ScenarioError(f"{'–'.join(link)} cannot be relinked at {self._ms()} ms: {name!r} is dead")
 
     def _ms(self) -> str:
-        return f"{self._agenda.now / 1000:g}"
+        return f"{self._event_queue.now / 1000:g}"

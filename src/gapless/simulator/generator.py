@@ -22,15 +22,15 @@ from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec, convert_options, largest_f
 from gapless.registry import find_protocol, protocol_names
-from gapless.simulator.beyond_plan import BEYOND, BeyondPlan
 from gapless.simulator.clock_plan import CLOCK, draw_clocks, draws_clocks
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
+from gapless.simulator.durable_plan import draw_keeping, draw_names
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, SMALL, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
 from gapless.simulator.group_plan import GROUP_MS, draw_group
 from gapless.simulator.in_flight import operations_of
-from gapless.simulator.name_plan import draw_keeping, draw_names
+from gapless.simulator.over_budget_plan import BEYOND, OverBudgetPlan
 from gapless.simulator.partition_plan import PARTITION, PartitionPlan
 from gapless.simulator.rolling_plan import RollingPlan
 from gapless.simulator.scenario import (
@@ -196,7 +196,7 @@ class _Draft:
 
     def _beyond_f(self, scenario: Scenario) -> Scenario:
         """The scenario with more than f brokers of one neighbourhood that die; brokers may have disks then, too."""
-        plan = BeyondPlan(self._seed, self._tree, self._hazards())
+        plan = OverBudgetPlan(self._seed, self._tree, self._hazards())
         options: dict[str, Any] = {"partition": plan.draw_partition()}
         with_disks = plan.draw_disks() or scenario.network.disks is not None
         if with_disks and scenario.network.disks is None:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from gapless.protocol import Effect
-from gapless.simulator.agenda import Agenda
+from gapless.simulator.event_queue import EventQueue
 from gapless.simulator.nodes import Link, Slot
 from gapless.simulator.settings import NodeModel
 
@@ -90,12 +90,12 @@ class _Queue:
 class Gate:
     """Stands before a broker at the end of one link: messages wait here for the processor."""
 
-    __slots__ = ("_agenda", "_free", "_last", "_link", "_queue")
+    __slots__ = ("_event_queue", "_free", "_last", "_link", "_queue")
 
-    def __init__(self, link: Link, queue: _Queue, agenda: Agenda, free: frozenset[str]) -> None:
+    def __init__(self, link: Link, queue: _Queue, event_queue: EventQueue, free: frozenset[str]) -> None:
         self._link = link
         self._queue = queue
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._free = free
         self._last = 0
 
@@ -105,21 +105,21 @@ class Gate:
             done = max(now, self._last)
         else:
             done = self._last = self._queue.process(now)
-        self._agenda.put(done, (self._link.receiver, item, self._link))
+        self._event_queue.put(done, (self._link.receiver, item, self._link))
         return ()
 
 
 class BrokerQueues:
     """The queues of all brokers."""
 
-    def __init__(self, model: NodeModel, brokers: Iterable[Slot], agenda: Agenda) -> None:
-        self._agenda = agenda
+    def __init__(self, model: NodeModel, brokers: Iterable[Slot], event_queue: EventQueue) -> None:
+        self._event_queue = event_queue
         self._free = model.free
         self._queues = {slot.name: _Queue(model) for slot in brokers}
 
     def gate(self, link: Link) -> Gate:
         """What takes the messages of this link."""
-        return Gate(link, self._queues[link.receiver.name], self._agenda, self._free)
+        return Gate(link, self._queues[link.receiver.name], self._event_queue, self._free)
 
     def transmit(self, sender: Slot, message: Any, now: int) -> int:
         """A copy is sent: when will it be on the link?"""

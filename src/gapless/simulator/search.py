@@ -21,13 +21,13 @@ from gapless.checkers import Verdict
 from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
 from gapless.registry import find_protocol
-from gapless.simulator.beyond_plan import BEYOND
 from gapless.simulator.disk_plan import DISK_KINDS
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
 from gapless.simulator.generator_scales import GRAPH, LARGE_GRAPH, MIXED, SMALL
 from gapless.simulator.graph_scenarios import LASTING_KINDS, choose_graph_scale, generate_on_graph
 from gapless.simulator.options import convert_options, refusal
+from gapless.simulator.over_budget_plan import BEYOND
 from gapless.simulator.partition_plan import PARTITION
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink

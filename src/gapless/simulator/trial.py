@@ -13,7 +13,7 @@ import msgspec
 from gapless.checkers import Verdict, check
 from gapless.errors import TraceError
 from gapless.protocol import ProtocolSpec
-from gapless.simulator.excuses import excuse
+from gapless.simulator.expected_anomalies import drop_expected
 from gapless.simulator.failures import NodeError, RunawayError
 from gapless.simulator.result import Result
 from gapless.simulator.scenario import Scenario
@@ -63,7 +63,7 @@ def try_run(
     except (TraceError, AssertionError) as error:
         text = "".join(traceback.format_exception(error))
         return Outcome("broken", ("bad trace",), None, str(error), text), None
-    verdict = excuse(verdict, result, scenario)
+    verdict = drop_expected(verdict, result, scenario)
     if result.lost_publications and not scenario.run.may_lose:
         count = sum(lost.last - lost.first + 1 for lost in result.lost_publications)
         lost = f"{count} publications were confirmed and are lost, which was told"

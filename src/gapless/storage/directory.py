@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gapless.errors import StorageError
 from gapless.private_files import create_private, restrict
-from gapless.storage.sentences import cannot_open
+from gapless.storage.messages import cannot_open
 
 __all__ = ["DATABASE", "Directory"]
 

@@ -10,8 +10,8 @@ from gapless.errors import StorageError
 from gapless.storage.checksums import checksum, link, piece, span
 from gapless.storage.heads import Heads, HistoryHead, read_heads
 from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals, JournalRow, JournalTotals
+from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
 from gapless.storage.schema import open_for_reading
-from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
 
 __all__ = ["FileReader", "read_entries", "read_history", "read_journal_rows"]
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from gapless.errors import StorageError
 from gapless.storage.checksums import checksum
-from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
+from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
 
 __all__ = ["VERSION", "About", "insert_rows", "open_for_reading", "open_for_writing", "read_about", "write_schema"]
 

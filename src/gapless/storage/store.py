@@ -22,9 +22,9 @@ from gapless.storage.interface import (
     StorageSettings,
     Synced,
 )
+from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
 from gapless.storage.reader import FileReader
 from gapless.storage.schema import About, open_for_reading, open_for_writing, read_about, write_schema
-from gapless.storage.sentences import REFILL, SQLITE_ERRORS, cannot_open
 from gapless.storage.writer import Writer
 
 __all__ = ["FileStore", "open_store"]

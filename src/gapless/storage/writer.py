@@ -23,8 +23,8 @@ from gapless.storage.changes import Changes
 from gapless.storage.directory import Directory
 from gapless.storage.heads import Heads
 from gapless.storage.interface import Admit, Append, Change, Failed, NoRoomError, Put, Snapshot, StorageSettings, Synced
+from gapless.storage.messages import cannot_write
 from gapless.storage.schema import PAGE_BYTES
-from gapless.storage.sentences import cannot_write
 
 __all__ = ["Writer"]
 

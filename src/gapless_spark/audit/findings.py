@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from gapless.checkers.cut_short import CutShort
 from gapless.checkers.evidence import Evidence, check_count
+from gapless.checkers.incomplete_clients import IncompleteClient
 from gapless.checkers.judge import RunFindings, status_of
 from gapless.checkers.verdict import ANOMALY_KINDS
 from gapless.checkers.verdict_rows import Row
@@ -41,7 +41,7 @@ VERDICT = {
 def found_row(evidence: Evidence, found: RunFindings) -> Row:
     """What was found in a run or a share of it."""
     counts = Counter(anomaly.kind for anomaly in found.anomalies)
-    cut_short: CutShort = evidence.cut_short
+    cut_short: IncompleteClient = evidence.cut_short
     return {
         "run": evidence.run.run, "guarantee": evidence.run.guarantee, "fault": None, "unclear": False,
         "events": len(evidence.events), "subscriptions": len(evidence.subscriptions),

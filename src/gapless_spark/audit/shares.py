@@ -29,7 +29,7 @@ from gapless.checkers.causal_chain import NoChainError
 from gapless.checkers.certificate import Certificate, find_false_pasts
 from gapless.checkers.evidence import Evidence
 from gapless.checkers.happens_before import Acts, HappensBefore
-from gapless.checkers.judge import RunFindings, RunJudge, acts_of
+from gapless.checkers.judge import RunChecker, RunFindings, acts_of
 from gapless.errors import TraceError
 from gapless.trace import Trace
 from gapless_spark.audit.findings import FOUND, fault_row, found_row
@@ -115,7 +115,7 @@ def judge_share(share: Share, files: _Files) -> dict[str, Any]:
     certificate = _read_certificate(share.run, files, evidence, ids)
     if certificate is None or not _is_true(certificate, acts_of(evidence)):
         return fault_row(share.run, None)
-    judge = RunJudge(evidence, certificate.events, all_acts, CHAINS_MAX, share.has)
+    judge = RunChecker(evidence, certificate.events, all_acts, CHAINS_MAX, share.has)
     gc.freeze()  # what was read stays: the collector need not look through it again and again
     try:
         return found_row(evidence, judge.findings())
@@ -132,7 +132,7 @@ def _is_true(certificate: Certificate, acts: Acts) -> bool:
 def _judge_by_replay(share: Share, evidence: Evidence, all_acts: Callable[[], Acts], files: _Files) -> RunFindings:
     acts = all_acts()
     relation = HappensBefore(share.run, evidence.listed, acts)
-    found = RunJudge(evidence, relation.events, lambda: acts, CHAINS_MAX, share.has).findings()
+    found = RunChecker(evidence, relation.events, lambda: acts, CHAINS_MAX, share.has).findings()
     claims: dict[str, dict[str, int]] = {}
     for batch in batches_of_run(files["pasts"], share.run, ["event_id", "publisher", "seq"]):
         for event_id, publisher, seq in zip(*(column.to_pylist() for column in batch.columns), strict=True):

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gapless.checkers.evidence import Evidence
-from gapless.checkers.judge import judge_run
+from gapless.checkers.judge import check_run
 from gapless.checkers.verdict_rows import ROWS_MAX, Row
 from gapless.errors import TraceError
 from gapless.trace import Trace
@@ -148,6 +148,6 @@ def _judged(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator
     try:
         for trace in read_runs(runs, files):
             evidence = Evidence.of(trace)
-            yield found_row(evidence, judge_run(evidence))
+            yield found_row(evidence, check_run(evidence))
     except TraceError as error:
         yield fault_row(runs[0], str(error))

@@ -1,7 +1,7 @@
 """The two steps of the query, each with its state in Spark's hands.
 
 *By run*: one task follows all clients, and tells each subscription what it has to know (`Replay`). *By subscription*:
-any number of tasks judge, each some subscriptions (`LiveJudge`). The state of a key is what its object holds,
+any number of tasks judge, each some subscriptions (`LiveChecker`). The state of a key is what its object holds,
 and is read and written once a batch.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from gapless.checkers.live import LiveJudge, Replay, RunReport, SubscriptionReport, facts
+from gapless.checkers.live import LiveChecker, Replay, RunReport, SubscriptionReport, facts
 from gapless.trace import part_records
 
 __all__ = ["FACTS", "OF_RUN", "REPORTS", "Following", "Judging", "report_of"]
@@ -68,7 +68,7 @@ class Judging(_Keeping):
         if key[0] == OF_RUN:
             yield Row(subscription=OF_RUN, report=found[-1][1])
             return
-        judge: LiveJudge = self._kept() or LiveJudge(key[0])
+        judge: LiveChecker = self._kept() or LiveChecker(key[0])
         for _, fact in found:
             judge.take(facts.decode(fact))
         report = judge.report(self._skew_ms)

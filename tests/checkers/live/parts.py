@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gapless.checkers import Verdict
-from gapless.checkers.live import LiveJudge, Replay, SubscriptionReport, sum_up
+from gapless.checkers.live import LiveChecker, Replay, SubscriptionReport, sum_up
 from gapless.checkers.live.replay import Line
 from gapless.trace import PartRecorder, RunRow
 from gapless.trace.part import read_part
@@ -56,14 +56,14 @@ class LiveNetwork:
 
     def __init__(self) -> None:
         self.replay = Replay()
-        self.judges: dict[str, LiveJudge] = {}
+        self.judges: dict[str, LiveChecker] = {}
         self.reports: dict[str, SubscriptionReport] = {}
 
     def feed(self, lines: Sequence[Line]) -> None:
         """One batch."""
         told = set()
         for name, fact in self.replay.feed(lines):
-            self.judges.setdefault(name, LiveJudge(name)).take(fact)
+            self.judges.setdefault(name, LiveChecker(name)).take(fact)
             told.add(name)
         for name in told:
             self.reports[name] = self.judges[name].report()

@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 
 from gapless.errors import StorageError
-from gapless.storage.examination import check_directory
+from gapless.storage.inspection import check_directory
 from gapless.storage.reader import FileReader
 from tests.fuzz.changes import change_packed
 from tests.fuzz.shapes import pack

@@ -101,7 +101,7 @@ def test_what_is_lost_is_told_with_its_numbers_and_the_subscription_goes_on(
     assert told(found) == {("ann", 3), ("ann", 4), ("ann", 5)}
     assert delivered(found) == ["ann:1", "ann:2", "ann:6", "ann:7"]
     assert outcome.verdict is not None
-    assert outcome.verdict.told_losses == 3
+    assert outcome.verdict.reported_losses == 3
 
 
 def test_without_tombstones_the_same_is_a_silent_gap() -> None:

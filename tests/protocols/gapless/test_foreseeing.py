@@ -2,7 +2,7 @@
 
 import pytest
 
-from gapless.filters import foresight
+from gapless.filters import string_precomputation
 from gapless.protocols.gapless import foreseeing
 from gapless.protocols.gapless.turns import GO_ON, Turns
 from gapless.simulator import parse_scenario, try_scenario
@@ -30,7 +30,7 @@ PUBLICATIONS = "".join(
 
 
 def test_in_several_turns_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foresight, "STEPS", 100)
+    monkeypatch.setattr(string_precomputation, "STEPS", 100)
     monkeypatch.setattr(foreseeing, "STEPS_PER_UNIT", 2)
     turns = 0
     take = Turns.take

@@ -94,4 +94,4 @@ def test_who_did_not_go_on_has_nothing_to_tell(scenario: Scenario) -> None:
     assert Parted.__name__ not in result.message_counts
     assert result.trace is not None
     verdict = check(result.trace)
-    assert (verdict.status, verdict.deliveries, verdict.told_losses) == ("valid", 2, 0), verdict.reason
+    assert (verdict.status, verdict.deliveries, verdict.reported_losses) == ("valid", 2, 0), verdict.reason

@@ -250,7 +250,7 @@ def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_and_is_told_i
     goes_on = try_scenario(scenario)
     assert goes_on.status == "valid"
     assert goes_on.verdict is not None
-    assert goes_on.verdict.told_losses > 0
+    assert goes_on.verdict.reported_losses > 0
     switched_off = {**scenario.protocol.options, "switched_off": ["tombstones", "parting"]}
     silent = msgspec.structs.replace(scenario, protocol=ProtocolChoice("gapless", switched_off))
     assert try_scenario(silent).status == "invalid"
@@ -260,7 +260,7 @@ def test_nothing_is_lost_in_a_cut_if_brokers_wait_and_something_is_and_is_told_i
     outcome = try_scenario(waits)
     assert outcome.status == "valid"
     assert outcome.verdict is not None
-    assert outcome.verdict.told_losses == 0
+    assert outcome.verdict.reported_losses == 0
 
 
 def test_a_scenario_in_a_network_that_is_too_small_is_refused() -> None:

@@ -183,7 +183,7 @@ class _Reading:
 class _Client:
     """What a sink asks of a client."""
 
-    network, event_max, hold_up = "model", 65_536, ""
+    network, event_max, blocked = "model", 65_536, ""
 
     def __init__(self, brokers: ModelBrokers, step: Steps, standing: Identity) -> None:
         self.name = standing.name

@@ -15,7 +15,7 @@ get, and those of the last minute, for subscriptions that begin. What comes from
 from gapless.checkers.live.facts import Fact
 from gapless.checkers.live.replay import Replay
 from gapless.checkers.live.reports import RunReport, SubscriptionReport
-from gapless.checkers.live.subscription import LiveJudge
+from gapless.checkers.live.subscription import LiveChecker
 from gapless.checkers.live.summary import sum_up
 
-__all__ = ["Fact", "LiveJudge", "Replay", "RunReport", "SubscriptionReport", "sum_up"]
+__all__ = ["Fact", "LiveChecker", "Replay", "RunReport", "SubscriptionReport", "sum_up"]

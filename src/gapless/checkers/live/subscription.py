@@ -1,4 +1,4 @@
-"""One subscription of a network that runs: `SubscriptionJudge` with facts that come late, in bounded memory.
+"""One subscription of a network that runs: `SubscriptionChecker` with facts that come late, in bounded memory.
 
 A gap is none any more when the event comes after all, and then it is a `fifo-inversion`. A cut may be told after what
 it excludes had come: that is spurious then, and does not count.
@@ -21,12 +21,12 @@ from gapless.checkers.live.replay import HORIZON_MS
 from gapless.checkers.live.reports import SubscriptionReport
 from gapless.checkers.missing_effect import cause_of
 from gapless.checkers.publications import Publication
-from gapless.checkers.subscription import SubscriptionJudge
+from gapless.checkers.subscription import SubscriptionChecker
 from gapless.checkers.verdict import Anomaly, AnomalyKind
 from gapless.protocol import Guarantee
 from gapless.trace import CutRow, SkippedRow, SubscriptionRow
 
-__all__ = ["KEPT_MAX", "LiveJudge"]
+__all__ = ["KEPT_MAX", "LiveChecker"]
 
 RECENT = 200
 """Deliveries whose steps are remembered."""
@@ -34,7 +34,7 @@ KEPT_MAX = 1_000
 """Anomalies of one subscription that are told; more are counted."""
 
 
-class LiveJudge:
+class LiveChecker:
     """One name of a subscription, whether there is such a subscription or not."""
 
     def __init__(self, name: str) -> None:
@@ -90,7 +90,7 @@ class LiveJudge:
         )  # fmt: skip
 
 
-class _BoundedJudge(SubscriptionJudge):
+class _BoundedJudge(SubscriptionChecker):
     """A subscription that was requested."""
 
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gapless.checkers.cut_short import CutShort
+from gapless.checkers.incomplete_clients import IncompleteClient
 from gapless.checkers.live.reports import RunReport, SubscriptionReport
 from gapless.checkers.verdict import ANOMALY_KINDS, Anomaly, Status, Verdict
 
@@ -12,7 +12,7 @@ __all__ = ["sum_up"]
 def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: bool) -> Verdict:
     """What `check` would say if the run ended here. `quiesced`: in silence, with all faults healed."""
     assert run.run is not None
-    cut_short = CutShort(run.open_clients, run.run.run)
+    cut_short = IncompleteClient(run.open_clients, run.run.run)
     found: list[Anomaly] = []
     silences: list[str] = []
     more = events = deliveries = accepted = subscriptions = 0
@@ -36,7 +36,7 @@ def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: b
     )  # fmt: skip
 
 
-def _counts(anomaly: Anomaly, cut_short: CutShort) -> bool:
+def _counts(anomaly: Anomaly, cut_short: IncompleteClient) -> bool:
     """Whether it can be judged: what a client that is cut short published last may not be known."""
     is_unpublished = anomaly.kind == "spurious" and anomaly.publisher is None and anomaly.event is not None
     return not (is_unpublished and str(anomaly.event).rpartition(":")[0] in cut_short)

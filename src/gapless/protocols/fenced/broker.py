@@ -16,12 +16,12 @@ from gapless.protocol import (
     Input,
     Persisted,
     Received,
+    Resumed,
     SetTimer,
     Start,
     Suspected,
     TimerFired,
     Trusted,
-    Woke,
 )
 from gapless.protocols.fenced import (
     disk,
@@ -197,7 +197,7 @@ class FencedBroker(BrokerNode):
                 sessions.end_session(s, item.client)
             case Persisted():
                 disk.persisted(s, item.number)
-            case Woke():
+            case Resumed():
                 pass
             case _:
                 raise AssertionError(f"no input of a broker: {item!r}")

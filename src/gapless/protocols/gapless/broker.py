@@ -18,11 +18,11 @@ from gapless.protocol import (
     Input,
     Persisted,
     Received,
+    Resumed,
     Start,
     Suspected,
     TimerFired,
     Trusted,
-    Woke,
 )  # fmt: skip
 from gapless.protocols.gapless.client_messages import Attach
 from gapless.protocols.gapless.clients.lagging import LAG
@@ -152,7 +152,7 @@ class GaplessBroker(BrokerNode):
                     life.members.trusted(item.peer)
                 else:
                     life.clients.caught_sight(item.peer)
-            case Woke():
+            case Resumed():
                 life.members.woke()
             case Start():
                 life.members.start()

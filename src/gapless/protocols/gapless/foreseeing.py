@@ -7,7 +7,7 @@ client that comes with ten thousand filters, all of which have to be understood,
 from gapless.errors import FilterError
 from gapless.events import Attributes, Events
 from gapless.filters import Filter, parse
-from gapless.filters.foresight import LONG, STEPS
+from gapless.filters.string_precomputation import LONG, STEPS
 from gapless.protocol import Input, Received
 from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.bounds import TEXT_MAX

@@ -66,11 +66,11 @@ def test_while_it_is_read_again_operators_are_told_that_too_few_hold_it() -> Non
                 told.append(tuple(overview["history"]["held_by_few"]))
 
     for at in range(7 * SECOND, 12 * SECOND, SECOND // 50):
-        simulation.agenda.call(at, look)
+        simulation.event_queue.call(at, look)
     ends: list[int] = []
-    simulation.agenda.call(19 * SECOND, lambda: ends.append(len(told)))
-    simulation.agenda.call(19 * SECOND, look)
-    simulation.agenda.call(19 * SECOND, lambda: ends.append(len(told)))
+    simulation.event_queue.call(19 * SECOND, lambda: ends.append(len(told)))
+    simulation.event_queue.call(19 * SECOND, look)
+    simulation.event_queue.call(19 * SECOND, lambda: ends.append(len(told)))
     simulation.run(settle=15 * SECOND)
     assert any("b2" in journals for journals in told)
     assert ends[0] == ends[1], "at the end all is held again"

@@ -57,7 +57,7 @@ def run(crashes: tuple[str, ...] = ()) -> dict[str, list[Event]]:
         now = Subscribe("dan/18-now", TEXT, since=places[18], until=NEWEST)
         simulation.call("dan", now, at=5 * SECOND)
 
-    simulation.agenda.call(4 * SECOND, begin)
+    simulation.event_queue.call(4 * SECOND, begin)
     for broker in crashes:
         simulation.crash(broker, at=5 * SECOND + 1_000)
         simulation.restart(broker, at=7 * SECOND)

@@ -145,7 +145,7 @@ def away(**options: Any) -> tuple[Trace, dict[str, Any]]:
         histories = [node.overview()["history"] for node in simulation.broker_nodes()]
         told.update(zip(("b0", "b1", "b2"), histories, strict=True))
 
-    simulation.agenda.call(16 * SECOND, look)
+    simulation.event_queue.call(16 * SECOND, look)
     simulation.call("cat", Subscribe("s2", "TRUE", name="n"), at=17 * SECOND)
     result = simulation.run(settle=20 * SECOND)
     assert result.trace is not None

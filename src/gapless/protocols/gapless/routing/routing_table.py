@@ -131,7 +131,7 @@ class RoutingTable:
 
     def foresee(self, attributes: Attributes) -> Iterator[int]:
         """Do what takes long of a match beforehand, some milliseconds at a time; yields the steps that it took."""
-        return self._index.foresee(attributes)
+        return self._index.precompute(attributes)
 
     def covering(self, pattern: Filter) -> Iterable[Subscription]:
         """The subscriptions that cover the filter, in the order in which they became known."""

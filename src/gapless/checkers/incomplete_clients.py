@@ -1,0 +1,76 @@
+"""Clients whose part of a trace is not complete: what is not known cannot be judged, and the verdict says so.
+
+A client is *cut short* if its part of a live trace does not say that it is complete: it was killed, or ended without
+`close()`, or still ran; or it wrote none, and others were delivered its events. What is known of it is judged like
+everything else. But
+
+- for its subscriptions the run is not quiet: what they claim up to their end is judged, and not whether they got all;
+- its events that nobody was delivered, and that were not confirmed to it (`sent_seq`), may never have left: they are
+  due to nobody.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from gapless.errors import TraceError
+from gapless.trace import CutShortRow, EventRow, HistoryRow
+
+__all__ = ["NAMED_MAX", "IncompleteClient", "incomplete_sentences"]
+
+NAMED_MAX = 3
+"""Clients that the reason of a verdict names; the verdict itself lists them all."""
+
+
+class IncompleteClient:
+    """The clients of one run that are cut short."""
+
+    def __init__(self, rows: Sequence[CutShortRow], run: str) -> None:
+        self._rows = {row.client: row for row in sorted(rows, key=lambda row: row.client)}
+        if len(self._rows) < len(rows):
+            raise TraceError(f"run {run}: a client is listed twice as cut short")
+
+    def __contains__(self, client: str) -> bool:
+        return client in self._rows
+
+    def is_due(self, event: EventRow) -> bool:
+        """Whether the event is known to have left its publisher."""
+        row = self._rows.get(event.publisher)
+        return row is None or event.seq <= row.sent_seq
+
+    def check_deliveries(self, histories: dict[str, list[HistoryRow]], run: str) -> None:
+        """What was delivered was sent: anything else is no trace that a run can have left."""
+        if not self._rows:
+            return
+        for history in histories.values():
+            for act in history:
+                publisher, _, number = act.event_id.rpartition(":")
+                row = self._rows.get(publisher) if act.kind == "deliver" else None
+                if row is not None and number.isdecimal() and int(number) > row.sent_seq:
+                    raise TraceError(
+                        f"run {run}: {act.event_id} was delivered, though {publisher}, which is cut short, is said to "
+                        f"have sent its events up to {row.sent_seq} only"
+                    )
+
+    def reason(self) -> str:
+        """What to add to the reason of a verdict; empty if nobody is cut short."""
+        clients = list(self._rows)
+        if not clients:
+            return ""
+        left = len(clients) - NAMED_MAX
+        return f"; cut short: {', '.join(clients[:NAMED_MAX])}" + (f" and {left} more" if left > 0 else "")
+
+    def sentences(self) -> tuple[str, ...]:
+        """Who is, one sentence each."""
+        return incomplete_sentences(self._rows.values())
+
+
+def incomplete_sentences(rows: Iterable[CutShortRow]) -> tuple[str, ...]:
+    """Of each such client, what is known."""
+    return tuple(_sentence(row) for row in rows)
+
+
+def _sentence(row: CutShortRow) -> str:
+    if row.last_ms is None and row.forgotten:
+        return f"{row.client} published, and no part says what: {row.forgotten} deliveries of its events are left out"
+    known = "nothing is known of" if row.last_ms is None else f"{row.acts} acts are known of"
+    lost = f"; {row.forgotten} deliveries of its events are left out" if row.forgotten else ""
+    return f"{known} {row.client}, which is cut short: it is held to no more{lost}"

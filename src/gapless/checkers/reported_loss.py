@@ -1,0 +1,58 @@
+"""What a subscription was told that it will not get: told losses are counted, and `false-loss` is a lie.
+
+Where more brokers fail than may, or history is dropped, events are lost. Whoever should have got them is told which.
+What is told is no gap (`gapless_fifo`): it is counted apart. Not all of it need match, for nobody knows any more what
+it was. But it is a `false-loss` if
+
+- the subscription was delivered the event, before or after; or
+- the publisher never published it: its events in this run end before. (Not if its part of the trace broke off.)
+
+Each delivered event is named once, and of each range the first number that was never published.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from gapless.checkers.acceptance import History
+from gapless.checkers.publications import Publication
+from gapless.checkers.verdict import Anomaly
+
+__all__ = ["count_reported", "delivered_loss", "unpublished_losses"]
+
+
+def count_reported(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> int:
+    """How many events that match, from the starting cut on, the subscription was told not to expect."""
+    count = 0
+    for publisher in history.skipped:
+        start = history.start(publisher) or 1
+        count += sum(seq >= start and history.is_skipped(publisher, seq) for seq in missing.get(publisher, ()))
+    return count
+
+
+def delivered_loss(history: History, publisher: str, event_id: str) -> Anomaly:
+    """It was told to be lost, and was delivered."""
+    return _false_loss(history, publisher, event_id, "was delivered")
+
+
+def unpublished_losses(history: History, last_seq: Mapping[str, int]) -> Iterator[Anomaly]:
+    """What was told to be lost beyond the last number of its publisher, where that is known."""
+    for publisher in sorted(history.skipped):
+        last = last_seq.get(publisher)
+        if last is None:
+            continue
+        for row in sorted(history.skipped[publisher], key=lambda row: row.from_seq):
+            if row.to_seq > last:
+                unknown = f"{publisher}:{max(row.from_seq, last + 1)}"
+                yield _false_loss(history, publisher, unknown, "was never published")
+
+
+def _false_loss(history: History, publisher: str, event: str, flaw: str) -> Anomaly:
+    client, subscription = history.row.client, history.row.subscription_id
+    return Anomaly(
+        kind="false-loss",
+        client=client,
+        subscription=subscription,
+        event=event,
+        publisher=publisher,
+        witness=(event,),
+        message=f"{client} was told that {event} is lost for {subscription}, but it {flaw}",
+    )

@@ -1,0 +1,325 @@
+"""The doors of a broker: its certificates and users, which it reads from files, and the peers that stand outside.
+
+**Brokers** prove with a certificate which broker of the network they are; there is no other proof. **Clients** prove
+their user with a certificate, a token or a signed token, and their names begin with the user's. Without a file of
+users, clients need no proof: TLS protects what is sent, and nothing else is protected.
+
+**Files.** The broker looks at its files every `LOOK_S`, and at once on SIGHUP. It checks them as a whole before any of
+them counts. If something is wrong, it keeps what it read before, and the log says why. New certificates count from the
+next connection on, users and permissions from the next message.
+"""
+
+import asyncio
+import secrets
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gapless.errors import ConfigError, DeniedError
+from gapless.private_files import exposure
+from gapless.runtime.connection import Connection
+from gapless.runtime.logs import Logger
+from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.remote_keys import RemoteKeys
+from gapless.runtime.tls import server_context, uris_of
+from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
+from gapless.security.identity import ANYBODY, Identity, client_prefix, is_user_name, named_in
+from gapless.security.key_url import KeysPendingError
+from gapless.security.tokens import matches, split_token
+from gapless.security.users_file import User, Users, load_users
+
+__all__ = ["BrokerSecurity"]
+
+LOOK_S = 2.0
+KEYS_S = 0.5
+"""How often the broker looks whether keys have to be fetched (`remote_keys` says when they are)."""
+SOON_S = 30 * 86_400.0
+"""From then on the log says every day that a certificate is about to expire."""
+TELL_S = 86_400.0
+
+WHO = (
+    "say who you are, by a certificate or a token of this network: credentials=… in a program, --credentials in a shell"
+)
+GRANT = "grant."
+"""The prefix of tokens from `BrokerSecurity.grant`. Static tokens contain a colon and signed tokens begin with a JSON
+object in base64, so neither has it."""
+NOT_RIGHT = "the token is not right, or counts no more"
+
+
+class _Read(NamedTuple):
+    """What the files say."""
+
+    server: ssl.SSLContext
+    users: Users | None
+    expiries: dict[str, float]
+
+
+class BrokerSecurity:
+    """Of one broker."""
+
+    def __init__(self, config: NetworkConfig, broker: str, logger: Logger) -> None:
+        assert config.security is not None
+        self.network = config.network.name
+        self._brokers = frozenset(config.addresses)
+        self.reloads = 0
+        self.failed_reloads = 0
+        self.changed: Callable[[Users], None] = lambda before: None
+        """Called when the users may have changed, with the users before."""
+        self.reloaded: Callable[[str, str], None] = lambda event, why: None
+        """Called when the files were read again: `security.reloaded` or `security.reload_failed`, and why."""
+        self.looked: Callable[[], None] = lambda: None
+        """Called each time the broker has looked at the files."""
+        self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
+        self._logger = logger
+        self._also: list[Path] = []
+        """Files that the users' file names."""
+        self._seen = self._stamps()
+        self._read = self._load()
+        self.keys_removed: Callable[[], None] = lambda: None
+        """Called when a key that signs tokens is not trusted any more."""
+        self._remote_keys = RemoteKeys(logger, lambda: self.keys_removed())
+        self._remote_keys.adopt(self._read.users)
+        self._told: dict[str, float] = {}
+        self._grants: dict[bytes, Identity] = {}
+        """By the hash of the token: the users for whom this process acts itself."""
+        self._watching: list[asyncio.Task[None]] = []
+
+    # ---- files --------------------------------------------------------------------------------------------
+
+    def _load(self) -> _Read:
+        from gapless.security.certificates import expiry_of
+
+        files = self._files
+        shown = (files["authority"], files["certificate"], files["key"])
+        users = load_users(files["users"], self._note) if "users" in files else None
+        complaint = exposure(files["users"], is_secret=True) if "users" in files else ""
+        if complaint:
+            self._logger.warning(complaint)
+        expiries = {kind: expiry_of(files[kind]) for kind in ("authority", "certificate")}
+        return _Read(server_context(*shown), users, expiries)
+
+    def _note(self, path: Path) -> None:
+        """A file belongs to the users' file, and is about to be read."""
+        self._also.append(path)
+        self._seen[path] = _stamp(path)
+
+    def _stamps(self) -> dict[Path, tuple[int, int]]:
+        return {path: _stamp(path) for path in (*self._files.values(), *self._also)}
+
+    def watch(self) -> None:
+        """Look at the files from now on."""
+        self._tell_expiries()
+        loop = asyncio.get_running_loop()
+        self._watching = [loop.create_task(self._watch()), loop.create_task(self._watch_keys())]
+
+    def close(self) -> None:
+        """Look at the files no more."""
+        for task in self._watching:
+            task.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if await asyncio.to_thread(self._stamps) != self._seen:
+                await self.reload("files changed")
+            self._tell_expiries()
+            self.looked()
+
+    async def _watch_keys(self) -> None:
+        """Beside the other, because an issuer may take its time to answer."""
+        while True:
+            await self._remote_keys.look(self.users)
+            await asyncio.sleep(KEYS_S)
+
+    async def reload(self, why: str) -> bool:
+        """Read the files again; whether they are right."""
+        self._also = []
+        self._seen = self._stamps()
+        before = self._read
+        try:
+            self._read = await asyncio.to_thread(self._load)
+        except ConfigError as error:
+            self.failed_reloads += 1
+            self._logger.error(f"goes on with what it read before: {error}", extra={"because": why})
+            self.reloaded("security.reload_failed", why)
+            return False
+        self._remote_keys.adopt(self._read.users)
+        self.reloads += 1
+        self._logger.info("has read its certificates and users again", extra={"because": why})
+        self.reloaded("security.reloaded", why)
+        if before.users is not None:
+            self.changed(before.users)
+        return True
+
+    def _tell_expiries(self) -> None:
+        now = time.time()
+        for kind, expires in self._read.expiries.items():
+            left = expires - now
+            if left > SOON_S:
+                self._told.pop(kind, None)
+            elif now - self._told.get(kind, -inf) >= TELL_S:
+                self._told[kind] = now
+                facts = {"file": str(self._files[kind]), "days": round(left / 86_400, 1)}
+                if left > 0:
+                    self._logger.warning(f"its {kind} expires soon", extra=facts)
+                else:
+                    self._logger.error(f"its {kind} has expired: nobody new can be let in", extra=facts)
+
+    @property
+    def expiries(self) -> Mapping[str, float]:
+        """When our certificate and our authority expire, in seconds since 1970."""
+        return self._read.expiries
+
+    def server_context(self) -> ssl.SSLContext:
+        """For peers that dial us."""
+        return self._read.server
+
+    def report(self) -> dict[str, Any]:
+        """For status and metrics; nothing of it is secret."""
+        return {
+            "users": None if self.users is None else len(self.users.by_name),
+            "expiries": dict(self.expiries),
+            "reloads": self.reloads,
+            "failed_reloads": self.failed_reloads,
+            "failed_key_fetches": self._remote_keys.failures,
+        }
+
+    # ---- who ----------------------------------------------------------------------------------------------
+
+    @property
+    def users(self) -> Users | None:
+        """Those that count now; None if the network has no users."""
+        return self._read.users
+
+    def user(self, name: str) -> User | None:
+        """The user of this name, if it may come in now."""
+        found = None if self.users is None else self.users.by_name.get(name)
+        return None if found is None or found.disabled else found
+
+    def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
+        """Find out who dialled, and whether it may use the name in its hello."""
+        found = self.prove(connection.peer_certificate, hello.token)
+        return found if isinstance(found, Refusal) else self._fitting(hello, found)
+
+    def prove(self, certificate: Mapping[str, Any], token: str) -> Identity | Refusal:
+        """Find out who shows this certificate and this token; both may be missing."""
+        try:
+            return self._prove(certificate, token)
+        except DeniedError as error:
+            # A client goes on trying after a limit, and the key may be there then.
+            return Refusal("limit" if isinstance(error, KeysPendingError) else "denied", str(error))
+
+    def _prove(self, certificate: Mapping[str, Any], token: str) -> Identity:
+        users = self.users
+        if users is not None and users.is_revoked(certificate):
+            raise DeniedError("this certificate was revoked")
+        named = named_in(uris_of(certificate), self.network)
+        expires = ssl.cert_time_to_seconds(str(certificate["notAfter"])) if certificate else inf
+        if named is not None and named[0] == "broker":
+            if named[1] not in self._brokers:
+                raise DeniedError(f"there is no broker {named[1]!r} in the network's file; revoke its certificate")
+            return Identity("broker", named[1], "certificate")
+        if users is None:
+            return ANYBODY
+        if named is not None and not token:
+            user = self._known(named[1])
+            if not user.certificate:
+                raise DeniedError(f"user {user.name!r} is not known by certificate")
+            return Identity("user", user.name, "certificate", expires)
+        if not token:
+            raise DeniedError(WHO)
+        if token.startswith(GRANT):
+            return self._prove_granted(token)
+        if ":" not in token:
+            return self._prove_signed(users, token)
+        return self._prove_static(token)
+
+    def _prove_static(self, token: str) -> Identity:
+        """The user of a static token. An unknown user gets the same answer as a wrong secret."""
+        user = self.user(split_token(token)[0])
+        for kept in () if user is None else user.tokens:
+            text, expires = (kept, inf) if isinstance(kept, str) else (kept.hash, kept.expires_s)
+            if matches(token, text):
+                if expires <= time.time():
+                    raise DeniedError("the token has expired; ask an operator of the network for a new one")
+                return Identity("user", split_token(token)[0], "token", expires)
+        raise DeniedError(NOT_RIGHT)
+
+    def grant(self, identity: Identity) -> str:
+        """A token that is valid in this process alone, for a client that acts here for this user. It lasts until
+        `revoke`; what the user may do is looked up at each use."""
+        token = GRANT + secrets.token_urlsafe(32)
+        self._grants[sha256(token.encode()).digest()] = identity
+        return token
+
+    def revoke(self, token: str) -> None:
+        """A granted token is valid no more."""
+        self._grants.pop(sha256(token.encode()).digest(), None)
+
+    def _prove_granted(self, token: str) -> Identity:
+        identity = self._grants.get(sha256(token.encode("utf-8", "surrogateescape")).digest())
+        if identity is None:
+            raise DeniedError(NOT_RIGHT)
+        return Identity("user", self._known(identity.name).name, identity.proof, identity.expires)
+
+    def claimed(self, certificate: Mapping[str, Any], token: str) -> str:
+        """Who somebody says it is that was not believed, for logs."""
+        named = None if token else named_in(uris_of(certificate), self.network)
+        kind, name = named or ("user", split_token(token)[0])
+        if is_user_name(name):
+            return f"{kind} {name} (not proved)"
+        return "somebody with a token" if token else "somebody"
+
+    def _prove_signed(self, users: Users, token: str) -> Identity:
+        if users.signed is None:
+            raise DeniedError("signed tokens do not count here")
+        name, expires = users.signed.user_of(token)
+        user = self._known(name)
+        if not user.signed_token:
+            raise DeniedError(f"user {user.name!r} is not known by signed tokens")
+        return Identity("user", user.name, "signed token", expires)
+
+    def _known(self, name: str) -> User:
+        user = self.user(name)
+        if user is None:
+            raise DeniedError(f"user {name!r} may not come in: there is no such user, or it was revoked")
+        return user
+
+    def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
+        """The identity, if it may have the name in the hello: nobody takes the name of another."""
+        if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
+            who = "has no certificate of a broker" if identity.kind != "broker" else f"is broker {identity.name!r}"
+            return Refusal("denied", f"who calls itself broker {hello.name!r} {who} of this network")
+        if hello.role == CLIENT and identity.kind == "broker" and self.users is not None:
+            return Refusal("denied", "a broker's certificate is no user's; " + WHO)
+        if hello.role == CLIENT and identity.kind == "user" and not hello.name.startswith(client_prefix(identity.name)):
+            begins = client_prefix(identity.name)
+            return Refusal(
+                "denied", f"{hello.name!r} is not yours: names of {identity.name}'s clients begin {begins!r}"
+            )
+        return identity
+
+    def is_broker(self, certificate: Mapping[str, Any], name: str) -> bool:
+        """Whether the peer that we dialled is this broker."""
+        revoked = self.users is not None and self.users.is_revoked(certificate)
+        return not revoked and named_in(uris_of(certificate), self.network) == ("broker", name)
+
+    def may(self, identity: Identity, right: str) -> bool:
+        """Whether it has a right (`status`, `operate`). Brokers have all rights; without users, everybody has."""
+        if identity.kind == "user":
+            user = self.user(identity.name)
+            return user is not None and bool(getattr(user, right))
+        return identity.kind == "broker" or self.users is None
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What shows that a file has changed."""
+    try:
+        about = path.stat()
+    except OSError:
+        return 0, 0
+    return about.st_mtime_ns, about.st_size

@@ -1,0 +1,455 @@
+"""The gate: a broker judges what its clients ask for, before the protocol sees it.
+
+- A **subscription** or **advertisement** must lie within the filters of its user. If it does not, the gate refuses the
+  call, and the client goes on. If the users' file says so, the gate narrows a subscription instead.
+- An **event** must lie within the filters, too, and carry its client's own name. The gate has judged the advertisements
+  before, and an honest client publishes only what it advertised. So a client that sends another event cheats, and its
+  session ends.
+- **Names** in the network, under which subscriptions live on while no client is there, take the right `named`. A client
+  that speaks of a name which it could not have opened cheats. The list of all names takes the right `status`.
+- **History** takes the right `history`. A lagging client gets what it lacks in any case; the protocol asks
+  `may_read_history` to decide how much of what the client says about itself it believes.
+- A client's own names for its subscriptions and advertisements begin with the client's name. So nobody can end or take
+  over those of another.
+
+**How much** a client may take counts for its user (`quotas`). Where a network has no users, everybody may ask for
+everything, and it counts for the address. What a client brings when it attaches, which may be thousands of filters, is
+judged in pieces: bounds that cost nothing first, then some filters in each turn. Meanwhile nothing is read from it.
+
+A session may hold a filter that was allowed when it began, whatever its client says of it later. So when a client
+attaches, the gate also judges what the session holds. It leaves out what it refuses, and a session gives up what its
+client does not bring. So a change of permissions takes no more than a new connection, here or at the broker that
+inherited the session.
+"""
+
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from typing import Any
+
+from gapless.errors import DeniedError
+from gapless.events import Attributes, EventRun, Events
+from gapless.protocol import BrokerNode, Demand, Judging
+from gapless.protocol.nodes import Owners
+from gapless.runtime.audit_log import Actor, AuditLog
+from gapless.runtime.broker_security import BrokerSecurity
+from gapless.runtime.clock import now_us
+from gapless.runtime.connection import Link
+from gapless.runtime.host import UNJUDGED
+from gapless.runtime.quotas import Quotas, Room
+from gapless.security.filter_limits import check_text, understand
+from gapless.security.identity import Identity, client_prefix, user_of
+from gapless.security.limits import BrokerLimits, Bucket, Limits
+from gapless.security.permissions import Within
+from gapless.security.users_file import User, Users
+
+__all__ = ["Gate"]
+
+SHOWN = 200
+"""Characters of a filter that a sentence repeats."""
+ADDRESS_LIMITS, NO_LIMITS = Limits(), BrokerLimits()
+PIECE_US = 4_000
+"""So long the filters of one client are judged before others get their turn."""
+DEBT_MIN_S = 0.1
+"""A client whose owner has taken its share is looked at again no sooner: there may be thousands."""
+ATTACHES_PER_S = 10.0
+"""How often one connection may attach. A client repeats an attempt that was not answered after 0.1 s or later."""
+
+
+_NONE: Sequence[object] = ()
+
+
+class _Client:
+    """What the gate knows of one connected client."""
+
+    __slots__ = (
+        "attaches", "attaching", "brings_filters", "ended", "is_reading", "owner", "sent", "understood", "work",
+    )  # fmt: skip
+
+    def __init__(self, owner: str, now: float) -> None:
+        self.owner = owner
+        """Its user; its address, if the network has no users."""
+        self.attaching = Bucket(ATTACHES_PER_S, now)
+        self.attaches = 0
+        """How often it has attached since that was counted last."""
+        self.brings_filters = False
+        """Whether what is judged of it now brings filters."""
+        self.understood: Sequence[object] = _NONE
+        """Those of its last message. Whoever parses the same text meanwhile is given the same filter."""
+        self.work: Generator[None, None, Any] | None = None
+        """Judges its last message, for which there was no time yet."""
+        self.ended: set[str] = set()
+        """What it ended, while its session has it still."""
+        self.sent = 0
+        """How many bytes had been sent to it when it was heard last."""
+        self.is_reading = False
+        """Whether it was brought history then."""
+
+
+class Gate:
+    """Of one broker. `deny` tells a client that a call of it is refused; `node` is what takes part, if it does yet."""
+
+    def __init__(
+        self,
+        broker_security: BrokerSecurity | None,
+        judging: Judging | None,
+        audit: AuditLog,
+        *,
+        deny: Callable[[Link, str, str], None],
+        node: Callable[[], BrokerNode | None],
+        limits: Limits = ADDRESS_LIMITS,
+        broker_limits: Limits = NO_LIMITS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`doors` know the users and their limits, if there are any; else these limits count. Without `judging`, the
+        protocol cannot tell what its clients ask for, and only connections are counted."""
+        self._broker_security = broker_security
+        self._audit = audit
+        self._judging = judging or Judging(lambda message: None, lambda message, filters, without: message)
+        self._demand = self._judging.demand
+        self._deny = deny
+        self._node = node
+        self._clock = clock
+        self._limits = limits
+        self._broker_limits = broker_limits
+        self._clients: dict[str, _Client] = {}
+        self._quotas = Quotas(self._limits_of, self._limits_together, clock)
+        self._events = 0
+        self._charged: tuple[str, int] | None = None
+        """Whose filters the broker works on in pieces, and since when."""
+
+    # ---- who comes and goes -------------------------------------------------------------------------------
+
+    @property
+    def _users(self) -> Users | None:
+        return None if self._broker_security is None else self._broker_security.users
+
+    def _limits_of(self, owner: str) -> Limits:
+        return self._limits if self._users is None else self._users.limits_of(owner)
+
+    def _limits_together(self) -> Limits:
+        return self._broker_limits if self._users is None else self._users.broker_limits
+
+    def _named(self, owner: str) -> str:
+        return f"address {owner}" if self._users is None else f"user {owner!r}"
+
+    def renew(self) -> None:
+        """Other limits may count."""
+        self._quotas.renew()
+
+    def owners(self) -> Owners:
+        """To whom clients belong, for the protocol."""
+        return Owners() if self._users is None else Owners(user_of, self._names_max, self._may_read_history)
+
+    def _names_max(self, user: str) -> int:
+        return self._limits_of(user).names
+
+    def _may_read_history(self, client: str) -> bool:
+        found = self._user(user_of(client))
+        return found is not None and found.history
+
+    def _user(self, name: str) -> User | None:
+        return None if self._broker_security is None else self._broker_security.user(name)
+
+    def may_come(self) -> bool:
+        """Whether the broker takes one more connection in this moment, whoever dialled."""
+        return self._quotas.may_come()
+
+    def why_not(self, identity: Identity, host: str, *, is_client: bool) -> str:
+        """Why somebody from this host cannot come in now; empty if it can."""
+        owner = _owner(identity, host)
+        if identity.kind == "broker" or (not is_client and identity.kind != "user"):
+            return ""
+        return self._quotas.why_not(owner, self._named(owner), is_client=is_client)
+
+    def came(self, link: Link, identity: Identity, host: str) -> None:
+        """A client is connected; if it was already, the old connection is not counted any more."""
+        self.left(link)
+        owner = _owner(identity, host)
+        self._clients[link.name] = _Client(owner, self._clock())
+        self._quotas.came(owner)
+
+    def left(self, link: Link) -> None:
+        """A client is not connected any more."""
+        client = self._clients.pop(link.name, None)
+        if client is not None:
+            self._quotas.left(client.owner)
+
+    # ---- what they ask for --------------------------------------------------------------------------------
+
+    def judge(self, link: Link, message: Any) -> Any:
+        """The message as the protocol may see it; None if it may not at all; `UNJUDGED` if there was no time to say so.
+
+        A `DeniedError` ends the session, another error of ours the connection.
+        """
+        client = self._clients[link.name]
+        if client.work is None:
+            asked = self._demand(message)
+            if asked is None:
+                return message
+            if not asked.subscriptions and not asked.advertisements and not asked.is_whole:
+                return self._judge_small(link, client, asked, message)
+            client.brings_filters = True
+            if self._must_wait(client):
+                return UNJUDGED
+            client.attaches += asked.is_whole
+            client.work = self._judge_in_pieces(link, client, asked, message)
+        work, client.work = client.work, None
+        begun = now_us()
+        try:
+            while True:
+                next(work)
+                if now_us() - begun > PIECE_US:
+                    break
+        except StopIteration as end:
+            return end.value
+        client.work = work
+        return UNJUDGED
+
+    def _must_wait(self, client: _Client) -> bool:
+        """Whether somebody else has to be served before filters of this client are looked at: the broker works on what
+        another one brought, which lets all others wait, or the owner has taken its share."""
+        node = self._node()
+        is_working = node is not None and node.is_working
+        if self._charged and not is_working:
+            owner, begun_us = self._charged
+            self._charged = None
+            self._quotas.charge_attaching(owner, (now_us() - begun_us) / 1e6)
+        return is_working or self._quotas.charge_attaching(client.owner, 0.0) > 0.0
+
+    def wait_s(self, link: Link, size: int, sent: int, spent_us: int) -> float:
+        """For how long not to read a client that has just sent so many bytes, and been sent so many on its connection.
+
+        To take what it sent, the broker has spent so much time: that counts if filters came with it. The events judged
+        since the last time count, too. While the client reads history, all that it was sent counts as well.
+        """
+        client = self._clients.get(link.name)
+        if client is None:
+            return 0.0
+        events, self._events = self._events, 0
+        attaches, client.attaches = client.attaches, 0
+        node = self._node()
+        was_reading, client.is_reading = client.is_reading, node is not None and node.reads_history(link.name)
+        read = sent - client.sent if was_reading or client.is_reading else 0
+        client.sent = sent
+        wait_s = self._quotas.wait_s(client.owner, events=events, size=size, read=read)
+        if not client.brings_filters:
+            return wait_s
+        client.brings_filters = client.work is not None
+        debt_s = self._quotas.charge_attaching(client.owner, spent_us / 1e6)
+        if node is not None and node.is_working and self._charged is None:
+            self._charged = (client.owner, now_us())
+        return max(wait_s, max(debt_s, DEBT_MIN_S) if debt_s else 0.0, client.attaching.take(attaches, self._clock()))
+
+    def _judge_small(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
+        """Judge what brings no filters."""
+        client.understood = _NONE
+        if asked.ended:
+            self._note_ended(link.name, client, asked.ended)
+        if self._users is None:
+            self._events += len(asked.events)
+            return message
+        user = self._known_user(client)
+        if asked.events:
+            self._judge_events(link, user, asked)
+        if asked.listing and not user.status:
+            self._deny(link, asked.listing, f"user {user.name!r} may not see all names; that takes status = true")
+            return None
+        self._judge_names(user, asked)
+        return message
+
+    def _judge_in_pieces(self, link: Link, client: _Client, asked: Demand, message: Any) -> Generator[None, None, Any]:
+        """Judge what brings filters; each filter is a piece."""
+        texts = [*asked.subscriptions.items(), *asked.advertisements.items()]
+        check_text(link.name, texts, self._judging.text_max)
+        client.understood = yield from understand(link.name, texts, self._judging.effort_max)
+        if self._users is None:
+            judged = self._judge_count(link, client, asked, message)
+        else:
+            if asked.events:
+                self._judge_events(link, self._known_user(client), asked)
+            self._judge_names(self._known_user(client), asked)
+            judged = yield from self._judge_filters(link, client, asked, message)
+        if asked.act and judged is not None:
+            self._note_act(link, asked)
+        return judged
+
+    def _note_act(self, link: Link, asked: Demand) -> None:
+        """Somebody changes a durable subscription, perhaps one that others rely on."""
+        connection = link.connection
+        if connection is not None and connection.identity is not None:
+            actor = Actor(connection.identity, connection.peer_address)
+            for name in asked.named.values():
+                self._audit.act(
+                    asked.act, "a durable subscription is changed", actor, subscription=name, peer=link.name
+                )
+
+    def _known_user(self, client: _Client) -> User:
+        """The user of a client; it may have been revoked since the last turn."""
+        user = self._user(client.owner)
+        if user is None:
+            raise DeniedError(f"user {client.owner!r} may not come in any more")
+        return user
+
+    def _judge_events(self, link: Link, user: User, asked: Demand) -> None:
+        self._events += len(asked.events)
+        name, within = link.name, user.may_publish.test
+        for publisher, attributes in _claimed(asked.events):
+            if publisher != name:
+                raise DeniedError(f"{name!r} cannot publish in the name of {publisher!r}")
+            if not within(attributes):
+                raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
+
+    def _judge_names(self, user: User, asked: Demand) -> None:
+        """A client that speaks of a durable subscription which it could not have opened cheats."""
+        for held, name in asked.named.items():
+            if held not in asked.subscriptions and not user.may_hold.has(name):
+                raise DeniedError(_not_held(user, name))
+
+    def _judge_filters(self, link: Link, client: _Client, asked: Demand, message: Any) -> Generator[None, None, Any]:
+        client.ended.difference_update(asked.subscriptions, asked.advertisements)
+        refused: dict[str, str] = {}
+        narrowed: dict[str, str] = {}
+        node = self._node()
+        held = node.held_by(link.name) if asked.is_whole and node is not None else {}
+        room = self._room(link, client, asked, "subscriptions")
+        for name, text in asked.subscriptions.items():
+            user = self._known_user(client)
+            why = self._why_no_name(link, name) or ("" if asked.is_passing else room.why_not(name))
+            if not why:
+                why = self._why_not_held(user, held.get(name, ""))
+            if not why and name in asked.named and not user.may_hold.has(asked.named[name]):
+                why = _not_held(user, asked.named[name])
+            if not why and name in asked.histories and not user.history:
+                why = f"user {user.name!r} may not read what was published before; subscribe without `since`"
+            if not why and not user.may_subscribe.covers(text):
+                narrow = None if asked.is_exact or user.outside != "narrow" else user.may_subscribe.narrow(text)
+                if narrow is None:
+                    why = _outside(user, "subscribe to", text, user.may_subscribe)
+                else:
+                    narrowed[name] = narrow
+            if why:
+                refused[name] = why
+            yield
+        room = self._room(link, client, asked, "advertisements")
+        for name, text in asked.advertisements.items():
+            user = self._known_user(client)
+            why = self._why_no_name(link, name) or room.why_not(name)
+            if not why and not user.may_publish.covers(text):
+                why = _outside(user, "publish", text, user.may_publish)
+            if why:
+                refused[name] = why
+            yield
+        return self._without(link, message, narrowed, refused)
+
+    def _judge_count(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
+        """Where everybody may ask for everything, only how much it is counts."""
+        self._events += len(asked.events)
+        client.ended.difference_update(asked.subscriptions, asked.advertisements)
+        refused: dict[str, str] = {}
+        for what, names in (("subscriptions", asked.subscriptions), ("advertisements", asked.advertisements)):
+            if names and not (asked.is_passing and what == "subscriptions"):
+                room = self._room(link, client, asked, what)
+                refused |= {name: why for name in names if (why := room.why_not(name))}
+        return self._without(link, message, {}, refused)
+
+    def _without(self, link: Link, message: Any, narrowed: dict[str, str], refused: dict[str, str]) -> Any:
+        """The message with narrower filters, and without what is refused."""
+        if not refused and not narrowed:
+            return message
+        for name, why in refused.items():
+            self._deny(link, name, why)
+        return self._judging.rewrite(message, narrowed, refused.keys())
+
+    def _why_no_name(self, link: Link, name: str) -> str:
+        if name.startswith(link.name + "/"):
+            return ""
+        raise DeniedError(f"{name!r} is no name that client {link.name!r} may give; it has to begin with its own")
+
+    def _why_not_held(self, user: User, text: str) -> str:
+        """A session holds the filter that it began with, whatever its client says of it now."""
+        if not text or user.may_subscribe.covers(text):
+            return ""
+        return _outside(user, "subscribe any more to", text, user.may_subscribe)
+
+    def _room(self, link: Link, client: _Client, asked: Demand, what: str) -> Room:
+        """For how many more there is room: sessions count that are here, whether their clients are or not. (Whose
+        session it is says its name; without users, only those of connected clients count.)"""
+        bounds = ((self._quotas.share(client.owner), client.owner), (self._quotas.all, ""))
+        if not any(getattr(share.limits, what) for share, _ in bounds) or not getattr(asked, what):
+            return Room(what, [], ())
+        taken = []
+        for share, owner in bounds:
+            most = getattr(share.limits, what)
+            if most:
+                count = sum(len(self._held(each, what)) for each in self._sessions(owner))
+                taken.append((count, most, self._named(owner) if owner else "this broker"))
+        own = self._held(link.name, what)
+        if asked.is_whole:  # it gives up what it does not bring
+            return Room(what, [(count - len(own), most, whose) for count, most, whose in taken], ())
+        return Room(what, taken, own)
+
+    def _sessions(self, owner: str) -> list[str]:
+        """The clients whose sessions are here, of one owner or of all."""
+        node = self._node()
+        sessions = [] if node is None else node.sessions()
+        if not owner:
+            return sessions
+        if self._users is None:
+            return [each for each, client in self._clients.items() if client.owner == owner]
+        return [each for each in sessions if each.startswith(client_prefix(owner))]
+
+    def _held(self, name: str, what: str) -> Collection[str]:
+        """What the session of a client has, without what the client has ended."""
+        node = self._node()
+        held: Collection[str] = () if node is None else node.names_held(name)[what == "advertisements"]
+        client = self._clients.get(name)
+        return held if client is None or not client.ended else {*held} - client.ended
+
+    def _note_ended(self, name: str, client: _Client, ended: str) -> None:
+        """It counts no more, though the protocol may take its time to end it."""
+        node = self._node()
+        if node is None:
+            return
+        held = node.names_held(name)
+        if any(ended in names for names in held):
+            client.ended.add(ended)
+        if len(client.ended) > sum(map(len, held)):
+            client.ended = {each for each in client.ended if any(each in names for names in held)}
+
+    # ---- who lost what it had -----------------------------------------------------------------------------
+
+    def strangers(self, sessions: list[str]) -> list[str]:
+        """Of these clients, those whose users are gone."""
+        return [client for client in sessions if self._user(user_of(client)) is None]
+
+
+def _owner(identity: Identity, host: str) -> str:
+    return identity.name if identity.kind == "user" else host
+
+
+def _claimed(events: Events) -> Iterable[tuple[str, Attributes]]:
+    """In whose name, and with which attributes; of those in a run that are alike, once."""
+    if isinstance(events, EventRun):
+        return ((events.publisher, attributes) for attributes, _ in events.alike)
+    return ((event.publisher, event.attributes) for event in events)
+
+
+def _not_held(user: User, name: str) -> str:
+    return (
+        f"user {user.name!r} may not hold a subscription under the name {name[:SHOWN]!r}; {user.may_hold.text} allowed"
+    )
+
+
+def _outside(user: User, what: str, text: str, within: Within) -> str:
+    return f"user {user.name!r} may not {what} {_short(text)!r}; {_allowed(within)}"
+
+
+def _allowed(within: Within) -> str:
+    if within.is_nothing:
+        return "nothing is allowed"
+    denied = f", but not {_short(within.denied)}" if within.denied else ""
+    return f"allowed is {_short(within.text)}{denied}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

@@ -1,0 +1,135 @@
+"""Anomalies that are none, though a trace alone does not show it.
+
+They need more failures than the protocol copes with. Of what is lost the publisher is told, and so is everybody who is
+still there and to whom it was due.
+
+- *Told too late.* More than f brokers fail with a cause, a subscription gets an effect of it and ends, and only then
+  the publisher of the cause is back, without which nobody knows of the loss. Or a subscription that reads nothing but
+  history has its end, and what is lost becomes known later.
+- *Said again.* They fail with a cause that its publisher was not told to be safe, and that somebody had got and
+  answered. The publisher says it again. Who reads history finds it there after the answer, and who got the answer
+  before gets the cause later. So it is if it was said in a half that gives in.
+- *In another half.* The network was cut, and both halves went on. A subscription that came later gets a cause of one
+  half, and starts after an effect of it in the other. One that reads nothing but history reads that of one half. What
+  both halves have admitted has a position in each: one that reads history from a position on may get it in one half,
+  where it came later.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+
+import msgspec
+
+from gapless.checkers import Anomaly, Verdict, summarize
+from gapless.simulator.result import Result
+from gapless.simulator.scenario import Crash, Cut, Heal, Scenario, SubscribeAction
+from gapless.trace import SubscriptionRow, Trace
+
+__all__ = ["drop_expected"]
+
+REASON = "of what is lost, all to whom it was due and who were still there when that was known were told"
+UNDER_WAY_MS = 1_000.0
+"""What was published so long before a cut may not have come through."""
+MEETING_MS = 10_000.0
+"""So long after a cut is healed, halves that went on are one again."""
+
+
+def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdict:
+    """The verdict without those."""
+    if not verdict.anomalies or result.trace is None or not (result.lost_publications or scenario.run.may_lose):
+        return verdict
+    facts = _Facts(result.trace, result, scenario)
+    left = tuple(anomaly for anomaly in verdict.anomalies if not facts.is_excused(anomaly))
+    if len(left) == len(verdict.anomalies):
+        return verdict
+    if left:
+        return msgspec.structs.replace(verdict, anomalies=left, reason=summarize(left))
+    return msgspec.structs.replace(verdict, anomalies=(), status="valid", reason=REASON)
+
+
+class _Facts:
+    """What is known of a run."""
+
+    def __init__(self, trace: Trace, result: Result, scenario: Scenario) -> None:
+        self._result = result
+        self._subscriptions = {row.subscription_id: row for row in trace.subscriptions}
+        self._published = {row.event_id: row.published_ms for row in trace.events}
+        self._came = {(row.subscription_id, row.event_id) for row in trace.history}
+        self._told_ms = {
+            f"{lost.publisher}:{seq}": lost.time_ms
+            for lost in result.lost_publications
+            for seq in range(lost.first, lost.last + 1)
+        }
+        calls = [action for action in scenario.actions if isinstance(action, SubscribeAction)]
+        self._with_end = {call.subscription for call in calls if call.until_ms != 0}
+        self._from_a_position = {call.subscription for call in calls if call.since_ms >= 0}
+        goes_on = scenario.protocol.options.get("partition") == "go on"
+        self._cut = _cut_ms(scenario) if goes_on else None
+        kinds = (Crash, Cut) if goes_on else Crash
+        self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, kinds)]
+
+    def is_excused(self, anomaly: Anomaly) -> bool:
+        """Whether it is none."""
+        subscription, event = self._subscriptions.get(anomaly.subscription or ""), anomaly.event or ""
+        if subscription is None or event not in self._published:
+            return False
+        if (anomaly.subscription, event) in self._came:
+            return self._was_said_again(anomaly, event) or self._has_two_positions(anomaly, event)
+        rules: list[Callable[[Anomaly, SubscriptionRow, str], bool]] = [self._was_in_another_half]
+        if event in self._told_ms:
+            rules.append(self._was_told_too_late)
+        return any(rule(anomaly, subscription, event) for rule in rules)
+
+    def _was_told_too_late(self, anomaly: Anomaly, subscription: SubscriptionRow, event: str) -> bool:
+        told_ms, ended_ms, active_ms = self._told_ms[event], subscription.ended_ms, subscription.active_ms
+        if anomaly.kind == "gap" and self._has_end(subscription) and (active_ms is None or told_ms >= active_ms):
+            return True
+        if ended_ms is None or told_ms < ended_ms:
+            return False
+        # What it was to read out of history may have been admitted by those who went on without these.
+        was_read = anomaly.kind == "gap" and self._published[event] < subscription.requested_ms
+        return anomaly.kind == "causal-inversion" or was_read
+
+    def _has_two_positions(self, anomaly: Anomaly, event: str) -> bool:
+        reads = anomaly.subscription in self._from_a_position
+        return anomaly.kind == "spurious" and reads and self._was_parted(event)
+
+    def _was_parted(self, event: str) -> bool:
+        """Whether it was published while halves of the network may have gone on without each other."""
+        if self._cut is None:
+            return False
+        return self._cut[0] - UNDER_WAY_MS <= self._published[event] <= self._cut[1] + MEETING_MS
+
+    def _was_in_another_half(self, anomaly: Anomaly, subscription: SubscriptionRow, event: str) -> bool:
+        if not self._was_parted(event):
+            return False
+        if anomaly.kind == "gap" and self._has_end(subscription):
+            return True
+        return anomaly.kind == "missing-effect" and self._is_before(subscription, event)
+
+    def _was_said_again(self, anomaly: Anomaly, event: str) -> bool:
+        """Whether it was admitted once more, after its broker was lost before it could say that it is safe."""
+        if anomaly.kind != "causal-inversion":
+            return False
+        publisher, _, number = event.rpartition(":")
+        seqs = [seq for _, seq in self._result.confirmations.get(publisher, ())]
+        place = bisect_left(seqs, int(number))
+        safe_ms = self._result.confirmations[publisher][place][0] / 1000 if place < len(seqs) else float("inf")
+        was_lost = any(self._published[event] < failed_ms < safe_ms for failed_ms in self._failures)
+        was_lost = was_lost or self._was_parted(event)
+        return was_lost and self._published[anomaly.witness[-1]] < safe_ms
+
+    def _has_end(self, subscription: SubscriptionRow) -> bool:
+        """Whether it reads nothing but history."""
+        return subscription.subscription_id in self._with_end
+
+    def _is_before(self, subscription: SubscriptionRow, event: str) -> bool:
+        """Whether it was published before the subscription was ready."""
+        return subscription.active_ms is None or self._published[event] < subscription.active_ms
+
+
+def _cut_ms(scenario: Scenario) -> tuple[float, float] | None:
+    """From when to when the network was cut, if it was."""
+    cuts = [fault.at_ms for fault in scenario.faults if isinstance(fault, Cut)]
+    heals = [fault.at_ms for fault in scenario.faults if isinstance(fault, Heal)]
+    return (min(cuts), max(heals, default=float("inf"))) if cuts else None

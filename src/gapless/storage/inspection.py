@@ -1,0 +1,185 @@
+"""Looking into a directory whose broker does not run: what is in it, and whether all of it is as it was written.
+
+Nothing is changed: a log that was left is read as it is, and stays.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapless.errors import StorageError
+from gapless.storage.directory import Directory
+from gapless.storage.heads import NONE, Heads, read_heads
+from gapless.storage.interface import DamagedError, HistoryTotals, JournalTotals
+from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
+from gapless.storage.reader import read_entries, read_history, read_journal_rows
+from gapless.storage.schema import VERSION, About, open_for_reading, read_about
+
+__all__ = ["Checked", "Contents", "check_directory", "show_directory"]
+
+PIECE_BYTES = 8 * 1024 * 1024
+PROBLEMS_MAX = 100
+"""Told of each kind: a file with more is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in a directory, as it says itself."""
+
+    version: int
+    about: About
+    commits: int
+    missing: int
+    """Commits that were reported and are not there."""
+    file_bytes: int
+    """With the log."""
+    journals: dict[str, JournalTotals]
+    history: dict[str, HistoryTotals]
+    entries: dict[str, int]
+    """The size of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is wrong with a directory, a sentence each; and how much was looked at."""
+
+    about: About
+    rows: int
+    bytes: int
+    problems: tuple[str, ...]
+
+
+def show_directory(path: Path) -> Contents:
+    """What is in it; a `StorageError` if that cannot be read."""
+    with _examined(path) as (directory, connection, about, heads):
+        entries = read_entries(connection, directory.database, heads)
+        return Contents(
+            VERSION, about, heads.commits, max(0, directory.read_mark() - heads.commits), _file_bytes(directory),
+            {name: heads.journals[name].totals for name in sorted(heads.journals)},
+            {origin: heads.history[origin].totals for origin in sorted(heads.history)},
+            {key: len(blob) for key, blob in entries.items()},
+        )  # fmt: skip
+
+
+def check_directory(path: Path, tell: Callable[[str], None] = lambda stage: None) -> Checked:
+    """Read all of it; a `StorageError` if it cannot be read at all."""
+    with _examined(path) as (directory, connection, about, heads):
+        problems: list[str] = []
+        missing = directory.read_mark() - heads.commits
+        if missing > 0:
+            problems.append(
+                f"{path}: the last {missing:,} commits that were reported are not there: the log was cut short or "
+                "damaged, or the file is an older copy"
+            )
+        tell("SQLite's own check")
+        problems += _sqlite_problems(connection, directory.database)
+        rows = size = 0
+        for found in _contents(connection, directory.database, heads, tell):
+            if isinstance(found, DamagedError):
+                problems.append(str(found))
+            else:
+                rows += found[0]
+                size += found[1]
+        problems += _strangers(connection, directory.database, heads)
+        return Checked(about, rows, size, tuple(dict.fromkeys(problems)))
+
+
+@contextmanager
+def _examined(path: Path) -> Iterator[tuple[Directory, sqlite3.Connection, About, Heads]]:
+    directory = Directory(path, create=False)
+    try:
+        if directory.database.exists() and not directory.database.stat().st_size:  # SQLite would remove its log
+            raise StorageError(_why_empty(directory))
+        connection = open_for_reading(directory.database)
+        try:
+            about = read_about(connection, directory.database)
+            if about is None:
+                raise StorageError(_why_empty(directory))
+            heads, wrong = read_heads(connection)
+            if wrong:
+                raise StorageError(f"{directory.database} is damaged: {wrong}; {REFILL}")
+            yield directory, connection, about, heads
+        finally:
+            connection.close()
+    except SQLITE_ERRORS as error:
+        raise cannot_open(directory.database, error) from None
+    finally:
+        directory.close()
+
+
+def _why_empty(directory: Directory) -> str:
+    """Whether nothing was ever written, or what was written is gone."""
+    place, commits, log_bytes = directory.path, directory.read_mark(), _log_bytes(directory)
+    signs = [f"{commits:,} commits were reported"] if commits else []
+    signs += [f"its log holds {log_bytes:,} bytes"] if log_bytes else []
+    if not signs:
+        return f"there is no data of a broker at {place} yet: {directory.database.name} is empty"
+    return f"{directory.database} is damaged: it is empty, although {' and '.join(signs)}; {REFILL}"
+
+
+def _log_bytes(directory: Directory) -> int:
+    log = directory.database.with_name(f"{directory.database.name}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+def _file_bytes(directory: Directory) -> int:
+    return directory.database.stat().st_size + _log_bytes(directory)
+
+
+def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
+    try:
+        told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")]
+    except SQLITE_ERRORS as error:
+        told = [str(error)]
+    return [f"{file}: SQLite says: {' '.join(line.split())}" for line in told if line != "ok"]
+
+
+def _contents(
+    connection: sqlite3.Connection, file: Path, heads: Heads, tell: Callable[[str], None]
+) -> Iterator[tuple[int, int] | DamagedError]:
+    """Rows and bytes that are as they were written, and what is not."""
+    for name in sorted(heads.journals):
+        tell(f"journal {name}")
+        try:
+            rows = read_journal_rows(connection, file, heads, name)
+            yield len(rows), sum(len(row.blob) for row in rows)
+        except DamagedError as error:
+            yield error
+    for origin in sorted(heads.history):
+        tell(f"history of {origin}")
+        yield from _history(connection, file, heads, origin)
+    tell("entries")
+    try:
+        entries = read_entries(connection, file, heads)
+        yield len(entries), sum(map(len, entries.values()))
+    except DamagedError as error:
+        yield error
+
+
+def _history(
+    connection: sqlite3.Connection, file: Path, heads: Heads, origin: str
+) -> Iterator[tuple[int, int] | DamagedError]:
+    head = heads.history[origin]
+    reached, damages = NONE, 0
+    while reached < head.last and damages < PROBLEMS_MAX:
+        try:
+            rows = read_history(connection, file, head, origin, reached, head.last, PIECE_BYTES)
+            reached = rows[-1].last
+            yield len(rows), sum(len(row.blob) for row in rows)
+        except DamagedError as error:
+            reached = error.until
+            damages += 1
+            yield error
+
+
+def _strangers(connection: sqlite3.Connection, file: Path, heads: Heads) -> Iterator[str]:
+    """Rows that belong to nothing that is known."""
+    for table, column, known in (("journals", "name", heads.journals), ("history", "origin", heads.history)):
+        try:
+            found = {str(row[0]) for row in connection.execute(f"SELECT DISTINCT {column} FROM {table}")}
+        except SQLITE_ERRORS:
+            continue  # SQLite's own check has told
+        for name in sorted(found - set(known)):
+            yield f"{file}: there are rows of {name!r} in {table}, of which nothing is known"

@@ -1,0 +1,128 @@
+"""`gapless sub --durable` and `gapless subscriptions`, against a real network."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Any
+
+from gapless.cli.status import remarks
+from gapless.cli.subscriptions import lag_text
+from gapless.client import connect
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+
+from ..runtime.local import Local, local
+
+
+async def gapless(network: Local, *words: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gapless", *words, "--url", network.url,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out, errors = await process.communicate()
+    return process.returncode or 0, out.decode(), errors.decode()
+
+
+def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_and_ended() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("n > 0")
+            code, out, _ = await gapless(network, "subscriptions")
+            assert (code, out) == (0, "there are no durable subscriptions; gapless sub --durable NAME creates one\n")
+            begun = await gapless(network, "sub", "n > 0", "--durable", "billing", "--seconds", "1")
+            assert begun[0] == 0, begun
+            assert "billing continues after what was acknowledged" in begun[2]
+            await ann.publish_many([({"n": number}, b"") for number in range(1, 11)])
+            first = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "4", "--quiet")
+            assert [json.loads(line)["attributes"]["n"] for line in first[1].splitlines()] == [1, 2, 3, 4]
+            rest = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "6", "--quiet")
+            assert [json.loads(line)["attributes"]["n"] for line in rest[1].splitlines()] == [5, 6, 7, 8, 9, 10]
+            listed = json.loads((await gapless(network, "subscriptions", "--json"))[1])["subscriptions"]
+            assert [(each["name"], each["filter"], each["client"]) for each in listed] == [("billing", "n > 0", "")]
+            code, out, _ = await gapless(network, "subscriptions", "list")
+            assert code == 0
+            assert "nobody" in out
+            moved = await gapless(network, "subscriptions", "move", "billing", "earliest")
+            assert moved[:2] == (0, "billing continues from earliest\n")
+            position = json.loads(rest[1].splitlines()[2])["position"]
+            moved = await gapless(network, "subscriptions", "move", "billing", position)
+            assert moved[:2] == (0, f"billing continues from {position}\n")
+            listed = json.loads((await gapless(network, "subscriptions", "--json"))[1])["subscriptions"]
+            assert listed[0]["position"] == position
+            later = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "1", "--quiet")
+            assert json.loads(later[1])["attributes"]["n"] == 8
+            await gapless(network, "subscriptions", "move", "billing", "earliest")
+            again = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "1", "--quiet")
+            assert json.loads(again[1])["attributes"]["n"] == 1
+            assert (await gapless(network, "subscriptions", "delete", "billing"))[:2] == (0, "deleted billing\n")
+            gone = await gapless(network, "subscriptions", "delete", "billing")
+            assert gone[0] == 64
+            assert "there is no durable subscription 'billing'" in gone[2]
+            both = await gapless(network, "sub", "--durable", "billing", "--since", "10m")
+            assert both[0] == 64
+            assert "--durable continues where it stopped, so leave out --since" in both[2]
+
+    run(main())
+
+
+def test_two_that_share_a_name_print_each_event_once() -> None:
+    async def main() -> None:
+        async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("n > 0")
+            words = ("sub", "n > 0", "--durable", "billing", "--group", "--redeliver", "60", "--seconds", "20")
+            printing = [asyncio.create_task(gapless(network, *words)) for _ in range(2)]
+            while not (found := await ann.admin.list()) or not found[0].client:
+                await asyncio.sleep(0.1)
+            for number in range(1, 21):
+                await ann.publish({"n": number})
+                await asyncio.sleep(0.2)
+            code, out, _ = await gapless(network, "subscriptions")
+            assert code == 0
+            assert "a group, coordinated by" in " ".join(out.split())
+            ends = await asyncio.gather(*printing)
+            assert [code for code, _, _ in ends] == [0, 0], ends
+            assert all("shared by a group" in errors for _, _, errors in ends)
+            lines = [json.loads(line)["attributes"]["n"] for _, out, _ in ends for line in out.splitlines()]
+            assert sorted(lines) == list(range(1, 21))
+            alone = await gapless(network, "sub", "--group")
+            told = "--group is for a durable subscription: say --durable NAME, too"
+            assert (alone[0], told in alone[2]) == (64, True)
+
+    run(main())
+
+
+def test_status_says_for_which_name_history_is_kept() -> None:
+    async def main() -> None:
+        options: dict[str, Any] = {"history_keeps_names": True, "history_bytes": 20_000}
+        async with local(chain(3), **options) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("n > 0")
+            await (await ann.durable("billing", "n > 0")).close()
+            for number in range(1, 61):
+                await ann.publish({"n": number}, bytes(500))
+            while "beyond its bound" not in (out := " ".join((await gapless(network, "status"))[1].split())):
+                await asyncio.sleep(0.2)
+            assert "MiB of history beyond its bound for the durable subscription 'billing', which lies" in out
+            subscription = await ann.durable("billing", "n > 0")
+            found: list[object] = []
+            while len(found) < 60:
+                found += await subscription.take()
+            assert len(found) == 60
+
+    run(asyncio.wait_for(main(), 120))
+
+
+def test_status_says_what_is_held_by_fewer_than_it_should_be() -> None:
+    report = {
+        "f": 1, "links": {}, "waits": [], "paused": False,
+        "overview": {"history": {"held_by_few": ["b0", "b1"], "final": 0}},
+    }  # fmt: skip
+    [remark] = remarks({"b1": report, "b2": None})
+    assert remark == (
+        "the history of b0, b1 is held by fewer than f + 1 = 2 brokers: b1 is reading it again, or too few are there "
+        "to hold it"
+    )
+
+
+def test_a_lag_reads_as_people_say_it() -> None:
+    assert [lag_text(seconds) for seconds in (0.4, 90, 600, 10_000, 200_000)] == ["0 s", "90 s", "10 min", "3 h", "2 d"]

@@ -1,0 +1,98 @@
+"""Taking events with a time limit, and beginning anew after an end, in both clients."""
+
+import asyncio
+import time
+
+import pytest
+
+from gapless.client import connect
+from gapless.errors import CallError, NoEventError, SlowConsumerError, SubscriptionEndedError
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from tests.client.take_helpers import take
+from tests.runtime.local import local
+
+
+def test_taking_waits_no_longer_than_it_is_told_and_loses_nothing() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client:
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("n > 0")
+            for seconds in (0, 0.05):
+                started = time.monotonic()
+                with pytest.raises(NoEventError, match=f"no event of 'n > 0' came within {seconds} s") as told:
+                    await subscription.take(timeout_s=seconds)
+                assert isinstance(told.value, TimeoutError)
+                assert time.monotonic() - started >= seconds - 0.02  # an event loop looks at its clock once a turn
+            event = await client.publish({"n": 1})
+            assert await subscription.take(timeout_s=20) == [event]
+            await subscription.close()
+            assert await subscription.take(timeout_s=0) == []
+            with pytest.raises(CallError, match="timeout_s is -1"):
+                await subscription.take(timeout_s=-1)
+            with pytest.raises(CallError, match="most must be positive, but is 0"):
+                await subscription.take(0)
+
+    run(main())
+
+
+def test_many_short_waits_see_every_event_once() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(30):
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE")
+            publishing = asyncio.create_task(client.publish_many({"n": n} for n in range(2_000)))
+            seen: list[int] = []
+            while len(seen) < 2_000:
+                try:
+                    seen += [event.seq for event in await subscription.take(7, timeout_s=0.0005)]
+                except TimeoutError:
+                    continue
+            assert seen == list(range(1, 2_001))
+            await publishing
+
+    run(main())
+
+
+def test_after_an_end_a_subscription_is_begun_anew_by_choice() -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, connect(network.url) as client, asyncio.timeout(60):
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("n > 0", max_pending=500)
+            with pytest.raises(CallError, match="the subscription to 'n > 0' has not ended"):
+                await subscription.resubscribe()
+            event = await client.publish({"n": 1})
+            assert await take(subscription, 1) == [event]
+            await network.stop()
+            await asyncio.gather(*(network.start(name) for name in network.config.overlay.brokers))
+            with pytest.raises(SubscriptionEndedError) as told:
+                await subscription.take()
+            assert told.value.ending_cut == {client.name: 1}
+            again = await subscription.resubscribe()
+            assert type(again) is type(subscription)
+            assert (again.filter, again.has_ended, again._limit) == ("n > 0", False, 500)
+            event = await client.publish({"n": 2})
+            assert await take(again, 1) == [event]
+            assert again.starting_cut == {client.name: event.seq}
+
+    run(main())
+
+
+def test_who_was_too_slow_may_begin_anew_and_knows_the_gap() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(60):
+            await client.advertise("TRUE")
+            subscription = await client.subscribe("TRUE", max_pending=10)
+            await client.publish_many({"n": n} for n in range(50))
+            while not subscription.has_ended:
+                await asyncio.sleep(0.01)
+            assert len(await take(subscription, 10)) == 10
+            with pytest.raises(SlowConsumerError) as told:
+                await subscription.take()
+            assert isinstance(told.value, SubscriptionEndedError)
+            assert told.value.ending_cut == subscription.ending_cut == {client.name: 10}
+            again = await subscription.resubscribe()
+            event = await client.publish({"n": 50})
+            assert await take(again, 1) == [event]
+
+    run(main())

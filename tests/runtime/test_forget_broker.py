@@ -1,0 +1,71 @@
+"""A network of real brokers of which more than f are gone for good: an operator says so, and the others go on."""
+
+import asyncio
+
+import msgspec
+
+from gapless.client import connect
+from gapless.overlay import chain
+from gapless.protocol import PublicationsLost
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import local_network
+from tests.conftest import Cli
+
+from .local import QUICK, Local
+from .test_backpressure import until
+
+
+def waits(network: Local) -> bool:
+    """Whether b2 waits for somebody who is gone."""
+    overview = network.brokers["b2"].report()["overview"]
+    return bool(overview["unheard"] or overview["hand_overs"] or overview["cut_off"])
+
+
+def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None:
+    async def forget(network: Local, name: str) -> tuple[int, str]:
+        ran = await asyncio.to_thread(cli, "network", "forget", name, "--url", network.at("b0"))
+        return ran.code, " ".join(ran.out.split())
+
+    async def main() -> None:
+        config = local_network(chain(5), f=1, runtime=QUICK)
+        chosen = msgspec.structs.replace(config.protocol, options={"partition": "wait"})
+        network = Local(msgspec.structs.replace(config, protocol=chosen))
+        await asyncio.gather(*(network.start(name) for name in config.overlay.brokers))
+        try:
+            async with asyncio.timeout(90):
+                for name in ("b3", "b4"):
+                    await network.crash(name)
+                await until(lambda: set(network.brokers["b2"].report()["overview"]["unheard"]) == {"b3", "b4"})
+                assert await forget(network, "b0") == (1, "nobody forgets b0: 'b0' is this broker, and is there")
+                unknown = await forget(network, "b9")
+                assert unknown == (1, "nobody forgets b9: there is no broker 'b9' in this network")
+                for name in ("b4", "b3"):
+                    code, said = await forget(network, name)
+                    assert (code, f"b0, b1, b2 wait no more for {name}" in said) == (0, True)
+                await until(lambda: not waits(network))
+                async with connect(network.at("b0"), name="ann") as ann, connect(network.at("b2"), name="bob") as bob:
+                    await ann.advertise("TRUE")
+                    subscription = await bob.subscribe("TRUE")
+                    await ann.publish({"n": 1})
+                    assert (await anext(subscription)).attributes == {"n": 1}
+        finally:
+            await network.stop()
+
+    run(main())
+
+
+def test_a_publisher_is_called_when_what_it_published_is_lost() -> None:
+    async def main() -> None:
+        network = Local(local_network(chain(2), f=0, runtime=QUICK))
+        await asyncio.gather(*(network.start(name) for name in ("b0", "b1")))
+        try:
+            async with connect(network.at("b0"), name="ann") as ann:
+                told: list[list[tuple[int, int]]] = []
+                ann.on_publications_lost = told.append
+                ann._connection_manager._handlers[PublicationsLost](PublicationsLost([(3, 5)]))
+                assert told == [[(3, 5)]]
+                assert ann.lost_publications == [(3, 5)]
+        finally:
+            await network.stop()
+
+    run(main())

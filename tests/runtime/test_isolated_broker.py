@@ -1,0 +1,83 @@
+"""A broker that the others cannot hear: its clients go where they are served; and connections that nobody needs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from trials.cut_proxy import CutProxy, proxied
+
+from gapless.client import Subscription, connect
+from gapless.overlay import chain
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import local_network
+
+from .local import QUICK, Local, local
+from .test_backpressure import until
+
+
+@asynccontextmanager
+async def behind_a_proxy(brokers: int) -> AsyncIterator[tuple[Local, CutProxy]]:
+    """A network in which brokers can be parted, and clients reach all of them."""
+    network = Local(proxied(local_network(chain(brokers), f=1, runtime=QUICK)))
+    proxy = CutProxy(network.config)
+    await proxy.start()
+    try:
+        await asyncio.gather(*(network.start(name) for name in network.config.overlay.brokers))
+        yield network, proxy
+    finally:
+        await network.stop()
+        proxy.stop()
+
+
+async def numbers(subscription: Subscription, until_number: int) -> list[int]:
+    found: list[int] = []
+    while not found or found[-1] < until_number:
+        found += [int(event.attributes["n"]) for event in await subscription.take()]
+    return found
+
+
+def test_clients_of_a_broker_that_is_cut_off_move_to_one_that_is_not() -> None:
+    async def main() -> None:
+        opening = behind_a_proxy(4)
+        async with (
+            opening as (network, proxy),
+            connect(network.at("b3"), name="ann") as ann,
+            connect(network.at("b0"), name="bob") as bob,
+        ):
+            await ann.advertise("TRUE")
+            await bob.advertise("FALSE")
+            subscription = await bob.subscribe("TRUE")
+            assert bob.broker == "b0"
+            await ann.publish({"n": 1})
+            for other in ("b1", "b2", "b3"):
+                proxy.cut("b0", other)
+            async with asyncio.timeout(60):
+                await until(lambda: network.brokers["b0"].report()["overview"]["cut_off"])
+                await ann.publish({"n": 2})
+                assert await numbers(subscription, 2) == [1, 2], "while it is cut off"
+                assert bob.broker != "b0"
+                for other in ("b1", "b2", "b3"):
+                    proxy.heal("b0", other)
+                await until(lambda: not network.brokers["b0"].report()["overview"]["cut_off"])
+                await ann.publish({"n": 3})
+                assert await numbers(subscription, 3) == [3]
+
+    run(main())
+
+
+def test_a_client_parts_with_the_brokers_that_it_does_not_need() -> None:
+    async def main() -> None:
+        async with local(chain(3), f=1) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("TRUE")
+            for spare in ("b1", "b2"):
+                ann._connection_manager._links.open(spare)
+                await until(lambda spare=spare: network.brokers[spare].links.client_count == 1)  # type: ignore[misc]
+            await until(lambda: list(ann._connection_manager._links.links) == ["b0"])
+            for spare in ("b1", "b2"):
+                await until(lambda spare=spare: network.brokers[spare].links.client_count == 0)  # type: ignore[misc]
+            assert network.brokers["b1"].report()["suspicions"] == 0
+            await network.crash("b0")
+            async with asyncio.timeout(30):
+                await ann.publish({"n": 1})
+
+    run(main())

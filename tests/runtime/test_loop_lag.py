@@ -1,0 +1,20 @@
+"""How late an event loop runs, of late."""
+
+from gapless.runtime.loop_lag import LOOKS, LoopLag
+
+
+def test_a_timer_that_comes_in_time_is_not_late() -> None:
+    loop_lag = LoopLag()
+    for look in range(10):
+        loop_lag.came(0.5 * look, 0.5)
+    assert loop_lag.most_ms == 0.0
+
+
+def test_the_latest_of_the_last_looks_counts_and_is_forgotten() -> None:
+    loop_lag = LoopLag()
+    loop_lag.came(0.0, 0.5)
+    loop_lag.came(1.7, 0.5)
+    assert round(loop_lag.most_ms) == 1_200
+    for look in range(1, LOOKS + 1):
+        loop_lag.came(1.7 + 0.5 * look, 0.5)
+    assert round(loop_lag.most_ms) == 0

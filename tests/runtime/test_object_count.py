@@ -1,0 +1,98 @@
+"""What a client sends is bounded in bytes, messages and values, before it is decoded."""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from gapless.errors import WireError
+from gapless.events import Event, EventRun
+from gapless.protocols.gapless import client_messages as said
+from gapless.protocols.gapless.name_messages import GroupReport
+from gapless.registry import find_protocol
+from gapless.runtime.codec import ENTRIES_MAX, SMALL, Codec
+from gapless.runtime.object_count import has_more_entries, length_of
+from gapless.runtime.settings import RuntimeSettings
+
+SETTINGS = RuntimeSettings()
+SCALARS: list[Any] = [
+    None, True, 0, 127, 128, 255, 256, 1 << 16, 1 << 32, -1, -32, -33, -129, -(1 << 16), -(1 << 40), 1.5,
+    *("x" * n for n in (0, 31, 32, 255, 256, 70_000)),
+    *(b"x" * n for n in (0, 255, 256, 70_000)),
+    *(msgspec.msgpack.Ext(3, b"x" * n) for n in (1, 2, 3, 4, 8, 16, 17, 256, 70_000)),
+]  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(_count(key) + _count(held) for key, held in value.items())
+    return 1 + sum(map(_count, value)) if isinstance(value, list) else 1
+
+
+def _draw(dice: random.Random, depth: int = 0) -> Any:
+    kind = dice.randrange(4) if depth < 3 else 0
+    if kind == 1:
+        return [_draw(dice, depth + 1) for _ in range(dice.choice((0, 3, 17)))]
+    if kind == 2:
+        return {str(key): _draw(dice, depth + 1) for key in range(dice.choice((0, 3, 17)))}
+    return dice.choice(SCALARS)
+
+
+def test_values_are_counted_as_they_are() -> None:
+    dice = random.Random(1)
+    drawn = [*SCALARS, [1] * 70_000, {str(key): key for key in range(70_000)}, *(_draw(dice) for _ in range(200))]
+    for value in drawn:
+        body = memoryview(msgspec.msgpack.encode(value))
+        count = _count(value)
+        assert not has_more_entries(body, count)
+        assert has_more_entries(body, count - 1)
+        has_more_entries(body[: len(body) // 2], count)  # what is cut off is no matter
+        assert length_of(body) == (len(value) if isinstance(value, list) else 0)
+
+
+def _codec() -> Codec:
+    return Codec(find_protocol("gapless"), SETTINGS.frame_max, SETTINGS.event_max, SETTINGS.batch_max)
+
+
+@pytest.mark.parametrize(
+    ("messages", "complaint"),
+    [
+        ([said.ClientGot(2, 0)] * 513, "a batch of 513 messages is too large; 512 is the limit"),
+        (
+            [said.ClientConfirm(2, "s", "n", 1, 1, 0, {str(n): 1 for n in range(150_000)}, 0)],
+            "has more than 200,000 values",
+        ),
+        (
+            [said.ClientHand(2, "s", "n", "x", "b0", GroupReport(1, "l", 0, 0, [("p", n, n) for n in range(100_000)]))],
+            "has more than 200,000 values",
+        ),
+        ([said.ClientPublish(2, [Event("ann:c", n, {"a": 1}, b"") for n in range(40_000)])], "has more than 200,000"),
+        ([said.ClientPublish(2, EventRun("ann:c", 1, [b"x"] * 250_000, [({}, 250_000)]))], "has more than 200,000"),
+    ],
+)
+def test_what_takes_long_to_decode_is_refused_before(messages: list[Any], complaint: str) -> None:
+    body = memoryview(msgspec.msgpack.encode(messages))
+    with pytest.raises(WireError, match=complaint):
+        _codec().decode(body, is_client=True)
+    assert _codec().decode(body, is_client=False) == messages
+
+
+def test_what_an_honest_client_brings_is_taken() -> None:
+    settings, window = SETTINGS, 8_000
+    large = [Event("c", n, {"topic": "x"}, b"x" * (settings.event_max - 100)) for n in range(130)]
+    many = [Event("c", n, {f"a{k}": k for k in range(2)}, b"x" * 500) for n in range(window)]
+    for events in (large, many):
+        cuts = {f"ann:publisher-{n}": n for n in range(10)}
+        held = [said.SubscriptionProgress(f"c/s{n}", "n = 1", cuts, cuts, True) for n in range(1_000)]
+        attach = said.Attach(2, "b0/1", held, {}, events, 1)
+        body = memoryview(msgspec.msgpack.encode([attach]))
+        assert len(body) < settings.client_frame_max
+        assert _codec().decode(body, is_client=True) == [attach]
+
+
+def test_a_client_may_send_sixteen_mebibytes_or_more_if_events_are_larger() -> None:
+    assert SETTINGS.client_frame_max == 16 << 20
+    large = RuntimeSettings(event_max=1 << 20, frame_max=1 << 31)
+    assert large.client_frame_max == 64 << 20
+    assert ENTRIES_MAX > SMALL // 4

@@ -1,0 +1,550 @@
+"""What each user may: calls outside are refused with a sentence, and no way round lets anybody have what it may not."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gapless.client import Answer, Client, connect
+from gapless.errors import ConfigError, DeniedError, WireError
+from gapless.events import Event, PublishedEvent
+from gapless.overlay import chain
+from gapless.protocols.gapless.client_messages import (
+    CLIENT_MESSAGES,
+    Attach,
+    Attached,
+    ClientAdvertise,
+    ClientPublish,
+    ClientSubscribe,
+    Delivery,
+    Invite,
+    SubscriptionProgress,
+)
+from gapless.protocols.gapless.lives import Status
+from gapless.protocols.gapless.messages import Fenced
+from gapless.registry import find_protocol
+from gapless.runtime import wire
+from gapless.runtime.access import Access
+from gapless.runtime.codec import Codec, message_types
+from gapless.runtime.event_loop import run
+from gapless.runtime.network_file import SecurityEntry, check_network
+from gapless.runtime.probe import ask_for_report, ask_to_end, ask_to_forget
+
+from .logged import logged
+from .secure import STEADY, Secure, secure, until
+from .test_authentication import Raw
+
+SHOP = {"publish": ["topic LIKE 'shop/%'"], "subscribe": ["topic LIKE 'shop/%'", "topic = 'news'"]}
+NEWS = {"publish": [], "subscribe": ["topic = 'news'"]}
+
+
+async def _takes(subscription: Any, *events: PublishedEvent) -> None:
+    got: list[Event] = []
+    async with asyncio.timeout(30):
+        while len(got) < len(events):
+            got += await subscription.take()
+    assert [event.id for event in got] == [event.id for event in events]
+
+
+async def _comes(network: Secure, user: str, broker: str = "b0") -> Client:
+    return await connect(network.at(broker), name="c", credentials=network.certified(user))
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------
+
+
+def test_what_lies_within_works_and_what_lies_outside_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
+            ann = await _comes(network, "ann")
+            with logged() as log:
+                # The very first call travels with the greetings of the protocol, later ones alone.
+                for _ in range(2):
+                    with pytest.raises(DeniedError) as caught:
+                        await asyncio.wait_for(ann.subscribe("topic LIKE 'bank/%'"), 30)
+                    assert "user 'ann' may not subscribe to \"topic LIKE 'bank/%'\"; allowed is" in str(caught.value)
+                    with pytest.raises(DeniedError, match="user 'ann' may not publish 'TRUE'; allowed is"):
+                        await asyncio.wait_for(ann.advertise("TRUE"), 30)
+                assert "denied: user 'ann' may not" in log.text
+                assert "peer=ann:c-" in log.text
+                assert "address=127.0.0.1" in log.text
+            await ann.advertise("topic = 'shop/shoes' AND price < 10")
+            subscription = await ann.subscribe("topic LIKE 'shop/sh%'")
+            event = await ann.publish({"topic": "shop/shoes", "price": 7})
+            await _takes(subscription, event)
+            assert network.brokers["b0"].links.counters.refused["denied"] >= 4
+            await ann.close()
+
+    run(main())
+
+
+def test_users_who_share_a_role_have_filters_of_their_own_and_what_is_denied_stays_denied(tmp_path: Path) -> None:
+    async def main() -> None:
+        role = {
+            "name": "desk",
+            "publish": ["topic LIKE '${user}/%'"],
+            "subscribe": ["TRUE"],
+            "deny_publish": ["topic LIKE '%/closed'"],
+            "deny_subscribe": ["secret = TRUE"],
+        }
+        users: dict[str, Any] = {"ann": {"roles": ["desk"], "outside": "narrow"}, "bob": {"roles": ["desk"]}}
+        async with secure(1, tmp_path, f=0, users=users, roles=[role]) as network:
+            ann = await connect(network.at("b0"), credentials=network.by_token("ann"))
+            bob = await connect(network.at("b0"), credentials=network.by_token("bob"))
+            with pytest.raises(
+                DeniedError, match=r"may not subscribe to 'TRUE'; allowed is \(TRUE\), but not \(secret"
+            ):
+                await bob.subscribe("TRUE")
+            with pytest.raises(DeniedError, match="user 'bob' may not publish"):
+                await bob.advertise("topic LIKE 'ann/%'")
+            with pytest.raises(DeniedError, match="user 'bob' may not publish"):
+                await bob.advertise("topic LIKE 'bob/%'")  # some of it is denied
+            await bob.advertise("topic = 'bob/open'")
+            narrowed = await ann.subscribe("topic LIKE 'bob/%'")
+            await bob.publish({"topic": "bob/open", "secret": True})
+            open_one = await bob.publish({"topic": "bob/open", "secret": False})
+            async with asyncio.timeout(30):
+                assert [event.id for event in await narrowed.take()] == [open_one.id]
+            await ann.close()
+            await bob.close()
+
+    run(main())
+
+
+def test_history_is_a_right_of_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        users: dict[str, dict[str, Any]] = {"ann": {**SHOP, "history": True}, "ben": SHOP}
+        async with secure(chain(2), tmp_path, users=users) as network:
+            ann, ben = await _comes(network, "ann"), await _comes(network, "ben", "b1")
+            await ann.advertise("topic = 'shop/shoes'")
+            event = await ann.publish({"topic": "shop/shoes"})
+            async with asyncio.timeout(30):
+                [read] = [event async for event in await ann.read("topic LIKE 'shop/%'", since="earliest")]
+                assert read.id == event.id
+                for _ in range(2):
+                    with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
+                        await ben.subscribe("topic LIKE 'shop/%'", since="earliest")
+                    with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
+                        await ben.read("topic LIKE 'shop/%'", since="earliest")
+                live = await ben.subscribe("topic LIKE 'shop/%'")
+                later = await ann.publish({"topic": "shop/shoes"})
+            await _takes(live, later)
+            await ann.close()
+            await ben.close()
+
+    run(main())
+
+
+def test_a_subscription_can_be_narrowed_to_what_is_allowed(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {"ann": {**SHOP, "outside": "narrow"}, "bob": {**NEWS, "outside": "narrow", "subscribe": []}}
+        async with secure(chain(2), tmp_path, users=users) as network:
+            ann, admin = await _comes(network, "ann"), await _comes(network, "admin", "b1")
+            await admin.advertise("TRUE")
+            subscription = await ann.subscribe("price < 10")
+            await admin.publish({"topic": "bank/secret", "price": 1})
+            await admin.publish({"topic": "shop/shoes", "price": 11})
+            event = await admin.publish({"topic": "shop/shoes", "price": 7})
+            last = await admin.publish({"topic": "news", "price": 8})
+            await _takes(subscription, event, last)
+            bob = await _comes(network, "bob")
+            with pytest.raises(DeniedError, match="nothing is allowed"):
+                await asyncio.wait_for(bob.subscribe("TRUE"), 30)
+            for client in (ann, bob, admin):
+                await client.close()
+
+    run(main())
+
+
+def test_a_narrow_subscription_beside_a_wide_one_gets_no_more_than_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(3), tmp_path, users={"ann": NEWS}) as network:
+            admin, wide = await _comes(network, "admin", "b2"), await _comes(network, "admin")
+            ann = await _comes(network, "ann")
+            await admin.advertise("TRUE")
+            everything = await wide.subscribe("TRUE")
+            news = await ann.subscribe("topic = 'news'")
+            events = [await admin.publish({"topic": topic}) for topic in ("bank", "news", "shop/x", "news")]
+            await _takes(everything, *events)
+            await _takes(news, events[1], events[3])
+            for client in (ann, wide, admin):
+                await client.close()
+
+    run(main())
+
+
+def test_requests_and_replies_stay_within(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = {
+            "ann": {"publish": ["topic = 'ask'"], "subscribe": ["topic = 'quote'"]},
+            "desk": {"publish": ["topic = 'quote'"], "subscribe": ["topic = 'ask'"]},
+        }
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            ann, desk = await _comes(network, "ann"), await _comes(network, "desk")
+            await desk.advertise("topic = 'quote'")
+
+            async def quote(request: Event) -> Answer:
+                return {"topic": "quote", "price": 7}
+
+            await desk.answer("topic = 'ask'", quote)
+            await ann.advertise("topic = 'ask'")
+            reply = await ann.request({"topic": "ask"}, reply="topic = 'quote'", timeout_s=30)
+            assert reply.attributes["price"] == 7
+            with pytest.raises(DeniedError):
+                await ann.request({"topic": "ask"}, timeout_s=30)
+            await ann.close()
+            await desk.close()
+
+    run(main())
+
+
+def test_status_and_operating_are_rights(tmp_path: Path) -> None:
+    async def main() -> None:
+        users: dict[str, Any] = {"ann": {**SHOP, "status": True}, "bob": SHOP}
+        async with secure(1, tmp_path, f=0, users=users) as network:
+            address = network.config.addresses["b0"]
+            ann, bob, admin = (
+                Access(is_tls=True, credentials=network.certified(user)) for user in ("ann", "bob", "admin")
+            )
+            assert (await ask_for_report(address, timeout_s=30, access=ann))["broker"] == "b0"
+            with pytest.raises(DeniedError, match="user bob may not see how brokers are; that takes status = true"):
+                await ask_for_report(address, timeout_s=30, access=bob)
+            client = await _comes(network, "bob")
+            await client.subscribe("topic = 'news'")
+            with pytest.raises(DeniedError, match="user ann may not end sessions; that takes operate = true"):
+                await ask_to_end(address, client.name, timeout_s=30, access=ann)
+            with pytest.raises(DeniedError, match="user ann may not say that a broker will not return"):
+                await ask_to_forget(address, "b0", timeout_s=30, access=ann)
+            assert not (await ask_to_forget(address, "b0", timeout_s=30, access=admin))["forgotten"]
+            assert (await ask_to_end(address, client.name, timeout_s=30, access=admin))["ended"]
+            await client.close()
+
+    run(main())
+
+
+def test_a_protocol_that_cannot_be_judged_is_refused_in_the_file(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0) as network:
+            entry = msgspec.structs.replace(network.config.protocol, name="locaps")
+            with pytest.raises(ConfigError, match=r"security\.users: protocol 'locaps' cannot tell"):
+                check_network(msgspec.structs.replace(network.config, protocol=entry))
+            assert isinstance(network.config.security, SecurityEntry)
+
+    run(main())
+
+
+# ---- ways round -----------------------------------------------------------------------------------------------
+
+
+class Liar(Raw):
+    """A client that follows the protocol as far as it likes."""
+
+    name = ""
+    _codec = Codec(find_protocol("gapless"), 1 << 24)
+
+    @classmethod
+    async def attach(
+        cls, network: Secure, user: str, broker: str = "b0", *, name: str = "", **more: Any
+    ) -> "Liar":  # fmt: skip
+        """Come in under a name of the user's, and begin a session."""
+        liar = await cls.dial(network, network.certified(user), broker)
+        assert isinstance(liar, Liar)
+        liar.name = name or f"{user}:liar"
+        assert isinstance(await liar.greet(liar.name), wire.Welcome)
+        liar.say(Attach(1, "", [], {}, [], 1))
+        invitation = await liar.hears(Invite)
+        liar.say(Attach(2, invitation.home, more.get("brought", []), {}, [], 1))
+        await liar.hears(Attached)
+        return liar
+
+    def say(self, *messages: Any) -> None:
+        """A batch."""
+        self.writer.write(b"".join(self._codec.frames(messages)))
+
+    async def hears(self, kind: type[Any]) -> Any:
+        """The next message of this kind. We are not quick, and say that we live."""
+        while True:
+            self.writer.write(wire.frame(wire.PING))
+            what, body = await self.hear()
+            if what == wire.DENIED:
+                continue
+            assert what == wire.MESSAGES, wire.decode_refusal(body) if what == wire.REFUSAL else what
+            for message in self._codec.decode(body, is_client=False):
+                if isinstance(message, kind):
+                    return message
+
+    async def refusal(self) -> wire.Refusal:
+        """Why we have to go."""
+        while True:
+            what, body = await self.hear()
+            if what == wire.REFUSAL:
+                return wire.decode_refusal(body)
+
+
+async def _is_over(network: Secure, client: str) -> None:
+    """Its session is nowhere."""
+    await until(lambda: not any(broker.links.host.node.has_session(client) for broker in network.brokers.values()))  # type: ignore[union-attr]
+
+
+def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}, runtime=STEADY) as network:
+            admin = await _comes(network, "admin", "b1")
+            everything = await admin.subscribe("TRUE")
+            for topic, publisher, why in (
+                ("bank", "ann:one", "user 'ann' may not publish this event; allowed is"),
+                ("shop/x", "ann:one", "cannot publish in the name of 'ann:one'"),
+            ):
+                liar = await Liar.attach(network, "ann", name="ann:one" if topic == "bank" else "ann:two")
+                liar.say(ClientAdvertise(2, f"{liar.name}/a1", "topic LIKE 'shop/%'", 1))
+                liar.say(ClientPublish(2, [Event(publisher, 1, {"topic": topic}, b"")]))
+                refusal = await liar.refusal()
+                assert refusal.code == "denied"
+                assert why in refusal.reason
+                await _is_over(network, liar.name)
+            await admin.advertise("TRUE")
+            await _takes(everything, await admin.publish({"still": "here"}))
+            await admin.close()
+
+    run(main())
+
+
+def test_a_subscription_that_never_was_brings_nobody_history_without_the_right(tmp_path: Path) -> None:
+    """The liar says that it held a subscription from the first event of the admin's on."""
+
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}, runtime=STEADY) as network:
+            admin = await _comes(network, "admin", "b1")
+            await admin.advertise("TRUE")
+            secret = await admin.publish({"topic": "shop/secret"})
+            for number, facts in enumerate(({}, {"since": 0, "is_behind": True})):
+                liar = await Liar.attach(network, "ann", name=f"ann:liar-{number}")
+                made_up = SubscriptionProgress(f"{liar.name}/s", "topic LIKE 'shop/%'", {admin.name: 1}, {}, True)
+                claimed = msgspec.structs.replace(made_up, **facts)
+                liar.say(Attach(3, "b0/0", [claimed], {}, [], 1))
+                await liar.hears(Attached)
+                later = await admin.publish({"topic": "shop/later"})
+                got: list[str] = []
+                while later.id not in got:
+                    got += [event.id for event in (await liar.hears(Delivery)).events]
+                assert secret.id not in got
+            await admin.close()
+
+    run(main())
+
+
+def test_nobody_gives_names_that_are_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}, runtime=STEADY) as network:
+            bob = await _comes(network, "bob")
+            subscription = await bob.subscribe("topic = 'news'")
+            lies = (
+                ClientSubscribe(2, subscription.name, "topic = 'shop/x'"),
+                ClientAdvertise(2, f"{bob.name}/a9", "topic = 'shop/x'", 1),
+                ClientSubscribe(2, "ann:liar/s1", "topic = 'shop/x'"),
+            )
+            for number, message in enumerate(lies):
+                liar = await Liar.attach(network, "ann", name=f"ann:liar-{number}")
+                liar.say(message)
+                refusal = await liar.refusal()
+                assert (refusal.code, "has to begin with its own" in refusal.reason) == ("denied", True)
+            admin = await _comes(network, "admin")
+            await admin.advertise("TRUE")
+            await _takes(subscription, await admin.publish({"topic": "news"}))
+            await admin.close()
+            await bob.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in message_types(find_protocol("gapless")) if kind not in CLIENT_MESSAGES]
+)
+def test_what_only_brokers_say_is_not_taken_from_a_client(kind: type[msgspec.Struct]) -> None:
+    codec = Codec(find_protocol("gapless"), 1 << 24)
+    name = kind.__struct_config__.tag
+    with pytest.raises(WireError, match="a batch of messages is malformed"):
+        codec.decode(memoryview(msgspec.msgpack.encode([[name]])), is_client=True)
+
+
+def test_a_client_that_speaks_as_a_broker_is_sent_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
+            liar = await Liar.attach(network, "ann")
+            liar.say(Fenced(0, {"b0": Status(1)}))
+            assert (await liar.refusal()).code == "malformed"
+            assert network.brokers["b0"].is_ready
+
+    run(main())
+
+
+# ---- when rights change ---------------------------------------------------------------------------------------
+
+
+def test_revoking_a_user_ends_all_that_it_has(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
+            ann, away = await _comes(network, "ann"), await _comes(network, "ann", "b1")
+            subscription = await ann.subscribe("topic = 'news'")
+            await away.subscribe("topic = 'news'")
+            await away.close(leave=False)  # its session stays for a while
+            network.set_users({})
+            await network.reload()
+            with pytest.raises(DeniedError, match="user 'ann' was revoked"):
+                await asyncio.wait_for(subscription.take(), 30)
+            await _is_over(network, ann.name)
+            await _is_over(network, away.name)
+            with pytest.raises(DeniedError, match="user 'ann' may not come in"):
+                await _comes(network, "ann")
+            await ann.close()
+
+    run(main())
+
+
+def test_taking_a_right_back_ends_what_relies_on_it_and_nothing_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
+            ann, admin = await _comes(network, "ann"), await _comes(network, "admin", "b1")
+            await admin.advertise("TRUE")
+            await ann.advertise("topic LIKE 'shop/%'")
+            news, shop = await ann.subscribe("topic = 'news'"), await ann.subscribe("topic LIKE 'shop/%'")
+            first = await admin.publish({"topic": "news", "n": 1})
+            network.set_users({"ann": NEWS})
+            await network.reload()
+            with pytest.raises(DeniedError, match="user 'ann' may not subscribe any more to"):
+                await asyncio.wait_for(shop.take(), 30)
+            await admin.publish({"topic": "shop/x"})
+            await _takes(news, first, await admin.publish({"topic": "news", "n": 2}))
+            with pytest.raises(DeniedError, match="may not publish"):
+                await asyncio.wait_for(ann.advertise("topic LIKE 'shop/%'"), 30)
+            with pytest.raises(Exception, match="matches none of your advertisements"):
+                await ann.publish({"topic": "shop/x"})
+            await ann.close()
+            await admin.close()
+
+    run(main())
+
+
+def test_others_do_not_notice_when_rights_change(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}) as network:
+            bob = await _comes(network, "bob")
+            await bob.subscribe("topic = 'news'")
+            connection = network.brokers["b0"].links.links[bob.name].connection
+            network.set_users({"ann": NEWS, "bob": SHOP})
+            await network.reload()
+            network.set_users({"bob": SHOP})
+            await network.reload()
+            assert connection is not None
+            assert network.brokers["b0"].links.links[bob.name].connection is connection
+            assert connection.is_open
+            await bob.close()
+
+    run(main())
+
+
+def test_a_session_does_not_keep_what_its_client_says_it_does_not_have(tmp_path: Path) -> None:
+    """It began with a filter that was allowed then; its client comes back with the name, and a filter that is now."""
+
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
+            liar = await Liar.attach(network, "ann")
+            liar.say(ClientSubscribe(2, "ann:liar/s1", "topic LIKE 'shop/%'"))
+            node: Any = network.brokers["b0"].links.host.node
+            await until(lambda: "ann:liar/s1" in node.held_by("ann:liar"))
+            network.set_users({"ann": NEWS})
+            await network.reload()
+            assert (await liar.refusal()).code == "changed"
+            again = await Liar.dial(network, network.certified("ann"))
+            assert isinstance(again, Liar)
+            assert isinstance(await again.greet("ann:liar"), wire.Welcome)
+            claimed = SubscriptionProgress("ann:liar/s1", "topic = 'news'", {}, {}, False)
+            again.say(Attach(9, "b0/0", [claimed], {}, [], 1))
+            await until(lambda: not node.held_by("ann:liar"))
+            admin = await _comes(network, "admin")
+            await admin.advertise("TRUE")
+            await admin.publish({"topic": "shop/secret"})
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(again.hears(Delivery), 0.5)
+            await admin.close()
+
+    run(main())
+
+
+def test_an_inherited_session_keeps_no_more_than_its_user_may_have_now(tmp_path: Path) -> None:
+    """The broker that asked is dead, another inherited the session, and rights were taken back in between."""
+
+    async def main() -> None:
+        async with secure(chain(3), tmp_path, users={"ann": SHOP}) as network:
+            ann, admin = await _comes(network, "ann", "b1"), await _comes(network, "admin", "b2")
+            await admin.advertise("TRUE")
+            news, shop = await ann.subscribe("topic = 'news'"), await ann.subscribe("topic LIKE 'shop/%'")
+            network.set_users({"ann": NEWS})
+            await network.crash("b1")
+            await network.reload()
+            with pytest.raises(DeniedError, match="user 'ann' may not subscribe"):
+                await asyncio.wait_for(shop.take(), 60)
+            await admin.publish({"topic": "shop/x"})
+            await _takes(news, await admin.publish({"topic": "news"}))
+            await ann.close()
+            await admin.close()
+
+    run(main())
+
+
+def test_a_revoked_user_does_not_get_in_elsewhere_when_its_broker_dies(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(3), tmp_path, users={"ann": SHOP}) as network:
+            ann = await _comes(network, "ann", "b1")
+            news = await ann.subscribe("topic = 'news'")
+            network.set_users({"bob": SHOP})
+            for name in ("b0", "b2"):
+                broker_security = network.brokers[name].broker_security
+                assert broker_security is not None
+                assert await broker_security.reload("the test says so")
+            await network.crash("b1")
+            with pytest.raises(DeniedError, match=r"user 'ann' (may not come in|was revoked)"):
+                await asyncio.wait_for(news.take(), 60)
+            await _is_over(network, ann.name)
+            await ann.close()
+
+    run(main())
+
+
+def test_the_same_rights_count_at_every_broker(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(chain(3), tmp_path, users={"ann": NEWS}) as network:
+            for broker in ("b0", "b1", "b2"):
+                ann = await _comes(network, "ann", broker)
+                with pytest.raises(DeniedError):
+                    await asyncio.wait_for(ann.subscribe("topic = 'shop/x'"), 30)
+                await ann.close()
+
+    run(main())
+
+
+def test_a_group_ends_for_all_its_members_with_the_right_to_what_it_shares(tmp_path: Path) -> None:
+    """For who deals and for who is dealt to, wherever they are; and they cannot come back into it."""
+
+    async def main() -> None:
+        group: dict[str, Any] = {**SHOP, "history": True, "named": True}
+        async with asyncio.timeout(120), secure(chain(2), tmp_path, users={"ann": group}) as network:
+            admin = await _comes(network, "admin")
+            await admin.advertise("TRUE")
+            members = [await _comes(network, "ann", broker) for broker in ("b0", "b1")]
+            shared = [await each.durable("work", "topic LIKE 'shop/%'", group=True) for each in members]
+            network.set_users({"ann": {**group, "subscribe": ["topic = 'news'"]}})
+            await network.reload()
+            for each in shared:
+                with pytest.raises(DeniedError, match="user 'ann' may not subscribe"):
+                    await asyncio.wait_for(each.take(), 60)
+            await admin.publish({"topic": "shop/secret"})
+            for client in members:
+                with pytest.raises(DeniedError, match="user 'ann' may not subscribe to"):
+                    await asyncio.wait_for(client.durable("work", "topic LIKE 'shop/%'", group=True), 30)
+            for client in (*members, admin):
+                await client.close()
+
+    run(main())
