@@ -7,12 +7,14 @@ it is the only place that looks for consequences, so no handler has to remember 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from gapless.errors import CallError
 from gapless.protocol import (
     BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
     EndSession,
+    Expel,
     Input,
     Persisted,
     Received,
@@ -24,6 +26,7 @@ from gapless.protocol import (
     Trusted,
 )
 from gapless.protocols.fenced import (
+    claims,
     disk,
     handover,
     history,
@@ -173,9 +176,7 @@ class FencedBroker(BrokerNode):
                 if item.peer in self._topology.overlay:
                     self._receive(s, item.peer, item.message)
                 else:
-                    if s.is_frozen and isinstance(item.message, Attach):
-                        s.tell(item.peer, Retry(item.message.session, "it takes part in a handover"))
-                    s.inbox.append((item.peer, item.message))
+                    self._hear_client(s, item.peer, item.message)
             case TimerFired():
                 self._timer_fired(s, item.key)
             case Connected():
@@ -263,6 +264,18 @@ class FencedBroker(BrokerNode):
                 s.inbox.append((peer, body))
             else:
                 handler(s, peer, body)
+
+    def _hear_client(self, s: BrokerState, client: str, message: Any) -> None:
+        """A client says something: it waits for its turn, unless no client may say it."""
+        try:
+            claims.check_message(s, client, message)
+        except CallError as error:
+            s.emit(Expel(client, str(error)))
+            return
+        if s.is_frozen and isinstance(message, Attach):
+            s.tell(client, Retry(message.session, "it takes part in a handover"))
+        if claims.note_arrival(s, client, message):
+            s.inbox.append((client, message))
 
     # ---- what follows -------------------------------------------------------------------------------------
 
@@ -352,12 +365,16 @@ class FencedBroker(BrokerNode):
                 s.early.setdefault((peer, message.tag), []).append(message.body)
         elif isinstance(message, CloseSession):
             sessions.close_session(s, peer, message.client, message.session)
-        elif isinstance(message, Attach):
-            sessions.attach(s, peer, message)
-        elif isinstance(message, DURABLE_CALLS):
-            durable.receive_call(s, peer, message)
         else:
-            sessions.receive(s, peer, message)
+            self._take_from_client(s, peer, claims.note_taken(s, peer, message))
+
+    def _take_from_client(self, s: BrokerState, client: str, message: Any) -> None:
+        if isinstance(message, Attach):
+            sessions.attach(s, client, message)
+        elif isinstance(message, DURABLE_CALLS):
+            durable.receive_call(s, client, message)
+        else:
+            sessions.receive(s, client, message)
 
     def _begin_anew(self, old: BrokerState) -> None:
         """The others have excluded this incarnation: the next one remembers what it has promised and holds."""

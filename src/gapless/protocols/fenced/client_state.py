@@ -136,6 +136,12 @@ class Session:
     phase: SessionPhase = SessionPhase.WAITING
     queue: deque[Any] = field(default_factory=deque)
     """Its calls that wait for their turn: advertisements and publications keep their order."""
+    queued_events: int = 0
+    """How many events are in it."""
+    held: dict[str, Filter] = field(default_factory=dict)
+    """Its subscriptions and advertisements; `claims` bounds their names, texts and effort together."""
+    text_size: int = 0
+    effort: int = 0
     unreleased: int = 0
     """Journal entries of this client that are not released yet."""
     closes_for: list[tuple[str, int]] = field(default_factory=list)

@@ -11,6 +11,7 @@ All subscriptions of a client that were live before read together, in one order:
 of what another one gets.
 """
 
+from gapless.protocols.fenced.claims import relieve
 from gapless.protocols.fenced.client_messages import NEWEST, Active, ClientSubscribe, Lagging, Reached, Unsubscribed
 from gapless.protocols.fenced.client_state import (
     Kept,
@@ -107,6 +108,9 @@ def restart_attempts(s: BrokerState) -> bool:
 def remove_local(s: BrokerState, name: Name) -> None:
     """The subscription is over."""
     local = s.locals.pop(name)
+    session = s.sessions.get(name.client)
+    if session is not None:
+        relieve(session, name.local)
     s.pending.pop(name, None)
     s.searches.pop(name, None)
     reading = local.reading

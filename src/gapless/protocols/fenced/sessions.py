@@ -12,9 +12,11 @@ So no effect that the client publishes here can overtake a cause, nothing that w
 nothing is left out. Subscriptions are resumed by reading history (`local`). No broker inherits anything from another.
 """
 
+from gapless.errors import CallError
 from gapless.events import EventRun, Events
 from gapless.filters import parse
-from gapless.protocol import SetTimer
+from gapless.protocol import Expel, SetTimer
+from gapless.protocols.fenced.claims import bear, check_call, relieve
 from gapless.protocols.fenced.client_messages import (
     Attach,
     ClientAdvertise,
@@ -168,6 +170,7 @@ def _begin_closing(s: BrokerState, session: Session) -> None:
     session.phase = SessionPhase.CLOSING
     s.busy_clients[session.client] = None
     session.queue.clear()
+    session.queued_events = 0
     for name in [name for name in s.locals if name.client == session.client]:
         remove_local(s, name)
 
@@ -272,6 +275,11 @@ def receive(s: BrokerState, client: str, message: object) -> None:
         return
     if session is None or session.phase is not SessionPhase.OPEN or session.number != getattr(message, "session", 0):
         return
+    try:
+        check_call(s, session, message)
+    except CallError as error:
+        s.emit(Expel(client, str(error)))
+        return
     match message:
         case ClientGot():
             acknowledge(s, session, message.number)
@@ -283,6 +291,8 @@ def receive(s: BrokerState, client: str, message: object) -> None:
             _queue(session, message.events)
             s.busy_clients[client] = None
         case ClientAdvertise() | ClientUnadvertise():
+            if isinstance(message, ClientAdvertise):
+                bear(session, message.advertisement, parse(message.filter))
             session.queue.append(message)
             s.busy_clients[client] = None
 
@@ -292,6 +302,7 @@ def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> No
     if name in s.locals:
         return
     attempt = Attempt(session.epoch, 0)
+    bear(session, message.subscription, parse(message.filter))
     subscribe(s, session, message, LocalSubscription(name, parse(message.filter), attempt, -1, message.is_resumed))
 
 
@@ -309,6 +320,7 @@ def _queue(session: Session, events: Events) -> None:
     fresh = events if first > session.last_queued else events[session.last_queued + 1 - first :]
     session.last_queued = last
     session.queue.append(fresh)
+    session.queued_events += len(fresh)
 
 
 def admit_queued(s: BrokerState) -> bool:
@@ -320,7 +332,8 @@ def admit_queued(s: BrokerState) -> bool:
             del s.busy_clients[client]
             continue
         while session.queue and _take(s, session, session.queue[0]):
-            session.queue.popleft()
+            call = session.queue.popleft()
+            session.queued_events -= len(call) if isinstance(call, list | EventRun) else 0
             is_busy = True
         if session.phase is SessionPhase.CLOSING and not session.unreleased:
             _finish_closing(s, session)
@@ -347,6 +360,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         advertisement = s.advertisements.get(Name(session.client, call.advertisement))
         if advertisement is not None and advertisement.origin is None:
             remove_advertisement(s, advertisement)
+        relieve(session, call.advertisement)
         s.tell(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, list | EventRun)

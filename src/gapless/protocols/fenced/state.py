@@ -308,6 +308,10 @@ class BrokerState:
         self.completions: dict[int, set[str]] = {}
         self.inbox: deque[tuple[str, Any]] = deque()
         """What waits for the end of a handover."""
+        self.waiting_weights: dict[str, int] = {}
+        """By client: how much of the inbox is its (see `claims`)."""
+        self.waiting_attaches: dict[str, Any] = {}
+        """Of the `Attach` messages of one client only the last one waits."""
         self.owners = Owners()
         self.durable = DurableState(is_first=number == 0)
 

@@ -1,0 +1,28 @@
+"""Bounds on the numbers and names in what clients say."""
+
+from gapless.errors import CallError
+from gapless.printable import name_complaint
+
+__all__ = ["NAME_MAX", "NUMBER_MAX", "check_name", "check_numbers"]
+
+NUMBER_MAX = 1 << 53
+"""Beyond what anybody can count: a million a second for 285 years."""
+NAME_MAX = 500
+"""Characters in the name of a subscription or advertisement, which begins with that of its client."""
+
+
+def check_numbers(client: str, *numbers: int) -> None:
+    """Refuse numbers that nobody can have counted to."""
+    for number in numbers:
+        if not 0 <= number <= NUMBER_MAX:
+            raise CallError(f"{client!r} speaks of number {number}: numbers go from 0 to {NUMBER_MAX}")
+
+
+def check_name(client: str, name: str) -> None:
+    """Refuse a name for a subscription or advertisement that belongs to another client, or cannot be printed."""
+    owner, slash, _ = name.rpartition("/")
+    if slash and owner != client:
+        raise CallError(f"{client!r} cannot use the name {name[:200]!r}, which belongs to {owner[:100]!r}")
+    complaint = name_complaint("what a client calls its own", name, NAME_MAX)
+    if complaint:
+        raise CallError(f"{client!r} made a call that no client may make: {complaint}")
