@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gapless.events import Event, EventList, EventRun, Events, are_alike, size_apart
-from gapless.protocols.gapless.alike import joined, stretches
+from gapless.protocols.parts.alike import joined, stretches
 
 RUN = EventRun("p", 5, [b"a", b"b", b"c", b"d"], [({"x": 1}, 1), ({"x": 2}, 3), ({}, 4)], 9)
 LIST = [

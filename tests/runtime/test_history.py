@@ -12,7 +12,7 @@ from gapless import sync
 from gapless.client import Client, Subscription, connect
 from gapless.errors import CallError, SkippedError
 from gapless.overlay import chain
-from gapless.protocols.gapless.bounds import READINGS_MAX
+from gapless.protocols.parts.bounds import READINGS_MAX
 from gapless.runtime.event_loop import run
 
 from .local import Local, local

@@ -12,7 +12,6 @@ import pytest
 from gapless.client import Client, connect
 from gapless.events import Event, EventRun
 from gapless.filters.lexer import TEXT_LENGTH_MAX
-from gapless.protocols.gapless.bounds import TEXT_MAX
 from gapless.protocols.gapless.client_messages import (
     ANSWERS,
     Attach,
@@ -35,6 +34,7 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.clients.claims import NUMBER_MAX
 from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, TreeBody
 from gapless.protocols.gapless.name_messages import NAME_MESSAGES, GroupDeal, GroupReport
+from gapless.protocols.parts.bounds import TEXT_MAX
 from gapless.runtime import wire
 from gapless.runtime.codec import message_types
 from gapless.runtime.event_loop import run

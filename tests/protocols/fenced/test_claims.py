@@ -34,7 +34,7 @@ from gapless.protocols.fenced.durable.messages import (
 )
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.fenced.numbers import NUMBER_MAX
-from gapless.protocols.gapless.bounds import READINGS_MAX, TEXT_MAX
+from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX
 
 from .bench import Bench
 

@@ -8,7 +8,6 @@ from gapless.errors import StorageError
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Keep, Persisted, Received, Send, Start
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.lives import LIFE_STEP
 from gapless.protocols.gapless.members.status import alive_status, next_phase
 from gapless.protocols.gapless.messages import (
@@ -23,6 +22,7 @@ from gapless.protocols.gapless.messages import (
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.recovery.found import without_outdated
 from gapless.protocols.gapless.retention.journal import Journal
+from gapless.protocols.parts.clock import Clock
 from gapless.simulator import check_scenario, generate, parse_scenario, run_scenario, try_scenario
 from gapless.simulator.disks import replay
 from gapless.simulator.result import Result

@@ -7,10 +7,10 @@ import pytest
 from gapless.events import Event
 from gapless.protocol import Deliver, DeliverMany, Published, PublishedMany
 from gapless.protocols.gapless.client import GaplessClient
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Wave
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.parts.clock import Clock
 from gapless.simulator import generate, run_scenario
 
 SEEDS = range(12)

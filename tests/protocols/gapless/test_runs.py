@@ -25,7 +25,6 @@ from gapless.protocol import (
     Subscribe,
     TimerFired,
 )
-from gapless.protocols.gapless.alike import stretches
 from gapless.protocols.gapless.client_messages import Attach, ClientUnadvertise
 from gapless.protocols.gapless.clients.dispatch import dispatch
 from gapless.protocols.gapless.clients.inbox import Inbox
@@ -36,6 +35,7 @@ from gapless.protocols.gapless.retention.spans import Spans
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.wave_course import WAVE
+from gapless.protocols.parts.alike import stretches
 from gapless.registry import find_protocol
 
 RUN = 256

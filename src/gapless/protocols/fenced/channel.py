@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gapless.protocols.fenced.messages import Ack, Body, Frame, Resume
-from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.parts.clock import Clock
 
 __all__ = ["Channel"]
 

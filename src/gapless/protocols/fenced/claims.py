@@ -37,7 +37,7 @@ from gapless.protocols.fenced.durable.messages import DURABLE_CALLS
 from gapless.protocols.fenced.messages import Name
 from gapless.protocols.fenced.numbers import check_name, check_numbers
 from gapless.protocols.fenced.state import BrokerState
-from gapless.protocols.gapless.bounds import READINGS_MAX, TEXT_MAX, check_readings
+from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_readings
 
 __all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "note_arrival", "note_taken", "relieve"]
 

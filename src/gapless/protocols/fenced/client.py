@@ -55,7 +55,7 @@ from gapless.protocols.fenced.durable.client import DURABLE_TIMERS, DurableClien
 from gapless.protocols.fenced.durable.messages import DealtNote, DurableRecord, DurableReply
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.fenced.options import FencedOptions
-from gapless.protocols.gapless.bounds import check_readings, check_texts
+from gapless.protocols.parts.bounds import check_readings, check_texts
 
 __all__ = ["FencedClient"]
 

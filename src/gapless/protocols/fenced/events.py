@@ -13,7 +13,7 @@ from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Name, Publication
 from gapless.protocols.fenced.outbox import deliver
 from gapless.protocols.fenced.state import BrokerState, Link
-from gapless.protocols.gapless.alike import stretches
+from gapless.protocols.parts.alike import stretches
 
 __all__ = ["process"]
 

@@ -30,7 +30,7 @@ from gapless.protocols.fenced.messages import Incarnation, Page, ReadPage
 from gapless.protocols.fenced.outbox import deliver, has_room, note
 from gapless.protocols.fenced.positions import ask_wave
 from gapless.protocols.fenced.state import BrokerState
-from gapless.protocols.gapless.alike import stretches
+from gapless.protocols.parts.alike import stretches
 
 __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
 

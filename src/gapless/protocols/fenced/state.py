@@ -42,7 +42,7 @@ from gapless.protocols.fenced.messages import (
 )
 from gapless.protocols.fenced.options import FencedOptions
 from gapless.protocols.fenced.topology import FIRST, Region, Statuses, Topology
-from gapless.protocols.gapless.clock import Clock
+from gapless.protocols.parts.clock import Clock
 
 __all__ = [
     "Acceptor", "Advertisement", "BrokerState", "Handover", "Journal", "Link", "LinkKey", "LocalState",

@@ -16,18 +16,17 @@ nothing in its own line or above.
     clients/                               sessions, admission, delivery
     history/                               what was admitted, to be read again
     routing/    retention/    members/     who subscribes; what is kept; who lives
-    channel     disk          ranges       streams between lives; what is put on a disk; numbers of events
+    channel     disk                       streams between lives; what is put on a disk
     client_messages                        what clients and brokers say to each other
     name_messages                          what brokers say about durable subscriptions
     messages    options                    what brokers say to each other; what can be set
-    lives       bounds        clock        names of lives; what clients may; time that causality counts in
+    lives                                  names of lives
     epochs      pieces                     which session of a client is newer; long work in pieces
-    alike       tombstones    parting      events that no filter tells apart; what is lost; two halves that went on
+    tombstones  parting                    what is lost; two halves that went on
 """
 
 from gapless.overlay import Overlay
 from gapless.protocol import Judging, ProtocolSpec, trees_only
-from gapless.protocols.gapless.bounds import TEXT_MAX
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
@@ -37,6 +36,7 @@ from gapless.protocols.gapless.members.quorum import why_too_small
 from gapless.protocols.gapless.messages import BROKER_MESSAGES
 from gapless.protocols.gapless.name_messages import NAME_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.parts.bounds import TEXT_MAX
 
 
 def _refuses(overlay: Overlay, f: int, options: GaplessOptions) -> str | None:

@@ -17,8 +17,8 @@ Acknowledgements ride on frames; one is sent alone after `ACK_EVERY` frames with
 from collections import deque
 from collections.abc import Callable
 
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Ack, Body, Frame, Resume
+from gapless.protocols.parts.clock import Clock
 
 __all__ = ["Channel"]
 

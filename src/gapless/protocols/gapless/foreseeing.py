@@ -9,13 +9,13 @@ from gapless.events import Attributes, Events
 from gapless.filters import Filter, parse
 from gapless.filters.string_precomputation import LONG, STEPS
 from gapless.protocol import Input, Received
-from gapless.protocols.gapless.alike import stretches
-from gapless.protocols.gapless.bounds import TEXT_MAX
 from gapless.protocols.gapless.client_messages import Attach, ClientPublish
 from gapless.protocols.gapless.clients.claims import EFFORT_MAX
 from gapless.protocols.gapless.messages import Frame, Publication, Tree
 from gapless.protocols.gapless.pieces import Pieces
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.parts.alike import stretches
+from gapless.protocols.parts.bounds import TEXT_MAX
 
 __all__ = ["foresee", "foresee_attach"]
 

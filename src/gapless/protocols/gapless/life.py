@@ -11,7 +11,6 @@ from gapless.protocols.gapless.backup_course import BackupCourse
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.readings import Sources
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.event_course import LOCAL, EventCourse
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.refill import Refill
@@ -36,6 +35,7 @@ from gapless.protocols.gapless.site import Site
 from gapless.protocols.gapless.streams import Streams
 from gapless.protocols.gapless.tree_course import TreeCourse
 from gapless.protocols.gapless.wave_course import WaveCourse
+from gapless.protocols.parts.clock import Clock
 
 __all__ = ["Life"]
 

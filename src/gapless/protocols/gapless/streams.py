@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from gapless.protocol import Effect, Send
 from gapless.protocols.gapless.channel import Channel
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.members.membership import Membership
 from gapless.protocols.gapless.messages import Ack, Body, Fenced, Frame, Resume, Tree, TreeBody
 from gapless.protocols.gapless.routing.records import Link
+from gapless.protocols.parts.clock import Clock
 
 __all__ = ["Streams"]
 

@@ -8,7 +8,6 @@ import pytest
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import Advertise, PublishMany, Subscribe, Unsubscribe
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror
 from gapless.protocols.gapless.history.store import History
@@ -17,6 +16,7 @@ from gapless.protocols.gapless.name_messages import NameEntry, NameRecord
 from gapless.protocols.gapless.names.floor import Floor
 from gapless.protocols.gapless.names.register import Register
 from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.parts.clock import Clock
 from gapless.registry import find_protocol
 from gapless.simulator import Simulation
 from gapless.trace import Recorder, Trace

@@ -192,7 +192,6 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.readings import Sources
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.epochs import Epoch
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.lives import name_life
@@ -210,6 +209,7 @@ from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Link
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.parts.clock import Clock
 
 
 def event(publisher: str, seq: int, x: int = 0) -> Event:

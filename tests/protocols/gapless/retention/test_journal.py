@@ -2,11 +2,11 @@
 
 from gapless.events import Event, Events
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.epochs import epoch_of
 from gapless.protocols.gapless.messages import Backup, BackupAll, BackupEnd, Body, Cuts, SessionRecord
 from gapless.protocols.gapless.recovery.handover import expand
 from gapless.protocols.gapless.retention.journal import PAST_MAX, WEIGHED, Journal, JournalCopy
+from gapless.protocols.parts.clock import Clock
 
 Sent = list[tuple[str, Body]]
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from gapless.events import Event
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import Echo, Interval, Ranges, Wave
 from gapless.protocols.gapless.retention.event_log import EventLog, Logged
 from gapless.protocols.gapless.retention.waves import IDLE_MAX, PATIENCE_MAX, PATIENCE_MIN, Waves
+from gapless.protocols.parts.clock import Clock
 
 
 class Shelf:

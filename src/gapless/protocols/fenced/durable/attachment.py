@@ -12,7 +12,7 @@ from enum import Enum
 from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.fenced.durable.messages import ClientAck, ClientAttach, DurableRecord, Ranges
-from gapless.protocols.gapless.ranges import add_range
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["Attachment", "AttachmentState", "Delivered"]
 

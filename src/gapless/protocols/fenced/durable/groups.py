@@ -45,7 +45,7 @@ from gapless.protocols.fenced.local import remove_local, subscribe
 from gapless.protocols.fenced.messages import Attempt, Name
 from gapless.protocols.fenced.outbox import acknowledge
 from gapless.protocols.fenced.state import BrokerState, LocalSubscription, Session, SessionPhase
-from gapless.protocols.gapless.ranges import add_range
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["advance_groups", "end_group", "found_group", "tick_groups", "written_group"]
 

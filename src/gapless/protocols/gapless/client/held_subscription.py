@@ -9,9 +9,9 @@ from gapless.protocols.gapless.client_messages import SubscriptionProgress
 from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.parting import TOGETHER, Parting, join, to_tell
-from gapless.protocols.gapless.ranges import add_range, without
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held
+from gapless.protocols.parts.ranges import add_range, without
 
 __all__ = ["HeldSubscription"]
 

@@ -26,7 +26,6 @@ from gapless.protocol import (
     Unadvertise,
     Unsubscribe,
 )  # fmt: skip
-from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client.named_client import CONFIRM
 from gapless.protocols.gapless.client.publishing import Publishing
@@ -58,6 +57,7 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.groups.client import GROUP_TIMERS
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.parts.bounds import check_readings, check_texts
 
 __all__ = ["GaplessClient"]
 

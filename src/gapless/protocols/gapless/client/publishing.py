@@ -27,7 +27,7 @@ from gapless.protocol import (
 from gapless.protocols.gapless.client.line import Line
 from gapless.protocols.gapless.client_messages import ClientAdvertise, ClientPublish, ClientUnadvertise, Safe, Stable
 from gapless.protocols.gapless.messages import Ranges
-from gapless.protocols.gapless.ranges import add_range, take_away
+from gapless.protocols.parts.ranges import add_range, take_away
 
 __all__ = ["Publishing"]
 

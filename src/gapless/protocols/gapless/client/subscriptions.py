@@ -34,8 +34,8 @@ from gapless.protocols.gapless.groups.dealer import Dealer
 from gapless.protocols.gapless.messages import Cuts, Ranges
 from gapless.protocols.gapless.name_messages import NameRecord
 from gapless.protocols.gapless.parting import TOGETHER
-from gapless.protocols.gapless.ranges import add_ranges
 from gapless.protocols.parts.forgetting import forget_oldest
+from gapless.protocols.parts.ranges import add_ranges
 
 __all__ = ["Subscriptions"]
 

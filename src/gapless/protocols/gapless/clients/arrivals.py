@@ -11,13 +11,13 @@ from typing import Protocol
 from gapless.protocols.gapless.client_messages import Attach, Expired, Invite, NotYet, Redirect
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.clients.unaccounted import Unaccounted
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.epochs import attempt_of
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.messages import PutOff
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.parting import Parting
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
+from gapless.protocols.parts.clock import Clock
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["Arrivals", "Homes"]

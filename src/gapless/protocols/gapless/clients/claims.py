@@ -26,7 +26,6 @@ from gapless.errors import CallError, EventError
 from gapless.events import EventRun, Events
 from gapless.filters import Filter, parse
 from gapless.printable import name_complaint
-from gapless.protocols.gapless.bounds import check_readings, check_texts
 from gapless.protocols.gapless.client_messages import (
     Attach,
     ClientAdvertise,
@@ -40,6 +39,7 @@ from gapless.protocols.gapless.lives import is_life
 from gapless.protocols.gapless.messages import Cuts
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import has_lost
+from gapless.protocols.parts.bounds import check_readings, check_texts
 
 __all__ = ["EFFORT_MAX", "NUMBER_MAX", "Claims", "check_name"]
 

@@ -33,7 +33,6 @@ from gapless.protocols.gapless.clients.brought import Brought
 from gapless.protocols.gapless.clients.claims import Claims
 from gapless.protocols.gapless.clients.going_home import GoingHome
 from gapless.protocols.gapless.clients.lagging import Lagging
-from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.owing import Owing
 from gapless.protocols.gapless.clients.publications import Publications
@@ -52,6 +51,7 @@ from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.records import Advertisement, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import tombstone
+from gapless.protocols.parts.latencies import Latencies
 
 __all__ = ["Desk"]
 

@@ -15,12 +15,12 @@ from itertools import chain, pairwise
 from typing import TypeAlias
 
 from gapless.events import EventRun, Events
-from gapless.protocols.gapless.alike import Stretch, stretches
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.routing.records import Link, Subscription
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import is_lost
+from gapless.protocols.parts.alike import Stretch, stretches
 
 __all__ = ["Dispatched", "dispatch"]
 

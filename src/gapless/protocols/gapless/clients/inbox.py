@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from gapless.events import Events
 from gapless.filters.evaluation import Test
-from gapless.protocols.gapless.alike import joined, stretches
 from gapless.protocols.gapless.client_messages import ClientUnadvertise
 from gapless.protocols.gapless.tombstones import is_lost
+from gapless.protocols.parts.alike import joined, stretches
 
 __all__ = ["Inbox"]
 

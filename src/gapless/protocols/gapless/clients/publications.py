@@ -10,12 +10,12 @@ from typing import Any
 
 from gapless.events import Event, Events
 from gapless.protocols.gapless.client_messages import Safe
-from gapless.protocols.gapless.clients.latencies import Latencies
 from gapless.protocols.gapless.clients.sessions import Session
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.journal import Journal
 from gapless.protocols.gapless.routing.routing_table import RoutingTable
 from gapless.protocols.gapless.tombstones import tombstone
+from gapless.protocols.parts.latencies import Latencies
 
 __all__ = ["Publications"]
 

@@ -27,13 +27,13 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import LATEST, Reached, Unsubscribed
 from gapless.protocols.gapless.clients.outbox import Outgoing
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.history.library import Library
 from gapless.protocols.gapless.history.retrieval import Retrieval
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.retention.waves import Waves
 from gapless.protocols.gapless.routing.records import Subscription
 from gapless.protocols.gapless.tombstones import is_lost
+from gapless.protocols.parts.clock import Clock
 
 __all__ = ["READ_ON", "Reading", "Readings", "Sources"]
 

@@ -33,8 +33,8 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.messages import Ranges
 from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
-from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.parts.forgetting import forget_oldest
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["SILENT_US", "Dealer", "Hand"]
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from gapless.protocols.gapless.messages import Interval, Ranges
-from gapless.protocols.gapless.ranges import add_ranges
+from gapless.protocols.parts.ranges import add_ranges
 
 __all__ = ["Index", "merged"]
 

@@ -18,7 +18,7 @@ from gapless.events import Event
 from gapless.protocols.gapless.disk import Disk
 from gapless.protocols.gapless.history.runs import Run
 from gapless.protocols.gapless.messages import NOBODY, Ranges
-from gapless.protocols.gapless.ranges import add_range, without
+from gapless.protocols.parts.ranges import add_range, without
 
 __all__ = ["NAMED_FACTOR", "Mirror", "read_piece"]
 

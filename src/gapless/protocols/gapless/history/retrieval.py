@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heapreplace
 from gapless.events import Event
 from gapless.protocols.gapless.history.index import merged
 from gapless.protocols.gapless.messages import Fetch, Fetched, Interval, Ranges
-from gapless.protocols.gapless.ranges import add_ranges, count, without
+from gapless.protocols.parts.ranges import add_ranges, count, without
 
 __all__ = ["Retrieval", "Source"]
 

@@ -19,8 +19,8 @@ from gapless.events import Attributes, Event, EventRun, Events, size_apart
 from gapless.protocols.gapless.history.mirror import NAMED_FACTOR, Mirror, read_piece
 from gapless.protocols.gapless.history.runs import Run
 from gapless.protocols.gapless.messages import NOBODY, Ranges
-from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.tombstones import is_lost
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["History", "Page", "Run"]
 

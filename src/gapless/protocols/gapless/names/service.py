@@ -37,7 +37,6 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.clients.desk import Desk
 from gapless.protocols.gapless.clients.session_state import Turn
 from gapless.protocols.gapless.clients.sessions import Session
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.lives import Home, broker_of
 from gapless.protocols.gapless.name_messages import (
     NAME_MESSAGES,
@@ -59,6 +58,7 @@ from gapless.protocols.gapless.names.register import NAMES_MAX, Register
 from gapless.protocols.gapless.names.rules import Change, confirm, move, note_absence, open_name
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.retention.waves import Waves
+from gapless.protocols.parts.clock import Clock
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["NAME_CALLS", "NAME_KINDS", "Names"]

@@ -28,11 +28,11 @@ from gapless.protocols.gapless.messages import (
     SessionRecord,
 )
 from gapless.protocols.gapless.parting import Parting
-from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.recovery.plan import TakeoverPlan
 from gapless.protocols.gapless.retention.journal import Journal, JournalCopy
 from gapless.protocols.gapless.tombstones import is_lost
 from gapless.protocols.parts.forgetting import forget_oldest
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["Estates"]
 

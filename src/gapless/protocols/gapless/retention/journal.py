@@ -14,8 +14,6 @@ from collections.abc import Callable, Container, Iterable, Iterator
 import msgspec
 
 from gapless.events import Event, EventRun, Events, size_apart
-from gapless.protocols.gapless.alike import stretches
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import (
     Admission,
     Backup,
@@ -27,8 +25,10 @@ from gapless.protocols.gapless.messages import (
     Ranges,
     SessionRecord,
 )
-from gapless.protocols.gapless.ranges import add_range
 from gapless.protocols.gapless.retention.spans import Span, Spans
+from gapless.protocols.parts.alike import stretches
+from gapless.protocols.parts.clock import Clock
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["Journal", "JournalCopy"]
 

@@ -36,9 +36,9 @@ next one is done, everything up to the position has *reached* everyone.
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from gapless.protocols.gapless.clock import Clock
 from gapless.protocols.gapless.messages import NOBODY, Cuts, Echo, Interval, Ranges, Wave
 from gapless.protocols.gapless.retention.milestones import Milestones
+from gapless.protocols.parts.clock import Clock
 
 __all__ = ["Archive", "Waves"]
 

@@ -1,8 +1,11 @@
 """Numbers of events, by publisher, as ranges: ascending, apart from each other."""
 
-from gapless.protocols.gapless.messages import Ranges
+from typing import TypeAlias
 
-__all__ = ["add_range", "add_ranges", "count", "take_away", "without"]
+__all__ = ["Ranges", "add_range", "add_ranges", "count", "take_away", "without"]
+
+Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
+"""By publisher: first and last."""
 
 
 def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.protocols.gapless.messages import Ranges
-from gapless.protocols.gapless.ranges import add_range, count, without
+from gapless.protocols.parts.ranges import add_range, count, without
 
 PAIRS = st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 40), st.integers(0, 6)), max_size=12)
 
