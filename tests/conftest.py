@@ -77,7 +77,7 @@ def spark() -> "Iterator[SparkSession]":
 
 
 WITHOUT_THE_SESSION = (
-    "stream/test_causes.py", "stream/test_columns.py",
+    "stream/test_causes.py", "stream/test_columns.py", "stream/test_conversions.py",
     "stream/test_lookout.py", "stream/test_options.py", "stream/test_pushdown.py",
 )  # fmt: skip
 """Files of `tests/spark` that do not use the session of Spark."""

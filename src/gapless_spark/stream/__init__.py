@@ -12,8 +12,10 @@
 | older history, from an archive | `continuing` |
 | what the options of the sink mean | `sink_options` |
 | columns as events | `layout` |
+| timestamps, dates, decimals, arrays | `conversions` |
 | the directory of what is to be published | `staging`, `files` |
-| how a batch is published exactly once | `committing` |
+| how a batch is published exactly once | `committing`, `share` |
+| workers that publish their share of a batch | `publishers` |
 | errors as sentences | `gapless_spark.told` |
 """
 

@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 from gapless.errors import SparkError
 from gapless.events import Event
 from gapless_spark.stream.arrays import binaries, maps, numbers, strings, structs
+from gapless_spark.stream.conversions import CONVERTED, typed
 from gapless_spark.stream.variant import variant_of
 
 __all__ = ["ATTRIBUTES", "STANDARD", "Columns", "default_schema"]
@@ -62,7 +63,7 @@ ATTRIBUTES: dict[type[DataType], type] = {
     StringType: str, BooleanType: bool, ByteType: int, ShortType: int, IntegerType: int, LongType: int,
     FloatType: float, DoubleType: float,
 }  # fmt: skip
-"""Types that a column of an attribute may have."""
+"""Types that a column of an attribute may have; for those that are converted see `conversions`."""
 
 _INT_BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 
@@ -109,10 +110,10 @@ class Columns:
 def _check(field: StructField) -> None:
     standard = STANDARD.get(field.name)
     if standard is None:
-        if type(field.dataType) not in ATTRIBUTES:
+        if type(field.dataType) not in (*ATTRIBUTES, *CONVERTED):
             raise SparkError(
                 f"the column {field.name!r} is {_shown(field.dataType)}, but an attribute is STRING, BOOLEAN, BIGINT, "
-                "INT, SMALLINT, TINYINT, DOUBLE or FLOAT"
+                "INT, SMALLINT, TINYINT, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DATE or DECIMAL"
             )
         if isinstance(field.dataType, StringType) and field.dataType != StringType():
             raise SparkError(f"the column {field.name!r} is {_shown(field.dataType)}; write STRING")
@@ -136,6 +137,8 @@ def _shown(kind: DataType) -> str:
 
 def _attribute(field: pa.Field, kind: type[DataType], events: Events, misfits: list[int]) -> pa.Array:
     values: list[Any] = [event.attributes.get(field.name) for event in events]
+    if kind in CONVERTED:
+        return typed(values, field.type, misfits)
     fits = _test_of(kind)
     for row, value in enumerate(values):
         if value is not None and not fits(value):

@@ -1,16 +1,18 @@
-"""How a batch is published exactly once: one client publishes the events that the batch's manifest lists, in order.
+"""How a batch is published exactly once: clients publish the events that the batch's manifest lists, each its share.
 
-The client is the same for all batches of a sink, whichever process connects as it (`gapless.client.identity`), and the
-manifest fixes the number of each event (`staging`). Brokers accept each number of a client once, so the events of a
-batch may be sent again without harm. After a failure the next process
+The clients are the same for all batches of a sink, whichever processes connect as them (`gapless.client.identity`), and
+the manifest fixes the number of each event (`staging`). Brokers accept each number of a client once, so the events of a
+batch may be sent again without harm. With one client the driver publishes the batch itself, in order. With several, it
+sends each its share, in order, from a worker of Spark (`publishers`). No client connects to publish before the manifest
+is on the disk. After a failure, of the driver or of a worker, the driver
 
-1. takes the client over: brokers no longer listen to the process before, and nothing that it had sent arrives late;
-2. reads from history how many events of the batch are there, because brokers may have forgotten the client meanwhile.
+1. takes the clients over: brokers no longer listen to the processes before, and nothing that they sent arrives late;
+2. reads from history how many events of each share are there, because brokers may have forgotten a client meanwhile.
    History reports the numbers of events that it has lost, so they count, too. If brokers have forgotten even those,
    the commit ends with an error that says how to find out;
 3. publishes the rest, under the numbers that follow.
 
-**Effects come after their causes.** Before it publishes, the client reads up to the newest position, which lies after
+**Effects come after their causes.** Before it publishes, each client reads up to the newest position, which lies after
 the end of everything that any source has read. So its broker gives what it publishes larger timestamps, and forwards it
 later than everything up to there.
 
@@ -18,13 +20,13 @@ In that reading it also sees whether another client uses the name of the sink.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+import logging
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import pyarrow as pa
 
 from gapless.client import Client
 from gapless.client.connecting import connect_as
@@ -35,16 +37,17 @@ from gapless.errors import SkippedError, SparkError
 from gapless.events import Attributes, Event
 from gapless.positions import Position
 from gapless_spark.stream.connection import LONG, in_time
-from gapless_spark.stream.layout import BATCH, SINK, Layout
+from gapless_spark.stream.layout import BATCH, Layout
+from gapless_spark.stream.publishers import PATIENT, Publisher, share_published
+from gapless_spark.stream.share import Share, advertised, publish
 from gapless_spark.stream.sink_options import SinkOptions
 from gapless_spark.stream.staging import Manifest, Staging, State
 
 __all__ = ["Batch", "Committing"]
 
 TAKE = 4_096
-PATIENT = 6
-"""So many timeouts may pass without anything becoming safe."""
 T = TypeVar("T")
+_logger = logging.getLogger("gapless.spark")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Batch:
     files: list[tuple[str, int]]
     largest: int
     """The bytes of its largest event."""
+    publishers: tuple[Publisher, ...] = ()
+    """Processes that may publish it; if there are fewer than two, the driver does."""
 
 
 class Committing:
@@ -96,8 +101,8 @@ class Committing:
 
     async def _begin(self, client: Client, batch: Batch) -> State:
         """The state of a new sink. Its name must be unused, as far back as brokers keep history."""
-        first, position = await self._look(client, f"{_quoted(SINK)} = {_text(self._options.sink)}", EARLIEST)
-        state = State(self._options.sink, client.network, batch.owner, batch.run, client.identity, position)
+        first, position = await self._look(client, advertised(self._options.sink), EARLIEST)
+        state = State(self._options.sink, client.network, batch.owner, batch.run, [client.identity], position)
         if first is None:
             return state
         if str(first.attributes.get(BATCH, "")).startswith(f"{batch.run}/"):
@@ -147,7 +152,7 @@ class Committing:
 
     async def _look_for_others(self, client: Client, state: State) -> State:
         """Nobody else has used the name of the sink since we looked last; all up to now has happened before."""
-        theirs = f"{_quoted(SINK)} = {_text(state.sink)} AND {_quoted(BATCH)} NOT LIKE {_text(state.run + '/%')}"
+        theirs = f"{advertised(state.sink)} AND {_quoted(BATCH)} NOT LIKE {_text(state.run + '/%')}"
         other, position = await self._look(client, theirs, state.position)
         state = msgspec.structs.replace(state, position=position)
         if other is not None:
@@ -176,7 +181,7 @@ class Committing:
     async def _publish_new(self, state: State | None, batch: Batch) -> None:
         if state is not None:
             state = self._take_over(state)
-        async with self._client(None if state is None else state.standing) as client:
+        async with self._client(None if state is None else state.clients[0]) as client:
             self._check_size(client, batch)
             if state is None:
                 state = await self._begin(client, batch)
@@ -184,79 +189,109 @@ class Committing:
                 self._check_network(client, state)
                 state = await self._look_for_others(client, state)
             await self._advertise(client)
-            manifest = Manifest(f"{state.run}/{batch.key}", batch.number, batch.name, batch.files)
-            state = msgspec.structs.replace(state, standing=client.identity, manifest=manifest)
+            state = self._decided(state.with_client(0, client.identity), batch)
+            manifest = state.manifest
+            assert manifest is not None
             self._staging.keep(state)
             self._staging.clear(manifest)
-            await self._publish(client, state, manifest, 0)
+            if manifest.publishers() == [0]:
+                state = await self._publish(client, state, manifest, 0, 0)
+                self._staging.finish(state, manifest)
+                return
+        await self._publish_shares(state, manifest, batch.publishers)
+
+    def _decided(self, state: State, batch: Batch) -> State:
+        """The state in which the batch is decided: which client publishes which of its files."""
+        clients = list(state.clients)
+        listed: list[int] = []
+        if len(batch.publishers) > 1:
+            listed = _evenly([count for _, count in batch.files], len(batch.publishers))
+            clients += [
+                Identity(f"{clients[0].name}-{place}", "", clients[0].attempt, 0)
+                for place in range(len(clients), 1 + max(listed))
+            ]
+            clients = [each.later() for each in clients]
+        manifest = Manifest(f"{state.run}/{batch.key}", batch.number, batch.name, batch.files, listed)
+        return msgspec.structs.replace(state, clients=clients, manifest=manifest)
+
+    async def _publish_shares(self, state: State, manifest: Manifest, publishers: Sequence[Publisher]) -> None:
+        """Let other processes publish the batch; publish here what they do not."""
+
+        async def publish_one(place: int) -> Identity | None:
+            try:
+                return await self._ask(publishers[place], manifest.share(place), state.clients[place], state.position)
+            except SparkError as error:
+                _logger.warning(f"{error}; the driver publishes its share of batch {manifest.label}")
+                return None
+
+        places = manifest.publishers()
+        failed = []
+        for place, identity in zip(places, await asyncio.gather(*map(publish_one, places)), strict=True):
+            if identity is None:
+                failed.append(place)
+            else:
+                state = state.with_client(place, identity)
+        if failed:
+            state = await self._publish_rest(state, manifest, failed)
+        self._staging.finish(state, manifest)
+
+    async def _ask(self, publisher: Publisher, share: Share, identity: Identity, position: Position) -> Identity:
+        patience_s = LONG * self._network.timeout_s
+        return await share_published(publisher, share, identity, position, patience_s)
 
     def _take_over(self, state: State) -> State:
-        """The state of the next process that connects as the sink's client, written down before it does."""
-        state = msgspec.structs.replace(state, standing=state.standing.later())
+        """The state of the next process that connects as the sink's clients, written down before it does."""
+        state = state.later()
         self._staging.keep(state)
         return state
 
     async def _advertise(self, client: Client) -> None:
-        await self._in_time(client.advertise(f"{_quoted(SINK)} = {_text(self._options.sink)}"), LONG)
+        await self._in_time(client.advertise(advertised(self._options.sink)), LONG)
 
-    async def _publish(self, client: Client, state: State, manifest: Manifest, there: int) -> State:
-        """Publish all events but the first so many, which are there."""
-        publishing = asyncio.ensure_future(client.publish_many(self._events(manifest, there)))
-        confirmed = 0
-        while not publishing.done():
-            before = confirmed
-            await asyncio.wait([publishing], timeout=PATIENT * self._network.timeout_s)
-            confirmed = client.confirmed
-            if not publishing.done() and confirmed == before:
-                publishing.cancel()
-                raise SparkError(
-                    f"no event of batch {manifest.label} was confirmed for {PATIENT * self._network.timeout_s:g} s: "
-                    f"{client.blocked_reason or 'brokers wait for one that is down'}; see gapless status, and "
-                    "start the query again, which publishes only what is missing"
-                )
-        await publishing
-        standing = msgspec.structs.replace(client.identity, seq=state.standing.seq)
-        state = msgspec.structs.replace(state, standing=standing)
-        self._staging.finish(state, manifest)
-        return state.finished(manifest)
+    async def _publish(self, client: Client, state: State, manifest: Manifest, place: int, there: int) -> State:
+        """Publish the share of one client, but for the first so many events, which are there."""
+        events = self._events(manifest, place, there)
+        await publish(client, events, manifest.label, PATIENT * self._network.timeout_s)
+        return state.with_client(place, client.identity)
 
-    def _events(self, manifest: Manifest, skipped: int) -> Iterator[tuple[Attributes, bytes]]:
-        """What it lists, without the first so many."""
-        number = 0
-        for file, count in manifest.files:
-            if number + count <= skipped:
-                number += count
-                continue
-            for batch in _batches(self._staging.path / file):
-                if number + batch.num_rows > skipped:
-                    kept = batch.slice(max(0, skipped - number))
-                    first = number + batch.num_rows - kept.num_rows
-                    yield from self._layout.events(kept, self._options.sink, manifest.label, first)
-                number += batch.num_rows
+    def _events(self, manifest: Manifest, place: int, skipped: int) -> Iterator[tuple[Attributes, bytes]]:
+        """The share of one client, without the first so many."""
+        return manifest.share(place, skipped).events(self._staging.path, self._layout, self._options.sink)
 
     # ---- after a failure ----------------------------------------------------------------------------------
 
     async def _resume(self, state: State, manifest: Manifest) -> State:
         """Publish the rest of a batch that another process has begun."""
-        if manifest.name and self._staging.is_done(manifest.name):
-            self._staging.finish(state, manifest)
-            return state.finished(manifest)
-        base = state.standing.seq
-        state = self._take_over(state)
-        async with self._client(state.standing) as client:
-            self._check_network(client, state)
-            there = await self._published(client, state, manifest)
-            state = msgspec.structs.replace(state, standing=msgspec.structs.replace(client.identity, seq=base))
-        # The numbers go on after the events that are there, and brokers learn that when the client attaches again.
-        state = self._take_over(state)
-        async with self._client(msgspec.structs.replace(state.standing, seq=base + there)) as client:
-            await self._advertise(client)
-            return await self._publish(client, state, manifest, there)
+        if not (manifest.name and self._staging.is_done(manifest.name)):
+            state = await self._publish_rest(state, manifest, manifest.publishers())
+        self._staging.finish(state, manifest)
+        return state.finished(manifest)
 
-    async def _published(self, client: Client, state: State, manifest: Manifest) -> int:
-        """How many events of the batch brokers have; they are the first so many."""
-        mine = f"{_quoted(SINK)} = {_text(state.sink)} AND {_quoted(BATCH)} = {_text(manifest.label)}"
-        base = last = state.standing.seq
+    async def _publish_rest(self, state: State, manifest: Manifest, places: Sequence[int]) -> State:
+        """Publish what is missing of the shares of these clients."""
+        state = self._take_over(state)
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(self._client(state.clients[place])) for place in places]
+            self._check_network(clients[0], state)
+            there = await self._published(clients[0], state, manifest, places)
+            for place, client in zip(places, clients, strict=True):
+                state = state.with_client(place, client.identity)
+        # The numbers go on after the events that are there, and brokers learn that when a client attaches again.
+        state = self._take_over(state)
+        for place in places:
+            identity = state.clients[place]
+            identity = msgspec.structs.replace(identity, seq=identity.seq + there[place])
+            async with self._client(identity) as client:
+                await self._advertise(client)
+                state = await self._publish(client, state, manifest, place, there[place])
+        return state
+
+    async def _published(
+        self, client: Client, state: State, manifest: Manifest, places: Sequence[int]
+    ) -> dict[int, int]:
+        """How many events of its share each client has published; they are the first so many."""
+        mine = f"{advertised(state.sink)} AND {_quoted(BATCH)} = {_text(manifest.label)}"
+        last = {state.clients[place].name: state.clients[place].seq for place in places}
         reading = await self._in_time(client.read(mine, since=state.position), LONG)
         is_sure = True
         while True:
@@ -265,45 +300,64 @@ class Committing:
             except SkippedError as error:
                 # An event after the forgotten ones tells how many they are; without such an event nobody knows.
                 is_sure = is_sure and error.gap is None
-                last = max([last, *(end for _, end in error.lost.get(client.name, ()))])
+                for name in last:
+                    last[name] = max([last[name], *(end for _, end in error.lost.get(name, ()))])
                 continue
             if not events:
                 break
-            last = max([last, *(event.seq for event in events if event.publisher == client.name)])
-        if is_sure or last > base:
-            return last - base
-        if self._options.published < 0:
-            raise self._unknown(manifest)
-        if self._options.published > manifest.count:
-            raise SparkError(
-                f"the option 'published' is {self._options.published:,}, but batch {manifest.label} has "
-                f"{manifest.count:,} events; give the number of those that have {BATCH} = {manifest.label!r}"
-            )
-        return self._options.published
+            for event in events:
+                if event.publisher in last:
+                    last[event.publisher] = max(last[event.publisher], event.seq)
+        there = {place: last[state.clients[place].name] - state.clients[place].seq for place in places}
+        unknown = [] if is_sure else [place for place in places if not there[place]]
+        return there | self._told_by_user(state, manifest, unknown)
 
-    def _unknown(self, manifest: Manifest) -> SparkError:
+    def _told_by_user(self, state: State, manifest: Manifest, places: Sequence[int]) -> dict[int, int]:
+        """How many events are there of shares of which brokers know nothing any more."""
+        if not places:
+            return {}
+        told = self._options.published
+        if len(told) != len(places):
+            raise self._unknown(state, manifest, places)
+        for place, count in zip(places, told, strict=True):
+            if count > manifest.count(place):
+                raise SparkError(
+                    f"the option 'published' is {count:,}, but batch {manifest.label} has "
+                    f"{manifest.count(place):,} events of {state.clients[place].name}; give the number of those that "
+                    f"have {BATCH} = {manifest.label!r}"
+                )
+        return dict(zip(places, told, strict=True))
+
+    def _unknown(self, state: State, manifest: Manifest, places: Sequence[int]) -> SparkError:
+        names = ", ".join(state.clients[place].name for place in places)
+        numbers = "that number" if len(places) == 1 else f"the {len(places)} numbers, separated by commas,"
         return SparkError(
             f"batch {manifest.label} of sink {self._options.sink!r} was being published when the driver ended, and "
             "brokers have forgotten what was published since, so nobody knows how many of its events are there; find "
-            f"out how many have {BATCH} = {manifest.label!r}, and start the query once with that number as the option "
-            "'published'; for the future, let brokers keep more (history_bytes)"
+            f"out how many of {names} have {BATCH} = {manifest.label!r}, and start the query once with {numbers} as "
+            "the option 'published'; for the future, let brokers keep more (history_bytes)"
         )
 
     # ---- the network --------------------------------------------------------------------------------------
 
-    def _client(self, standing: Identity | None) -> Opening[Client]:
+    def _client(self, identity: Identity | None) -> Opening[Client]:
         # A part of a trace belongs to one process, and this client may have many.
         network = self._network
-        return connect_as(network.url, "sink", standing, timeout_s=network.timeout_s, credentials=network.credentials)
+        return connect_as(network.url, "sink", identity, timeout_s=network.timeout_s, credentials=network.credentials)
 
     async def _in_time(self, work: Awaitable[T], times: int = 2) -> T:
         return await in_time(self._network, work, times)
 
 
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-        for place in range(reader.num_record_batches):
-            yield reader.get_batch(place)
+def _evenly(counts: Sequence[int], shares: int) -> list[int]:
+    """For each file, which share it belongs to: the largest first, each to the share that is smallest so far."""
+    sums = [0] * min(shares, len(counts))
+    found = [0] * len(counts)
+    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
+        share = sums.index(min(sums))
+        found[place] = share
+        sums[share] += counts[place]
+    return found
 
 
 def _quoted(name: str) -> str:

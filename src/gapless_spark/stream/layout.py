@@ -1,7 +1,8 @@
 """Columns as events: what a row becomes when it is published.
 
 One column becomes the payload. A column `attributes`, a map of strings, brings attributes with it. Each other column is
-an attribute by its name; where it is null, the event lacks that attribute.
+an attribute by its name; where it is null, the event lacks that attribute. Values of some types are converted when a
+task writes them (`conversions`).
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from gapless.errors import SparkError
 from gapless.events import Attributes
 from gapless.runtime.codec import ATTRIBUTE_BYTES
 from gapless_spark.stream.columns import ATTRIBUTES
+from gapless_spark.stream.conversions import CONVERTED, NESTED, as_attribute, as_payload
 
 __all__ = ["BATCH", "NUMBER", "SINK", "Layout"]
 
@@ -38,6 +40,14 @@ class Layout:
         self._names = [name for name in schema.names if name != self._payload and not (self._map and name == _MAP)]
         for field in schema.fields:
             _check(field, is_payload=field.name == self._payload)
+
+    def plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with columns that events can have; or it says which value does not fit."""
+        columns = [
+            as_payload(column) if name == self._payload else as_attribute(name, column)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
     def largest(self, batch: pa.RecordBatch, added: int) -> int:
         """The bytes of its largest event, as the network counts them, or a little more; so many are the sink's own."""
@@ -76,7 +86,7 @@ class Layout:
         if not self._payload:
             return [b""] * batch.num_rows
         column = batch.column(self._payload)
-        values = (column.cast(pa.binary()) if pa.types.is_string(column.type) else column).to_pylist()
+        values = column.to_pylist()
         return [value or b"" for value in values] if column.null_count else values
 
 
@@ -84,15 +94,18 @@ def _check(field: StructField, *, is_payload: bool) -> None:
     kind = field.dataType
     shown = kind.simpleString().upper()
     if is_payload:
-        if not isinstance(kind, BinaryType | StringType):
-            raise SparkError(f"the column {field.name!r} is {shown}, but the payload is BINARY or STRING")
+        if not isinstance(kind, (BinaryType, StringType, *NESTED)):
+            raise SparkError(
+                f"the column {field.name!r} is {shown}, but the payload is BINARY, STRING, ARRAY, STRUCT or MAP"
+            )
     elif field.name in (SINK, BATCH, NUMBER):
         raise SparkError(f"the column {field.name!r} has a name that the sink itself gives to an attribute; rename it")
     elif field.name == _MAP and isinstance(kind, MapType):
         if not (isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)):
             raise SparkError(f"the column {field.name!r} is {shown}, but attributes in a map are MAP<STRING, STRING>")
-    elif type(kind) not in ATTRIBUTES:
+    elif type(kind) not in (*ATTRIBUTES, *CONVERTED):
+        way_out = "make it the payload, cast it" if isinstance(kind, NESTED) else "cast it"
         raise SparkError(
             f"the column {field.name!r} is {shown}, but an attribute is STRING, BOOLEAN, BIGINT, INT, SMALLINT, "
-            "TINYINT, DOUBLE or FLOAT; cast it, or leave it out"
+            f"TINYINT, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DATE or DECIMAL; {way_out}, or leave it out"
         )

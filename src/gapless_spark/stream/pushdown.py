@@ -8,6 +8,7 @@ to the same. Where the two differ:
 - An integer column is null for a float, but `n > 5` is true of 5.5: Spark looks again.
 - A double column holds integers rounded. Beyond 2^53 that matters, so such bounds are left to Spark.
 - A float column holds everything rounded, so it is left to Spark altogether.
+- So is what is read of a text or of another number: TIMESTAMP, DATE, DECIMAL.
 - `IS NULL` would have to let through what is of another type: it is left to Spark.
 """
 
@@ -23,6 +24,7 @@ from gapless.errors import FilterError
 from gapless.filters import parse
 from gapless.filters.names import render_name
 from gapless_spark.stream.columns import ATTRIBUTES, STANDARD
+from gapless_spark.stream.conversions import CONVERTED
 
 __all__ = ["Pushdown"]
 
@@ -46,7 +48,7 @@ class Pushdown:
         self._kinds = {
             field.name: ATTRIBUTES[type(field.dataType)]
             for field in schema.fields
-            if field.name not in STANDARD and not isinstance(field.dataType, FloatType)
+            if field.name not in STANDARD and not isinstance(field.dataType, (FloatType, *CONVERTED))
         }
 
     def take(self, condition: ds.Filter) -> bool:

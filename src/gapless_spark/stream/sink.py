@@ -1,8 +1,8 @@
 """The sink: `df.writeStream.format("gapless")` and `df.write.format("gapless")`.
 
-Tasks write files, and the driver publishes the files of a committed batch exactly once (see `staging` and
-`committing`). A task that is repeated, doubled or lost writes a file that no batch lists. Spark makes writers in
-processes of its own, so a writer holds its options and nothing else.
+Tasks write files. The driver publishes the files of a committed batch exactly once, or lets the processes of tasks
+publish them (see `staging`, `committing` and `publishers`). A task that is repeated, doubled or lost writes a file that
+no batch lists. Spark makes writers in processes of its own, so a writer holds its options and nothing else.
 """
 
 import secrets
@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from gapless.client.loop_thread import LoopThread
 from gapless_spark.stream.committing import Batch, Committing
 from gapless_spark.stream.layout import Layout
+from gapless_spark.stream.publishers import Publisher, ready_publisher
 from gapless_spark.stream.sink_options import SinkOptions
 from gapless_spark.stream.staging import Manifest, Staging
 from gapless_spark.told import sentences
@@ -37,6 +38,8 @@ class Staged(WriterCommitMessage):
     rows: int
     largest: int
     query: str
+    publisher: Publisher | None = None
+    """The task's process, if it is ready to publish."""
 
 
 class Tasks:
@@ -44,6 +47,7 @@ class Tasks:
 
     def __init__(self, options: SinkOptions, schema: StructType, files: str) -> None:
         self._options = options
+        self._schema = schema
         self._layout = Layout(schema, options.payload)
         self._files = files
 
@@ -63,8 +67,9 @@ class Tasks:
         writer: pa.ipc.RecordBatchFileWriter | None = None
         staging.prepare()
         with staging.disk.create(path) as file:
-            for batch in batches:
-                if batch.num_rows:
+            for given in batches:
+                if given.num_rows:
+                    batch = self._layout.plain(given)
                     writer = writer or pa.ipc.new_file(file, batch.schema)
                     writer.write_batch(batch)
                     rows += batch.num_rows
@@ -75,7 +80,13 @@ class Tasks:
             staging.disk.remove(path)
             return Staged("", 0, 0, query)
         staging.disk.sync(staging.files)
-        return Staged(f"{self._files}/{path.name}", rows, largest, query)
+        return Staged(f"{self._files}/{path.name}", rows, largest, query, self._publisher())
+
+    def _publisher(self) -> Publisher | None:
+        """This process, ready to publish when the driver says so."""
+        if self._options.publishers == 1:
+            return None
+        return ready_publisher(self._options, self._schema.json(), self._layout)
 
     def commit(self, batch: Batch) -> None:
         """Publish it."""
@@ -87,6 +98,13 @@ class Tasks:
                 loop.run(committing.commit(batch))
             finally:
                 loop.stop()
+
+    def batch(self, owner: str, run: str, number: int, name: str, key: str, staged: Sequence[Staged]) -> Batch:
+        """What these tasks have written, as a batch."""
+        files = [(each.file, each.rows) for each in staged]
+        largest = max((each.largest for each in staged), default=0)
+        ready = dict.fromkeys(each.publisher for each in staged if each.publisher is not None)
+        return Batch(owner, run, number, name, key, files, largest, tuple(ready)[: self._options.publishers])
 
     def _pending(self) -> Manifest | None:
         """The batch that a process began to publish, and did not finish."""
@@ -127,9 +145,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             query = next((each.query for each in messages if isinstance(each, Staged)), "")
             staged = _files(messages)
             if staged or (query and self._tasks.has_pending()):
-                files = [(each.file, each.rows) for each in staged]
-                largest = max((each.largest for each in staged), default=0)
-                self._tasks.commit(Batch(query, query[:8], batchId, "", str(batchId), files, largest))
+                self._tasks.commit(self._tasks.batch(query, query[:8], batchId, "", str(batchId), staged))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """At the driver: some task failed."""
@@ -154,11 +170,9 @@ class BatchWriter(DataSourceArrowWriter):
         """At the driver: all tasks are done."""
         with sentences():
             staged = _files(messages)
-            files = [(each.file, each.rows) for each in staged]
-            largest = max((each.largest for each in staged), default=0)
             name = self._options.batch
-            if files or name:
-                self._tasks.commit(Batch(NO_QUERY, self._key, -1, name, name or self._key, files, largest))
+            if staged or name:
+                self._tasks.commit(self._tasks.batch(NO_QUERY, self._key, -1, name, name or self._key, staged))
             self._tasks.clear(alone=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

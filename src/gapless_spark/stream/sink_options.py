@@ -10,8 +10,9 @@ from gapless_spark.stream.options import Options, check_names
 __all__ = ["SinkOptions"]
 
 _NAMES = ("url", "sink", "staging", "batch", "payload", "credentials", "timeout", "published",
-          "checkpointLocation")  # fmt: skip
+          "publishers", "checkpointLocation")  # fmt: skip
 _NAME_MAX = 200
+PUBLISHERS_MAX = 1_000
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,10 @@ class SinkOptions:
     """The name of a batch that is written once, however often that is tried; empty: each is a new one."""
     payload: str = "payload"
     """The column that becomes the payload."""
-
-    published: int = -1
-    """How many events of the batch that was being published are there, if brokers have forgotten it."""
+    publishers: int = 1
+    """So many clients publish a batch at most; with one, all rows are published in their order."""
+    published: tuple[int, ...] = ()
+    """How many events of the batch that was being published are there, if brokers have forgotten it, by client."""
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "SinkOptions":
@@ -44,7 +46,8 @@ class SinkOptions:
             staging=_directory(told),
             batch=_name("batch", told["batch"], "it names what is written") if "batch" in told else "",
             payload=told.get("payload") or "payload",
-            published=_number("published", told["published"]) if "published" in told else -1,
+            publishers=_publishers(told.get("publishers", "1")),
+            published=_numbers("published", told["published"]) if "published" in told else (),
         )
 
 
@@ -56,9 +59,16 @@ def _name(option: str, value: str, what: str) -> str:
     return value
 
 
-def _number(option: str, value: str) -> int:
-    if not value.isascii() or not value.isdigit():
-        raise SparkError(f'the option "{option}" is a number of events, not {value!r}')
+def _numbers(option: str, value: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in value.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise SparkError(f'the option "{option}" is a number of events, or several separated by commas, not {value!r}')
+    return tuple(map(int, parts))
+
+
+def _publishers(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= PUBLISHERS_MAX:
+        raise SparkError(f'the option "publishers" is a whole number from 1 to {PUBLISHERS_MAX}, not {value!r}')
     return int(value)
 
 

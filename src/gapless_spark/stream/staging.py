@@ -1,19 +1,19 @@
 """The directory where a sink keeps what it publishes, until it is published.
 
     lock            held by the process that publishes; the operating system releases it when that process ends
-    sink.json       the sink's owner, its client, the last batch that is done, and the batch that is being published
+    sink.json       the sink's owner, its clients, the last batch that is done, and the batch that is being published
     files/          what tasks have written
     done/           an empty file for each named batch that is done
 
 **One file decides.** `sink.json` is replaced as a whole, and is on the disk before anything relies on it. So a crash
 leaves the state before a change or the state after it, and there are three changes:
 
-1. *Take over.* The client's attempt grows, before a process connects as that client.
-2. *Decide.* `sink.json` lists the files of a batch. From then on the batch is that list, in that order, whatever tasks
-   write if Spark runs the batch again. It is published to its end before any other batch. The client's number is that
-   of the last event of the batch before, so the batch's events have the numbers that follow: the list fixes which event
-   has which number.
-3. *Finish.* The client's number grows by the events of the list, and the list is dropped.
+1. *Take over.* The attempts of the clients grow, before a process connects as one of them.
+2. *Decide.* `sink.json` lists the files of a batch, and which client publishes each. From then on the batch is that
+   list, in that order, whatever tasks write if Spark runs the batch again. It is published to its end before any other
+   batch. The number of each client is that of its last event of the batch before, so its events have the numbers that
+   follow: the list fixes which event has which number.
+3. *Finish.* The numbers of the clients grow by their events of the list, and the list is dropped.
 
 A crash before (2) leaves files that nothing lists; the next commit removes them. A crash between (2) and (3) leaves the
 list, and the next process publishes what brokers do not have of it (see `committing`), which may be nothing. A named
@@ -34,6 +34,7 @@ from gapless.client.identity import Identity
 from gapless.errors import SparkError
 from gapless.positions import Position
 from gapless_spark.stream.files import Files
+from gapless_spark.stream.share import Share
 
 __all__ = ["Manifest", "Staging", "State"]
 
@@ -56,11 +57,25 @@ class Manifest(msgspec.Struct, frozen=True):
     """The name that the user gave a batch of `df.write`; empty if there is none."""
     files: list[tuple[str, int]]
     """In their order, with the number of events in each."""
+    clients: list[int] = []
+    """Which of the sink's clients publishes each file; empty if the first publishes all."""
 
-    @property
-    def count(self) -> int:
-        """How many events it has."""
-        return sum(count for _, count in self.files)
+    def publishers(self) -> list[int]:
+        """The clients that publish some of it."""
+        return sorted(set(self.clients)) or [0]
+
+    def count(self, client: int) -> int:
+        """How many of its events this client publishes."""
+        return sum(count for _, count, _ in self.share(client).files)
+
+    def share(self, client: int, skipped: int = 0) -> Share:
+        """What this client publishes, without the first so many events."""
+        files, place = [], 0
+        for (file, count), publisher in zip(self.files, self.clients or [0] * len(self.files), strict=True):
+            if publisher == client:
+                files.append((file, count, place))
+            place += count
+        return Share(self.label, files, skipped)
 
 
 class State(msgspec.Struct, frozen=True):
@@ -72,8 +87,8 @@ class State(msgspec.Struct, frozen=True):
     """The streaming query that writes here, or `NO_QUERY` for `df.write`."""
     run: str
     """The first part of the labels of its batches."""
-    standing: Identity
-    """The client as which the sink publishes; its number is that of the last event of the last batch that is done."""
+    clients: list[Identity]
+    """As which the sink publishes; the number of each is that of its last event of the last batch that is done."""
     position: Position
     """Up to here the sink looked for others that use its name."""
     done: int = -1
@@ -83,9 +98,22 @@ class State(msgspec.Struct, frozen=True):
 
     def finished(self, manifest: Manifest) -> "State":
         """The state in which that batch is done."""
-        standing = msgspec.structs.replace(self.standing, seq=self.standing.seq + manifest.count)
+        clients = [
+            msgspec.structs.replace(each, seq=each.seq + manifest.count(place))
+            for place, each in enumerate(self.clients)
+        ]
         done = max(self.done, manifest.number)
-        return msgspec.structs.replace(self, standing=standing, done=done, manifest=None)
+        return msgspec.structs.replace(self, clients=clients, done=done, manifest=None)
+
+    def later(self) -> "State":
+        """The state of the next process that connects as the sink's clients."""
+        return msgspec.structs.replace(self, clients=[each.later() for each in self.clients])
+
+    def with_client(self, place: int, identity: Identity) -> "State":
+        """The state in which that client is at its last attempt there; the number of its last batch stays."""
+        clients = list(self.clients)
+        clients[place] = msgspec.structs.replace(identity, seq=clients[place].seq)
+        return msgspec.structs.replace(self, clients=clients)
 
 
 class Staging:

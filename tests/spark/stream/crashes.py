@@ -14,11 +14,14 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gapless.client.identity import Identity
+from gapless.errors import SparkError
 from gapless.events import Attributes, Event
 from gapless.filters import parse
 from gapless.positions import Position
 from gapless_spark.stream.committing import Committing
 from gapless_spark.stream.files import Files
+from gapless_spark.stream.publishers import Publisher
+from gapless_spark.stream.share import Share
 
 __all__ = ["Crashed", "CrashingFiles", "ModelBrokers", "ModelledCommitting", "Steps"]
 
@@ -141,20 +144,27 @@ class ModelBrokers:
     history: list[Event] = field(default_factory=list)
     sessions: dict[str, _Session] = field(default_factory=dict)
     hidden: int = 0
+    workers: dict[str, list[tuple[int, Event]]] = field(default_factory=dict)
+    """By client, what a worker that lives on after its driver still publishes, with its attempt."""
 
     def crash(self) -> None:
-        """A process that published is no more."""
+        """The driver is no more; its workers go on."""
         if self.forget:
-            self.sessions.clear()
+            self.sessions = {name: each for name, each in self.sessions.items() if name in self.workers}
         else:
             self.hidden = IN_FLIGHT
 
     def attach(self, standing: Identity) -> None:
         """A process connects as this client."""
+        rest = self.workers.pop(standing.name, [])
+        for attempt, event in rest[:1]:
+            self.accept(attempt, event)  # just in time
         session = self.sessions.get(standing.name)
         assert session is None or standing.attempt > session.attempt, "brokers would never listen to this process"
         taken = standing.seq if session is None else max(standing.seq, session.taken)
         self.sessions[standing.name] = _Session(standing.attempt, taken)
+        for attempt, event in rest[1:]:
+            self.accept(attempt, event)  # too late
 
     def accept(self, attempt: int, event: Event) -> None:
         """A client publishes an event, or says it again."""
@@ -227,3 +237,19 @@ class ModelledCommitting(Committing):
         self.brokers.attach(mine)
         self.step("after the client attached")
         yield _Client(self.brokers, self.step, mine)
+
+    async def _ask(self, publisher: Publisher, share: Share, identity: Identity, position: Position) -> Identity:
+        """A worker publishes the share, one event after the other; it may end after some, or outlive the driver."""
+        self.step("before a worker attaches")
+        self.brokers.attach(identity)
+        made = enumerate(share.events(self._staging.path, self._layout, self._options.sink), identity.seq + 1)
+        events = [Event(identity.name, seq, attributes, payload) for seq, (attributes, payload) in made]
+        for place, event in enumerate(events):
+            self.brokers.workers[identity.name] = [(identity.attempt, each) for each in events[place:]]
+            self.step("before a worker publishes an event")
+            if publisher.port == place:
+                raise SparkError("a worker ended")
+            self.brokers.accept(identity.attempt, event)
+        self.brokers.workers.pop(identity.name, None)
+        self.step("after a worker has published its share")
+        return msgspec.structs.replace(identity, seq=identity.seq + len(events))

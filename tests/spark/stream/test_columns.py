@@ -68,7 +68,7 @@ def test_what_is_missing_or_of_another_type_is_null_and_the_latter_is_counted() 
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
-        (schema(day="date"), "the column 'day' is DATE, but an attribute is STRING, BOOLEAN, BIGINT"),
+        (schema(raw="binary"), "the column 'raw' is BINARY, but an attribute is STRING, BOOLEAN, BIGINT"),
         (schema(position="long"), "the column 'position' is STRING, not BIGINT; an attribute of that name"),
         (
             StructType().add("n", "long", nullable=False),

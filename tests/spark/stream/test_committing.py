@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +142,9 @@ def main() -> None:
     writer = StreamWriter(SinkOptions.of(told), COLUMNS)
     events = Committing._events
 
-    def halting(self: Committing, manifest: Manifest, skipped: int) -> Iterator[Any]:
-        for place, event in enumerate(events(self, manifest, skipped)):
-            if place == STANDSTILL:
+    def halting(self: Committing, manifest: Manifest, place: int, skipped: int) -> Iterator[Any]:
+        for count, event in enumerate(events(self, manifest, place, skipped)):
+            if count == STANDSTILL:
                 time.sleep(10 * PATIENCE_S)
             yield event
 
@@ -253,6 +254,29 @@ def test_what_brokers_have_dropped_is_counted_by_its_numbers(tmp_path: Path) -> 
         assert [event.seq for event in events] == [*range(311 - len(events), 311)]
 
 
+def test_tasks_publish_their_shares_and_the_driver_those_of_tasks_that_are_gone(fleet: Fleet, tmp_path: Path) -> None:
+    writer = stream(fleet, tmp_path, "shares", publishers="2")
+    here = staged(writer, rows(0, 700), rows(700, 0), rows(700, 300), rows(1_000, 500))
+    gone = replace(here[0].publisher, port=1)
+    here[2].publisher = here[3].publisher = gone
+    writer.commit(here, 0)
+    with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+        position = client.position()
+    again = staged(writer, rows(1_500, 100), rows(1_600, 100))
+    again[1].publisher = replace(here[0].publisher, writer="another")  # it refuses
+    writer.commit(again, 1)
+    events = history(fleet, "\"sink.id\" = 'shares'")
+    assert sorted(int(event.attributes["n"]) for event in events) == list(range(1_700))
+    for publisher in {event.publisher for event in events}:
+        mine = [event for event in events if event.publisher == publisher]
+        assert [event.seq for event in mine] == list(range(1, len(mine) + 1))
+    assert len({event.publisher for event in events}) == 2
+    assert {event.attributes["sink.n"] for event in events} == set(range(1_500))
+    second = [event for event in events if int(event.attributes["n"]) >= 1_500]
+    assert min(event.position for event in second) > position
+    assert not files(tmp_path)
+
+
 class Forgotten:
     """A reading of what brokers forgot so long ago that they do not know its numbers any more."""
 
@@ -309,8 +333,8 @@ def _half(fleet: Fleet, folder: Path, tasks: list[Any], sink: str = "short") -> 
     class Halfway(Committing):
         """Ends in the middle."""
 
-        def _events(self, manifest: Any, skipped: int) -> Iterator[Any]:
-            for place, event in enumerate(super()._events(manifest, skipped)):
+        def _events(self, manifest: Any, client: int, skipped: int) -> Iterator[Any]:
+            for place, event in enumerate(super()._events(manifest, client, skipped)):
                 if place == 100:
                     raise RuntimeError("no more")
                 yield event

@@ -67,26 +67,34 @@ def test_a_stream_is_enriched_and_published_back_once_behind_its_causes(
 
 def test_a_table_is_published_and_a_named_batch_once(spark: SparkSession, fleet: Fleet, tmp_path: Path) -> None:
     rows = spark.range(0, 500, 1, 2).selectExpr(
-        "'table' AS topic", "id", "id % 2 = 0 AS even", "map('colour', 'red') AS attributes", "'text' AS note"
+        "'table' AS topic",
+        "id",
+        "id % 2 = 0 AS even",
+        "map('colour', 'red') AS attributes",
+        "array(id) AS note",
+        "timestamp'2026-11-16 10:32:00 UTC' AS at",
     )
     topic = f"table-{time.time_ns()}"
     options: dict[str, Any] = {
         "url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": topic, "staging": str(tmp_path),
-        "payload": "note", "batch": "once",
+        "payload": "note", "batch": "once", "publishers": 2,
     }  # fmt: skip
     for _ in range(2):
         rows.write.format("gapless").options(**options).mode("append").save()
     events = history(fleet, "topic = 'table'")
+    assert {event.publisher.count("-") for event in events} <= {1, 2}, "the driver's client, and another worker's"
+    events.sort(key=lambda event: event.attributes["sink.n"])
     assert [event.attributes["id"] for event in events] == list(range(500))
     assert events[1].attributes["even"] is False
     assert events[1].attributes["colour"] == "red"
-    assert events[1].payload == b"text"
+    assert events[1].attributes["at"] == "2026-11-16T10:32:00.000000Z"
+    assert events[1].payload == b"[1]"
 
 
 @pytest.mark.parametrize(
     ("column", "options", "mode", "sentence"),
     [
-        ("now() AS t", {}, "append", "the column 't' is TIMESTAMP, but an attribute is STRING"),
+        ("array(1) AS t", {}, "append", "the column 't' is ARRAY<INT>, but an attribute is STRING"),
         ("1 AS n", {"url": "gapless://127.0.0.1:1", "timeout": "1"}, "append", "no broker could be reached"),
         ("1 AS n", {}, "overwrite", "what is published cannot be taken back"),
     ],

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from gapless_spark.stream.committing import Batch
 from gapless_spark.stream.layout import Layout
+from gapless_spark.stream.publishers import Publisher
 from gapless_spark.stream.sink import NO_QUERY, StreamWriter, Tasks
 from gapless_spark.stream.sink_options import SinkOptions
 from gapless_spark.stream.staging import Staging, State
@@ -34,8 +35,11 @@ ROWS = 4
 class Machine:
     """A driver that publishes some batches, and is started again whenever it crashes, as Spark does it."""
 
-    def __init__(self, root: Path, names: list[str], brokers: ModelBrokers) -> None:
+    def __init__(
+        self, root: Path, names: list[str], brokers: ModelBrokers, publishers: tuple[Publisher, ...] = ()
+    ) -> None:
         """`names`: of batches of `df.write`; numbers stand for those of a stream."""
+        self._publishers = publishers
         self._root = root
         self._names = names
         self._options = SinkOptions.of({"url": "gapless://model:1", "sink": "bills", "staging": str(root)})
@@ -47,7 +51,7 @@ class Machine:
     def run(self, last: int = -1) -> list[str] | None:
         """A life of the driver, which may crash at a step. The steps, if it did not."""
         step = self.files.step = Steps(last)
-        serial = map("{:032x}".format, count(len(self.brokers.history)))
+        serial = map("{:032x}".format, count(1_000 * len(self.brokers.history)))
         staging = Staging(str(self._root), disk=self.files)
         try:
             with patch.object(secrets, "token_hex", lambda _: next(serial)):  # names of files, the same in each test
@@ -70,9 +74,9 @@ class Machine:
         listed = [(written.file, written.rows) for written in (tasks.write(iter([part])) for part in parts)]
         name = self._names[place]
         if name.isdigit():
-            batch = Batch("query", "run", int(name), "", name, listed, 100)
+            batch = Batch("query", "run", int(name), "", name, listed, 100, self._publishers)
         else:
-            batch = Batch(NO_QUERY, "run", -1, name, name, listed, 100)
+            batch = Batch(NO_QUERY, "run", -1, name, name, listed, 100, self._publishers)
         committing = ModelledCommitting(self._options, staging, Layout(COLUMNS, "payload"))
         committing.brokers, committing.step = self.brokers, step
         await committing.commit(batch)
@@ -89,8 +93,11 @@ class Machine:
         found = [int(event.attributes["n"]) for event in self.brokers.history]
         batches = [sorted(found[first : first + ROWS]) for first in range(0, len(found), ROWS)]
         assert batches == [list(range(place * ROWS, (place + 1) * ROWS)) for place in range(len(self._names))]
-        assert [event.seq for event in self.brokers.history] == list(range(1, len(found) + 1))
-        assert len({event.publisher for event in self.brokers.history}) == 1
+        numbers: dict[str, list[int]] = {}
+        for event in self.brokers.history:
+            numbers.setdefault(event.publisher, []).append(event.seq)
+        assert all(each == list(range(1, len(each) + 1)) for each in numbers.values())
+        assert len(numbers) == max(1, len(self._publishers))
         assert not list(self._root.rglob("*.arrow"))
 
 
@@ -110,6 +117,36 @@ def test_a_crash_at_any_step_with_any_loss_of_what_was_not_synced(tmp_path: Path
         assert machine.run(last) is None
         for names in machine.files.left_after_crash():
             again = machine.restarted(names)
+            assert again.run() is not None
+            again.check()
+
+
+def worker(ends_after: int) -> Publisher:
+    """Ends after so many events; -1: never."""
+    return Publisher("worker", ends_after, "secret", "writer")
+
+
+@pytest.mark.parametrize(
+    ("ends", "forget"),
+    [((-1, -1), False), ((-1, 1), True), ((0, 0), False)],
+    ids=["no worker ends", "one worker ends, and brokers forget", "both end"],
+)
+def test_workers_publish_and_the_driver_crashes_at_any_step(
+    tmp_path: Path, ends: tuple[int, int], forget: bool
+) -> None:
+    """A worker that outlives its driver goes on until its client is taken over."""
+    workers, names = tuple(map(worker, ends)), KINDS["stream"]
+    calm = Machine(tmp_path / "calm", names, ModelBrokers(forget), workers)
+    steps = calm.run()
+    assert steps is not None
+    assert "before a worker publishes an event" in steps
+    calm.check()
+    for last in range(len(steps)):
+        machine = Machine(tmp_path / str(last), names, ModelBrokers(forget), workers)
+        assert machine.run(last) is None
+        left = [*machine.files.left_after_crash()]
+        for disk in (left[0], left[-1]):
+            again = machine.restarted(disk)
             assert again.run() is not None
             again.check()
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 from gapless.errors import GaplessError
 from gapless_spark.stream.layout import Layout
@@ -25,6 +25,7 @@ GOOD = {"url": "gapless://127.0.0.1:7400", "sink": "orders", "staging": "/shared
         ({"staging": "hdfs://host/x"}, "but tasks stage in a directory of a file system"),
         ({"staging": "", "checkpointLocation": "s3://b/x"}, 'the option "checkpointLocation" is .s3://b/x., but'),
         ({"batch": ""}, 'the option "batch" is missing'),
+        ({"publishers": "0"}, 'the option "publishers" is a whole number from 1 to'),
         ({"published": "many"}, 'the option "published" is a number of events'),
     ],
 )
@@ -41,10 +42,14 @@ def test_a_stream_stages_beside_its_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("columns", "payload", "complaint"),
     [
-        (schema(n="date"), "payload", "the column 'n' is DATE, but an attribute is STRING.*cast it, or leave it out"),
+        (
+            StructType().add("n", ArrayType(StringType())),
+            "payload",
+            "the column 'n' is ARRAY<STRING>, but an attribute is STRING.*make it the payload, cast it",
+        ),
         (schema(**{"sink.n": "long"}), "payload", "has a name that the sink itself gives to an attribute"),
         (schema(n="long"), "body", "there is no column 'body' for the payload; there are n"),
-        (schema(payload="long"), "payload", "the column 'payload' is BIGINT, but the payload is BINARY or STRING"),
+        (schema(payload="long"), "payload", "the column 'payload' is BIGINT, but the payload is BINARY, STRING, ARRAY"),
         (
             StructType().add("attributes", MapType(StringType(), StructType())),
             "payload",

@@ -1,0 +1,214 @@
+"""Workers of Spark that publish for a sink, when the driver has decided what is to be published.
+
+Each task that writes to a sink with several publishers leaves its process ready to publish: a thread waits for the
+driver there. The driver's commit decides the batch, and sends each of these processes a share, with the identity of the
+client that publishes it. A process without such an identity cannot publish anything.
+
+A process may end at any moment, and may not be reachable. Then the driver takes its client over, so brokers no longer
+listen to that process, and publishes what is missing (`committing`).
+
+A driver proves with a secret that it may ask: the secret comes to it with the messages of tasks, through Spark.
+"""
+
+import asyncio
+import hmac
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gapless.client.connecting import connect_as
+from gapless.client.identity import Identity
+from gapless.client.loop_thread import LoopThread
+from gapless.errors import GaplessError, SparkError
+from gapless.positions import Position
+from gapless.runtime.address import parse_url
+from gapless_spark.stream.connection import LONG, in_time
+from gapless_spark.stream.layout import Layout
+from gapless_spark.stream.share import Share, advertised, publish
+from gapless_spark.stream.sink_options import SinkOptions
+
+__all__ = ["PATIENT", "Publisher", "ready_publisher", "share_published"]
+
+PATIENT = 6
+"""So many timeouts may pass without anything becoming confirmed."""
+REACH_S = 5.0
+"""So long a process may take to accept a connection."""
+WRITERS_MAX = 64
+"""A process remembers so many sinks."""
+MESSAGE_MAX = 16 * 1024 * 1024
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """A process that is ready to publish: where it is, and what it wants to hear."""
+
+    host: str
+    port: int
+    secret: str
+    writer: str
+    """The sink and the schema, as that process knows them."""
+
+
+class _Request(msgspec.Struct, frozen=True):
+    secret: str
+    writer: str
+    share: Share
+    identity: Identity
+    position: str
+    """The share comes after everything up to here."""
+
+
+class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    confirmed: int = 0
+    identity: Identity | None = None
+    """As which the share was published: then it is done."""
+    error: str = ""
+
+
+# ---- at a worker -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Writer:
+    options: SinkOptions
+    layout: Layout
+
+
+class _Service:
+    """One for each process."""
+
+    def __init__(self) -> None:
+        self.secret = secrets.token_hex(16)
+        self.writers: OrderedDict[str, _Writer] = OrderedDict()
+        self._loop = LoopThread()
+        self._ports: dict[str, int] = {}
+
+    def port(self, host: str) -> int:
+        """Where it listens at this address of the machine."""
+        if host not in self._ports:
+            self._ports[host] = self._loop.run(self._listen(host))
+        return self._ports[host]
+
+    async def _listen(self, host: str) -> int:
+        server = await asyncio.start_server(self._serve, host, 0)
+        port: int = server.sockets[0].getsockname()[1]
+        return port
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = await _received(reader, _Request)
+            if hmac.compare_digest(request.secret, self.secret):
+                await self._answer(request, writer)
+        except (OSError, EOFError, msgspec.MsgspecError):
+            pass  # the driver has gone, or it was somebody else: there is nobody to tell
+        finally:
+            writer.close()
+
+    async def _answer(self, request: _Request, writer: asyncio.StreamWriter) -> None:
+        async def tell(confirmed: int) -> None:
+            await _send(writer, _Told(confirmed))
+
+        try:
+            found = self.writers.get(request.writer)
+            if found is None:
+                raise SparkError("this process does not know the sink any more")
+            identity = await _publish(found, request, tell)
+        except GaplessError as error:
+            await _send(writer, _Told(error=str(error)))
+        else:
+            await _send(writer, _Told(identity=identity))
+
+
+@lru_cache(maxsize=1)
+def _service() -> _Service:
+    return _Service()
+
+
+def ready_publisher(options: SinkOptions, schema: str, layout: Layout) -> Publisher:
+    """Make this process ready to publish for a sink."""
+    service = _service()
+    key = f"{options!r} {schema}"
+    service.writers[key] = _Writer(options, layout)
+    service.writers.move_to_end(key)
+    while len(service.writers) > WRITERS_MAX:
+        service.writers.popitem(last=False)
+    host = _address_towards(options.network.url)
+    return Publisher(host, service.port(host), service.secret, key)
+
+
+def _address_towards(url: str) -> str:
+    """The address of this machine in the network in which the brokers are."""
+    host, _, port = parse_url(url)[0].rpartition(":")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)  # sends nothing
+            return str(probe.getsockname()[0])
+    except OSError:
+        return "127.0.0.1"
+
+
+async def _publish(writer: _Writer, request: _Request, tell: Callable[[int], Awaitable[None]]) -> Identity:
+    options, network = writer.options, writer.options.network
+    opening = connect_as(
+        network.url, "sink", request.identity, timeout_s=network.timeout_s, credentials=network.credentials
+    )
+    async with opening as client:
+        reading = await in_time(network, client.read("FALSE", since=Position(request.position)), LONG)
+        while await in_time(network, reading.take(), LONG):
+            pass  # it is read so that what is published comes later
+        await in_time(network, client.advertise(advertised(options.sink)), LONG)
+        events = request.share.events(Path(options.staging), writer.layout, options.sink)
+        await publish(client, events, request.share.label, PATIENT * network.timeout_s, tell)
+        return client.identity
+
+
+# ---- at the driver ---------------------------------------------------------------------------------------------------
+
+
+async def share_published(
+    publisher: Publisher, share: Share, identity: Identity, position: Position, patience_s: float
+) -> Identity:
+    """Let a process publish a share. Returns the identity of its client at the end; a `SparkError` if it failed."""
+    try:
+        async with asyncio.timeout(REACH_S):
+            reader, writer = await asyncio.open_connection(publisher.host, publisher.port)
+    except (OSError, TimeoutError):
+        raise SparkError(f"the worker at {publisher.host}:{publisher.port} cannot be reached") from None
+    try:
+        await _send(writer, _Request(publisher.secret, publisher.writer, share, identity, str(position)))
+        while True:
+            async with asyncio.timeout(patience_s):
+                told = await _received(reader, _Told)
+            if told.error:
+                raise SparkError(told.error)
+            if told.identity is not None:
+                return told.identity
+    except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
+        raise SparkError(f"the worker at {publisher.host}:{publisher.port} ended: {error!r}") from None
+    finally:
+        writer.close()
+
+
+# ---- between them ----------------------------------------------------------------------------------------------------
+
+
+async def _send(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
+    encoded = msgspec.msgpack.encode(message)
+    writer.write(len(encoded).to_bytes(4, "big") + encoded)
+    await writer.drain()
+
+
+async def _received(reader: asyncio.StreamReader, kind: type[T]) -> T:
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > MESSAGE_MAX:
+        raise EOFError(f"a message of {size:,} bytes")
+    return msgspec.msgpack.decode(await reader.readexactly(size), type=kind)

@@ -1,0 +1,90 @@
+"""A share: the events of a batch that one client publishes, in order.
+
+A batch has one share for each client of its sink. Its manifest fixes which files belong to which share, so it fixes the
+number of each event, too, whichever process publishes the share.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from gapless.client import Client
+from gapless.errors import SparkError
+from gapless.events import Attributes
+from gapless_spark.stream.layout import SINK, Layout
+
+__all__ = ["Share", "advertised", "publish"]
+
+
+class Share(msgspec.Struct, frozen=True):
+    """Which events, without the client that publishes them."""
+
+    label: str
+    """The batch: the attribute `sink.batch` of its events."""
+    files: list[tuple[str, int, int]]
+    """Each file, how many events it has, and the place of the first of them in the batch."""
+    skipped: int = 0
+    """So many of the first events are published already."""
+
+    def events(self, folder: Path, layout: Layout, sink: str) -> Iterator[tuple[Attributes, bytes]]:
+        """What is still to be published."""
+        skipped = self.skipped
+        for file, count, first in self.files:
+            if count <= skipped:
+                skipped -= count
+                continue
+            for batch in _batches(folder / file):
+                kept = batch.slice(min(skipped, batch.num_rows))
+                skipped -= batch.num_rows - kept.num_rows
+                if kept.num_rows:
+                    place = first + batch.num_rows - kept.num_rows
+                    yield from layout.events(kept, sink, self.label, place)
+                first += batch.num_rows
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+        for place in range(reader.num_record_batches):
+            yield reader.get_batch(place)
+
+
+def advertised(sink: str) -> str:
+    """The filter that matches all that a sink publishes."""
+    text = sink.replace("'", "''")
+    return f"\"{SINK}\" = '{text}'"
+
+
+async def publish(
+    client: Client,
+    events: Iterator[tuple[Attributes, bytes]],
+    label: str,
+    patience_s: float,
+    tell: Callable[[int], Awaitable[None]] | None = None,
+) -> None:
+    """Publish these events; return when all are confirmed.
+
+    `tell` is called about once a second with the number of the last confirmed event. A `SparkError` says that nothing
+    was confirmed for so long.
+    """
+    publishing = asyncio.ensure_future(client.publish_many(events))
+    confirmed, waited_s = client.confirmed, 0.0
+    step_s = patience_s if tell is None else min(1.0, patience_s)
+    try:
+        while not publishing.done():
+            await asyncio.wait([publishing], timeout=step_s)
+            if tell is not None:
+                await tell(client.confirmed)
+            waited_s = 0.0 if client.confirmed != confirmed else waited_s + step_s
+            confirmed = client.confirmed
+            if not publishing.done() and waited_s >= patience_s:
+                raise SparkError(
+                    f"no event of batch {label} was confirmed for {patience_s:g} s: "
+                    f"{client.blocked_reason or 'brokers wait for one that is down'}; see gapless status, and "
+                    "start the query again, which publishes only what is missing"
+                )
+        await publishing
+    finally:
+        publishing.cancel()
