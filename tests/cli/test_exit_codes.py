@@ -115,7 +115,10 @@ def test_64_when_a_file_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [AssertionError("we were wrong"), NodeError("b1 failed: we were wrong", "KeyError", "Traceback of the node")],
+    [
+        AssertionError("we were wrong"),
+        NodeError("b1 failed: we were wrong", "KeyError", "Traceback of the node", "exception KeyError"),
+    ],
     ids=["ours", "a node's"],
 )
 def test_70_is_a_bug_with_its_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:

@@ -72,6 +72,9 @@ def sim_search(
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save the smallest failing scenario here.")
     ] = None,
+    invariants: Annotated[
+        bool, typer.Option(help="Check the protocol's invariants after every step, which takes about twice as long.")
+    ] = True,
     json: Json = False,
 ) -> int:  # fmt: skip
     """Try random scenarios on all cores until one breaks the guarantee; then make it small.
@@ -82,7 +85,9 @@ def sim_search(
     """
     from gapless.cli.sim_search import search_seeds
 
-    return search_seeds(protocol, runs, first_seed, faults, f, scale, option or [], save, as_json=json)
+    return search_seeds(
+        protocol, runs, first_seed, faults, f, scale, option or [], save, invariants=invariants, as_json=json
+    )
 
 
 @sim.command("compare", epilog=EPILOG)

@@ -31,7 +31,7 @@ __all__ = ["search_seeds"]
 
 def search_seeds(
     protocol: str, runs: int, first_seed: int, faults: str, f: int | None, scale: str, words: Sequence[str],
-    save: Path | None, *, as_json: bool,
+    save: Path | None, *, invariants: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Search, show what was found, and return the exit code."""
     spec = find_protocol(protocol)
@@ -41,7 +41,9 @@ def search_seeds(
         check_file(save)
     with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
         limits = GeneratorLimits(f=f)
-        report = search(spec, runs, first_seed, faults, options, on_progress=tell, limits=limits, scale=scale)
+        report = search(
+            spec, runs, first_seed, faults, options, on_progress=tell, limits=limits, scale=scale, invariants=invariants
+        )
     finding = report.finding
     repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale)
     if save is not None and finding is not None:

@@ -79,6 +79,7 @@ from gapless.protocol.inputs import (
     Unlinked,
     Unsubscribe,
 )
+from gapless.protocol.invariants import InvariantError, Invariants
 from gapless.protocol.judging import Demand, Judging
 from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace, Node, Owners
 from gapless.protocol.spec import (
@@ -119,6 +120,8 @@ __all__ = [
     "Guarantee",
     "HistoryRead",
     "Input",
+    "InvariantError",
+    "Invariants",
     "Judging",
     "Keep",
     "Linked",

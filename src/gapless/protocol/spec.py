@@ -9,6 +9,7 @@ import msgspec
 from gapless.errors import ProtocolError
 from gapless.overlay import Overlay
 from gapless.protocol.inputs import Ready, Subscribe
+from gapless.protocol.invariants import Invariants
 from gapless.protocol.judging import Judging
 from gapless.protocol.nodes import BrokerNode, BrokerPlace, ClientNode, ClientPlace
 
@@ -96,6 +97,9 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     electorates: Callable[[Overlay, int], Mapping[str, Collection[str]]] | None = None
     """For protocols that exclude brokers by majorities: by broker, those that decide on it. The guarantee holds while
     at most f of each electorate are faulty. Without: while at most f of those within f + 1 links of each broker are."""
+
+    invariants: Callable[[Overlay, int, Any], Invariants] | None = None
+    """Makes what checks its invariants in a simulated run over this overlay, with this f and these options."""
 
     def ready(self, call: Subscribe) -> Ready:
         """What it means for this subscription to be active."""

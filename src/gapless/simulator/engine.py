@@ -16,7 +16,7 @@ receiver, one tuple, one append, and one `Received` for all the copies of it.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
@@ -47,10 +47,13 @@ from gapless.protocol import (
     CutsVoided,
     Deliver,
     DeliverMany,
+    Effect,
     Ended,
     Expel,
     Input,
+    Invariants,
     Keep,
+    Node,
     ProtocolSpec,
     PublicationsLost,
     Publish,
@@ -100,6 +103,7 @@ class Simulation:
     def __init__(
         self, overlay: Overlay, protocol: str | ProtocolSpec, *, f: int = 1, options: Mapping[str, Any] | None = None,
         settings: Settings | None = None, seed: int = 0, recorder: Recorder | None = None, with_messages: bool = False,
+        check_invariants: bool = False,
     ) -> None:  # fmt: skip
         self.overlay = overlay
         self.spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
@@ -114,6 +118,11 @@ class Simulation:
         self._lost_publications: list[LostPublications] = []
         self._brokers = list(self.slots.values())
         self._nodes: dict[str, BrokerNode] = {}
+        self._invariants: Invariants | None = None
+        if check_invariants and self.spec.invariants is not None:
+            self._invariants = self.spec.invariants(overlay, f, self.options)
+            for slot in self._brokers:
+                slot.watch = self._watch
         self._clients: list[Slot] = []
         self._recorder = recorder
         self._recording = None if recorder is None else Recording(recorder, self.spec)
@@ -153,6 +162,7 @@ class Simulation:
         slot = Slot(name, len(self.slots), broker, (broker, *self.overlay.within(broker, self.f + 1)))
         slot.latency_us = self.settings.latency.client_us if latency_us is None else latency_us
         slot.consume_us = consume_us
+        slot.watch = None if self._invariants is None else self._watch
         self.slots[name] = slot
         if at == 0:
             self._clients.append(slot)
@@ -412,7 +422,17 @@ class Simulation:
 
     def _make_broker(self, place: BrokerPlace) -> BrokerNode:
         node = self._nodes[place.name] = self.spec.broker(place, self.options)
+        if self._invariants is not None:
+            self._invariants.begin(place.name, node)
         return node
+
+    def _watch(self, slot: Slot, item: Input, effects: Sequence[Effect]) -> None:
+        assert self._invariants is not None
+        assert slot.node is not None
+        self._invariants.after_step(slot.name, slot.node, item, effects, self._live)
+
+    def _live(self) -> dict[str, Node]:
+        return {each.name: each.node for each in self._brokers if each.alive and each.node is not None}
 
     def broker_nodes(self) -> list[BrokerNode]:
         """The nodes of all brokers that have not lost their memory."""

@@ -7,6 +7,8 @@ a worker process. A `RunawayError` hit the bound on steps: typically two nodes t
 import traceback
 from typing import Any
 
+from gapless.protocol import InvariantError
+
 __all__ = ["NodeError", "RunawayError", "SimulationError"]
 
 
@@ -17,20 +19,23 @@ class SimulationError(Exception):
 class NodeError(SimulationError):
     """A node raised an exception."""
 
-    def __init__(self, summary: str, cause: str, traceback_text: str) -> None:
-        super().__init__(summary, cause, traceback_text)
+    def __init__(self, summary: str, cause: str, traceback_text: str, symptom: str) -> None:
+        super().__init__(summary, cause, traceback_text, symptom)
         self.summary = summary
         self.cause = cause
         """The name of the exception's type."""
         self.traceback_text = traceback_text
+        self.symptom = symptom
+        """`exception` with the cause, or which invariant does not hold."""
 
     @classmethod
     def of(cls, node: str, item: Any, now: int, error: BaseException) -> "NodeError":
         """The failure of a node on one input."""
         cause = type(error).__name__
         what = f"{cause}: {error}" if str(error) else cause
+        symptom = error.symptom if isinstance(error, InvariantError) else f"exception {cause}"
         summary = f"{node} failed at {now / 1000:g} ms on {type(item).__name__}: {what}"
-        return cls(summary, cause, "".join(traceback.format_exception(error)))
+        return cls(summary, cause, "".join(traceback.format_exception(error)), symptom)
 
     def __str__(self) -> str:
         return self.summary

@@ -29,7 +29,7 @@ class Slot:
     __slots__ = (
         "advertisements", "alive", "broker", "clock", "consume_us", "contacts", "delivered", "incarnation", "is_broker",
         "is_consuming", "latency_us", "life", "links", "name", "node", "number", "overdue", "step", "subscriptions",
-        "suspects", "timers",
+        "suspects", "timers", "watch",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int, broker: str | None = None, contacts: tuple[str, ...] = ()) -> None:
@@ -56,11 +56,13 @@ class Slot:
         self.advertisements: dict[str, None] = {}
         self.clock: NodeClock | None = None
         """The clock of its own that the node is given; None for the run's."""
+        self.watch: Callable[[Slot, Any, Sequence[Effect]], None] | None = None
+        """Is shown every step of the node."""
 
     def inhabit(self, node: Node) -> None:
         """Let the node live here from now on."""
         self.node = node
-        self.step = node.step if self.clock is None else self._step_by_own_clock
+        self._choose_step()
         self.alive = True
         self.life += 1
 
@@ -69,13 +71,25 @@ class Slot:
         if self.clock is None:
             self.clock = NodeClock()
             if self.alive:
-                self.step = self._step_by_own_clock
+                self._choose_step()
         return self.clock
+
+    def _choose_step(self) -> None:
+        assert self.node is not None
+        plain = self.node.step if self.clock is None else self._step_by_own_clock
+        self.step = plain if self.watch is None else self._step_watched
 
     def _step_by_own_clock(self, item: Any, now: int) -> Sequence[Effect]:
         assert self.node is not None
         assert self.clock is not None
         return self.node.step(item, self.clock(now))
+
+    def _step_watched(self, item: Any, now: int) -> Sequence[Effect]:
+        assert self.node is not None
+        assert self.watch is not None
+        effects = self.node.step(item, now if self.clock is None else self.clock(now))
+        self.watch(self, item, effects)
+        return effects
 
     def silence(self) -> None:
         """The node is gone, or paused: it hears nothing."""

@@ -34,7 +34,12 @@ __all__ = ["prepare", "run_prepared", "run_scenario"]
 
 
 def run_scenario(
-    scenario: Scenario, seed: int | None = None, with_messages: bool = False, *, protocol: ProtocolSpec | None = None
+    scenario: Scenario,
+    seed: int | None = None,
+    with_messages: bool = False,
+    *,
+    protocol: ProtocolSpec | None = None,
+    check_invariants: bool = False,
 ) -> Result:
     """Run it once. A seed or protocol given here stands in for the scenario's own."""
     spec = protocol or find_protocol(scenario.protocol.name)
@@ -45,18 +50,20 @@ def run_scenario(
         scenario=scenario.name, seed=seed, brokers=len(overlay_of(scenario.network).brokers), f=scenario.network.f,
         options=options, with_messages=with_messages,
     )  # fmt: skip
-    return run_prepared(scenario, prepare(scenario, recorder, seed, with_messages, protocol=spec))
+    simulation = prepare(scenario, recorder, seed, with_messages, protocol=spec, check_invariants=check_invariants)
+    return run_prepared(scenario, simulation)
 
 
 def prepare(
     scenario: Scenario, recorder: Recorder | None, seed: int | None = None, with_messages: bool = False, *,
-    protocol: ProtocolSpec | None = None,
+    protocol: ProtocolSpec | None = None, check_invariants: bool = False,
 ) -> Simulation:  # fmt: skip
     """The simulation with all that the scenario asks for on its agenda; for those who look at the nodes afterwards."""
     simulation = Simulation(
         overlay_of(scenario.network), protocol or find_protocol(scenario.protocol.name), f=scenario.network.f,
         options=scenario.protocol.options, settings=settings_of(scenario.network, scenario.run),
         seed=scenario.run.seed if seed is None else seed, recorder=recorder, with_messages=with_messages,
+        check_invariants=check_invariants,
     )  # fmt: skip
     _put_script(scenario, simulation)
     return simulation

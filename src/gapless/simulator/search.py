@@ -31,7 +31,7 @@ from gapless.simulator.over_budget_plan import BEYOND
 from gapless.simulator.partition_plan import PARTITION
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink
-from gapless.simulator.trial import Outcome, try_scenario
+from gapless.simulator.trial import Outcome, is_invariant, try_scenario
 
 __all__ = ["Finding", "Progress", "SearchReport", "search"]
 
@@ -92,9 +92,12 @@ def search(
     protocol: str | ProtocolSpec, runs: int, first_seed: int = 0, faults: str = "none",
     options: Mapping[str, Any] | None = None, processes: int | None = None,
     on_progress: Callable[[Progress], None] | None = None, *, limits: GeneratorLimits | None = None,
-    shrink_seconds: float = 60.0, scale: str = SMALL,
+    shrink_seconds: float = 60.0, scale: str = SMALL, invariants: bool = True,
 ) -> SearchReport:  # fmt: skip
-    """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`."""
+    """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`.
+
+    With `invariants`, those of the protocol are checked after every step; that takes about twice as long.
+    """
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
     make = partial(
@@ -108,7 +111,7 @@ def search(
     finding = None
     seeds = range(first_seed, first_seed + runs)
     chunks = [seeds[start : start + _CHUNK] for start in range(0, runs, _CHUNK)]
-    task = partial(_try_seeds, make, spec)
+    task = partial(_try_seeds, make, spec, invariants)
     with _mapper(min(processes or os.cpu_count() or 1, len(chunks)), task) as apply:
         for statuses, failure in apply(task, chunks):
             done += len(statuses)
@@ -159,14 +162,14 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
 
 
 def _try_seeds(
-    make: Callable[[int], Scenario], spec: ProtocolSpec, seeds: Iterable[int]
+    make: Callable[[int], Scenario], spec: ProtocolSpec, invariants: bool, seeds: Iterable[int]
 ) -> tuple[list[str], tuple[int, Outcome] | None]:
     """The outcomes of these seeds, up to the first that fails."""
     statuses: list[str] = []
     for seed in seeds:
         if seed % _COLLECT_EVERY == 0:
             gc.collect()
-        outcome = try_scenario(make(seed), spec)
+        outcome = try_scenario(make(seed), spec, invariants=invariants)
         statuses.append(outcome.status)
         if outcome.failed:
             return statuses, (seed, outcome)
@@ -217,7 +220,7 @@ def _shrunk(
     return Finding(
         seed=seed,
         symptom=symptom,
-        outcome=try_scenario(minimal, spec),
+        outcome=try_scenario(minimal, spec, invariants=is_invariant(symptom)),
         scenario=scenario,
         minimal=minimal,
         repeat=repeat,

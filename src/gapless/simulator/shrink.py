@@ -37,7 +37,7 @@ from gapless.simulator.scenario import (
     UnadvertiseAction,
     UnsubscribeAction,
 )  # fmt: skip
-from gapless.simulator.trial import try_scenario
+from gapless.simulator.trial import is_invariant, try_scenario
 
 __all__ = ["fewest", "shrink"]
 
@@ -128,7 +128,10 @@ class _Shrinker:
             return True
         if time.monotonic() >= self._deadline:
             return False
-        if self._symptom not in try_scenario(candidate, self._protocol).symptoms:
+        if (
+            self._symptom
+            not in try_scenario(candidate, self._protocol, invariants=is_invariant(self._symptom)).symptoms
+        ):
             return False
         self._best = candidate
         if self._on_progress is not None:

@@ -19,7 +19,7 @@ from gapless.simulator.result import Result
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.scenario_run import run_scenario
 
-__all__ = ["Outcome", "try_run", "try_scenario"]
+__all__ = ["Outcome", "is_invariant", "try_run", "try_scenario"]
 
 LOST = "told-loss"
 """The symptom of a run in which something was lost, and told, though no more went wrong than the protocol claims."""
@@ -43,21 +43,33 @@ class Outcome(msgspec.Struct, frozen=True):
         return bool(self.symptoms)
 
 
-def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> Outcome:
-    """Run and judge."""
-    return try_run(scenario, protocol)[0]
+def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None, *, invariants: bool = True) -> Outcome:
+    """Run and judge: after every step, too, if the protocol has invariants and copes with all that goes wrong."""
+    return try_run(scenario, protocol, invariants=invariants)[0]
+
+
+def is_invariant(symptom: str) -> bool:
+    """Whether an invariant was broken; without the assertions the run would have gone on."""
+    return symptom.startswith("invariant ")
 
 
 def try_run(
-    scenario: Scenario, protocol: ProtocolSpec | None = None, seed: int | None = None, *, with_messages: bool = False
+    scenario: Scenario,
+    protocol: ProtocolSpec | None = None,
+    seed: int | None = None,
+    *,
+    with_messages: bool = False,
+    invariants: bool = False,
 ) -> tuple[Outcome, Result | None]:
     """Run and judge; the run itself comes along unless it broke down."""
     try:
-        result = run_scenario(scenario, seed, with_messages, protocol=protocol)
+        result = run_scenario(
+            scenario, seed, with_messages, protocol=protocol, check_invariants=invariants and not scenario.run.may_lose
+        )
         assert result.trace is not None
         verdict = check(result.trace)
     except NodeError as error:
-        return Outcome("broken", (f"exception {error.cause}",), None, str(error), error.traceback_text), None
+        return Outcome("broken", (error.symptom,), None, str(error), error.traceback_text), None
     except RunawayError as error:
         return Outcome("broken", ("runaway",), None, str(error)), None
     except (TraceError, AssertionError) as error:

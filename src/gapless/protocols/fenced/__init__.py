@@ -16,6 +16,7 @@
 | `reading`, `history` | reading what was published before; what is kept of it |
 | `durable` | subscriptions that outlive their clients, and those that several share |
 | `broker`, `client` | the two kinds of nodes |
+| `invariants` | what must hold after every step, checked from outside in simulated runs |
 """
 
 from gapless.overlay import Overlay
@@ -24,6 +25,7 @@ from gapless.protocols.fenced.broker import FencedBroker
 from gapless.protocols.fenced.client import FencedClient
 from gapless.protocols.fenced.client_messages import ANSWERS, CLIENT_MESSAGES
 from gapless.protocols.fenced.demands import demand, rewrite
+from gapless.protocols.fenced.invariants import FencedInvariants
 from gapless.protocols.fenced.messages import BROKER_MESSAGES
 from gapless.protocols.fenced.options import FencedOptions
 from gapless.protocols.fenced.topology import electorates, why_too_small
@@ -54,5 +56,6 @@ PROTOCOL = ProtocolSpec(
     judging=Judging(demand, rewrite),
     electorates=electorates,
     refuses=_refuses,
+    invariants=FencedInvariants,
     copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition", "disk", "blackout", "clock"}),
 )

@@ -1,0 +1,33 @@
+"""What a protocol says must hold in every reachable state of its nodes, checked from outside in simulated runs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from gapless.protocol.effects import Effect
+from gapless.protocol.inputs import Input
+from gapless.protocol.nodes import Node
+
+__all__ = ["InvariantError", "Invariants"]
+
+
+class InvariantError(AssertionError):
+    """An invariant does not hold after a step."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(f"{name}: {what}")
+        self.symptom = f"invariant {name}"
+        """What a search reports, and holds on to while it makes a run small."""
+
+
+class Invariants(Protocol):
+    """Watches all nodes of one run. It changes none of them."""
+
+    def begin(self, name: str, node: Node) -> None:
+        """A broker node was made, and has not taken any input."""
+        ...
+
+    def after_step(
+        self, name: str, node: Node, item: Input, effects: Sequence[Effect], live: Callable[[], Mapping[str, Node]]
+    ) -> None:  # fmt: skip
+        """Raise an `InvariantError` if this step broke an invariant. `live` tells the live brokers."""
+        ...
