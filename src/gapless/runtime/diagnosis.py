@@ -29,6 +29,7 @@ LATE_MS = 500.0
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
     "clock": "set the clock of its host, by NTP; or of the others, if it is theirs that is wrong",
+    "recovery": "start or reconnect those it names: it goes on when enough of them have answered",
     "hand-over": "look at the brokers that it names: they have not said what they have",
     "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
     "cut-off": "mend its network, or start the brokers that it misses; its clients are sent to others",
@@ -40,7 +41,7 @@ ADVICE = {
     "history": "start or reconnect one of those it names: they hold what the client reads",
 }
 """By kind of wait: what to do."""
-FORGETTABLE = ("return", "cut-off", "unheard", "hand-over")
+FORGETTABLE = ("recovery", "return", "cut-off", "unheard", "hand-over")
 """Kinds of waits that are over when the brokers they name are forgotten."""
 
 

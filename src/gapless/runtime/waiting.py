@@ -7,6 +7,7 @@ and remembers. What can hold a broker up:
 | --- | --- | --- |
 | `start` | it starts, and brokers around it do not answer | no |
 | `clock` | it starts, and the clock of its host is far from those of most brokers that it hears | no |
+| `recovery` | it has restarted, and brokers around it have not told what they know of it | no |
 | `hand-over` | a part of the tree is handed over and somebody has not contributed, or it was not taken in yet | no |
 | `return` | nobody has what an excluded broker had confirmed; it must come back, or another that holds it | no |
 | `cut-off` | it hears too few of the others to go on | no |
@@ -33,7 +34,20 @@ from gapless.runtime.logs import Logger
 
 __all__ = ["KINDS", "LONG_S", "Wait", "Waiting"]
 
-KINDS = ("start", "clock", "hand-over", "return", "cut-off", "unheard", "away", "arrival", "client", "name", "history")
+KINDS = (
+    "start",
+    "clock",
+    "recovery",
+    "hand-over",
+    "return",
+    "cut-off",
+    "unheard",
+    "away",
+    "arrival",
+    "client",
+    "name",
+    "history",
+)
 
 LONG_S = 5.0
 """Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
@@ -141,6 +155,10 @@ def _found(
     unheard = tuple(overview.get("unheard", ()))
     if unheard:
         yield "unheard", "", 1, 0, f"for {', '.join(unheard)}: not heard, and not excluded by those around", unheard
+    recovering = tuple(overview.get("recovery", ()))
+    if recovering:
+        what = f"for {', '.join(recovering)}: it has restarted, and does not know what it had promised them"
+        yield "recovery", "", 1, 0, what, recovering
     handed = overview.get("hand_overs") or []
     needed = tuple(dict.fromkeys(name for item in handed for name in item.get("needs_back", ())))
     if overview.get("stays_away"):
@@ -152,7 +170,7 @@ def _found(
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
         of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
         yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names
-    elif not overview.get("settled", True):
+    elif not overview.get("settled", True) and not recovering:
         yield "hand-over", f"life {overview.get('life')}", 1, 0, "to be taken in by the brokers around it", ()
     for client, why in overview.get("put_off", {}).items():
         yield "arrival", client, 1, 0, f"before it lets client {client} in: {why}", (client,)

@@ -73,6 +73,7 @@ from gapless.protocols.fenced.messages import (
     LastNumberReply,
     LinkMessage,
     Members,
+    Name,
     Page,
     Prepare,
     Promise,
@@ -91,6 +92,7 @@ from gapless.protocols.fenced.messages import (
     Wave,
 )
 from gapless.protocols.fenced.options import FencedOptions
+from gapless.protocols.fenced.overview import overview
 from gapless.protocols.fenced.state import BrokerState, Link, SessionPhase, Stage
 from gapless.protocols.fenced.topology import Topology
 
@@ -223,6 +225,7 @@ class FencedBroker(BrokerNode):
         elif kind == RETRY_TIMER:
             handover.ask_vouchers(s)
             handover.ask_journals(s)
+            sessions.check_isolation(s)
             sessions.ask_fences(s)
             reading.ask_again(s)
             history.refill(s)
@@ -390,7 +393,7 @@ class FencedBroker(BrokerNode):
         s.journals = old.journals
         s.journals[old.incarnation] = old.journal
         old.journal.cut_to(dict(s.status(s.name).lengths).get(old.number, 0))
-        s.sealed_final, s.owners = old.sealed_final, old.owners
+        s.sealed_final, s.owners, s.measures = old.sealed_final, old.owners, old.measures
         s.durable.take_register(old.durable)
         self.state = s
         self._start(s)
@@ -412,14 +415,7 @@ class FencedBroker(BrokerNode):
 
     def overview(self) -> dict[str, Any]:
         """What an operator should see of it."""
-        s = self.state
-        return {
-            "incarnation": s.number,
-            "stage": s.stage.value,
-            "excluded": [name for name in self._topology.brokers if s.status(name).is_excluded],
-            "handover": None if s.handover is None else sorted(s.handover.region.core),
-            "final": s.final.timestamp,
-        }
+        return overview(self.state)
 
     def sessions(self) -> list[str]:
         """The clients whose sessions are here."""
@@ -431,10 +427,19 @@ class FencedBroker(BrokerNode):
 
     def held_by(self, client: str) -> dict[str, str]:
         """The filters of a client's subscriptions, by name."""
-        locals_ = self.state.locals.values()
-        return {each.name.local: each.filter.text for each in locals_ if each.name.client == client}
+        session = self.state.sessions.get(client)
+        held = {} if session is None else session.held
+        return {name: each.text for name, each in held.items() if Name(client, name) in self.state.locals}
 
     def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
         """What a client calls its subscriptions and its advertisements."""
-        own = [name.local for name in self.state.advertisements if name.client == client]
-        return self.held_by(client).keys(), own
+        session = self.state.sessions.get(client)
+        if session is None:
+            return (), ()
+        subscriptions = self.held_by(client).keys()
+        return subscriptions, session.held.keys() - subscriptions
+
+    def reads_history(self, client: str) -> bool:
+        """Whether the client is brought what was published before."""
+        session = self.state.sessions.get(client)
+        return session is not None and bool(session.readings)

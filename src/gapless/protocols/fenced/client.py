@@ -102,6 +102,10 @@ class FencedClient(ClientNode):
         # publications
         self._seq = 0
         self._confirmed = 0
+        self._admitted = 0
+        """The client's last number that any broker has admitted: perhaps one of an earlier process."""
+        self._is_successor = False
+        """Whether an earlier process may have published more than this one knows, until a broker says so."""
         self._unconfirmed: deque[Events] = deque()
         self._offers: dict[str, _Offer] = {}
         self._durable = DurableClient(self)
@@ -171,8 +175,9 @@ class FencedClient(ClientNode):
     def _attach(self) -> None:
         self._session += 1
         self._is_attached, self._retries = False, 0
+        published = self._seq + self._is_successor  # if in doubt: it makes a broker look for the last number
         attach = messages.Attach(
-            self._session, self._incarnation, self._opened, self._received, self._largest, self._seq, self._confirmed
+            self._session, self._incarnation, self._opened, self._received, self._largest, published, self._confirmed
         )
         self._emit(Send(self._broker, attach))
         self._set_timer()
@@ -247,6 +252,7 @@ class FencedClient(ClientNode):
         self._patience = 1
         self._incarnation, self._opened = Incarnation(*message.incarnation), self._session
         self._contacts = message.contacts
+        self._admitted, self._is_successor = message.last, False
         self._confirm(message.last)
         if not message.is_resumed:
             self._received = 0
@@ -419,7 +425,7 @@ class FencedClient(ClientNode):
         self._seq = run.last
         self._unconfirmed.append(run)
         self._emit(PublishedMany(run))
-        self._say(messages.ClientPublish(self._session, run))
+        self._send_publications(run)
 
     def _publish(self, calls: list[Publish]) -> None:
         tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
@@ -436,7 +442,13 @@ class FencedClient(ClientNode):
             event = Event(self._name, self._seq, call.attributes, call.payload)
             self._unconfirmed.append([event])
             self._emit(Published(event))
-            self._say(messages.ClientPublish(self._session, [event]))
+            self._send_publications([event])
+
+    def _send_publications(self, events: Events) -> None:
+        """Send them, unless an earlier process published these numbers: then they are confirmed."""
+        if events[-1].seq > self._admitted:
+            self._say(messages.ClientPublish(self._session, events))
+        self._confirm(self._admitted)
 
     # ---- subscriptions ------------------------------------------------------------------------------------
 
@@ -549,3 +561,15 @@ class FencedClient(ClientNode):
     def broker(self) -> str:
         """The broker that has the session, or is asked for it."""
         return self._broker
+
+    @property
+    def standing(self) -> tuple[str, int, int]:
+        """The incarnation that has the session, the session, and the number of the last event."""
+        home = "" if self._incarnation is None else f"{self._incarnation.broker}/{self._incarnation.number}"
+        return home, self._session, self._seq
+
+    def take_over(self, home: str, attempt: int, seq: int) -> None:
+        """Go on, from the start, as a client of the same name in a process that is gone."""
+        broker, _, number = home.rpartition("/")
+        self._incarnation = Incarnation(broker, int(number)) if broker else None
+        self._session, self._seq, self._confirmed, self._is_successor = attempt, seq, seq, True

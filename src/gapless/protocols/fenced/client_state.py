@@ -156,6 +156,12 @@ class Session:
     """The cost of `sent`."""
     waiting: int = 0
     """The cost of `unsent`."""
+    is_lagging: bool = False
+    """Whether it reads what was published and did not fit into the queue."""
+    timed_entry: tuple[int, int] | None = None
+    """The publication that is timed: the length of the journal with it, and when it came."""
+    timed_delivery: tuple[int, int, int] | None = None
+    """The delivery that is timed: its place, its number once it was sent, and when it was due."""
     next_number: int = 1
     next_place: int = 1
     position_sent: tuple[int, int] = 0, 0

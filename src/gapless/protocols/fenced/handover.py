@@ -59,9 +59,11 @@ __all__ = [
     "answer_journal",
     "ask_journals",
     "ask_vouchers",
+    "missing_journals",
     "receive_completed",
     "receive_contribution",
     "receive_journal",
+    "unsealed",
 ]
 
 
@@ -193,15 +195,26 @@ def _sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> Journ
     return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
 
 
+def missing_journals(s: BrokerState, region: Region) -> list[Incarnation]:
+    """The sealed journals that a handover needs and this broker does not have."""
+    return [each for each, length in _sealed(s, region) if length > len(s.journals.get(each, ()))]
+
+
+def unsealed(s: BrokerState, region: Region) -> list[str]:
+    """The brokers of a region with earlier journals that are not sealed."""
+    return [
+        name for name in region.core if s.status(name).number and s.status(name).sealed_below < s.status(name).number
+    ]
+
+
 def ask_journals(s: BrokerState) -> None:
     """Ask the acceptors of the excluded for the sealed journals that are not here."""
     if s.handover is None:
         return
-    for incarnation, length in _sealed(s, s.handover.region):
-        if _sealed_copy(s, incarnation, length) is None:
-            for acceptor in s.topology.acceptors[incarnation.broker]:
-                if acceptor != s.name:
-                    s.send(acceptor, RequestJournal(incarnation))
+    for incarnation in missing_journals(s, s.handover.region):
+        for acceptor in s.topology.acceptors[incarnation.broker]:
+            if acceptor != s.name:
+                s.send(acceptor, RequestJournal(incarnation))
 
 
 def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
@@ -233,20 +246,15 @@ def _complete_if_whole(s: BrokerState) -> bool:
     region = handover.region
     found = [s.contributions.get(member) for member in region.group]
     contributions = [each for each in found if each is not None and each.tag == region.tag]
-    if len(contributions) < len(region.group) or not _is_sealed(s, region):
+    if len(contributions) < len(region.group) or unsealed(s, region):
         return False
     for contribution in contributions:
         for copy in contribution.journals:
             s.journals.setdefault(Incarnation(*copy.incarnation), Journal()).extend_from(copy)
-    if any(_sealed_copy(s, *each) is None for each in _sealed(s, region)):
+    if missing_journals(s, region):
         return False
     _complete(s, handover, dict(zip(region.group, contributions, strict=True)))
     return True
-
-
-def _is_sealed(s: BrokerState, region: Region) -> bool:
-    """Whether the journals of all earlier incarnations of the region's brokers are sealed."""
-    return all(s.status(name).sealed_below >= s.status(name).number for name in region.core if s.status(name).number)
 
 
 def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:

@@ -39,6 +39,7 @@ def admit(s: BrokerState, session: Session, events: Events) -> None:
     s.journal.append(Entry(stamped))
     s.window_used += cost_of(stamped)
     session.unreleased += 1
+    s.measures.admitted(session, len(stamped), len(s.journal), s.clock.now)
     for holder in s.holders:
         s.send(holder.broker, Hold(s.journal.last_entry(s.incarnation), False))
 
@@ -100,4 +101,6 @@ def release(s: BrokerState) -> None:
         session = s.sessions.get(entry.publisher)
         if session is not None:
             session.unreleased -= 1
+            if session.timed_entry is not None:
+                s.measures.confirmed(session, s.released, s.clock.now)
             s.tell(session.client, Confirmed(session.number, entry.last))

@@ -208,6 +208,8 @@ def _go_live(s: BrokerState, reading: Reading) -> None:
     session, kept, subscriptions = reading.session, reading.kept, list(reading.subscriptions.values())
     assert kept is not None, "what reads without an end keeps what is published"
     end_reading(s, reading)
+    if reading.is_resuming:
+        session.is_lagging = False
     place = note(s, session, Reached, reading.position, [local.name.local for local in subscriptions], True)
     for local in subscriptions:
         local.state, local.live_place = LocalState.LIVE, place
@@ -230,6 +232,7 @@ def fall_behind(s: BrokerState) -> None:
 
 
 def _fall(s: BrokerState, session: Session, live: list[LocalSubscription]) -> None:
+    session.is_lagging = True
     place, position = session.position_sent
     for local in live:
         if place > local.live_place:

@@ -24,6 +24,7 @@ def deliver(
     s: BrokerState, session: Session, events: Events, subscriptions: list[str], cost: int, *, is_live: bool
 ) -> None:
     """Send events for some of the client's subscriptions."""
+    s.measures.due(session, len(events), s.clock.now)
     _put(s, session, Delivery, (events, subscriptions), cost, is_live)
     if session.waiting > s.options.lag_window:
         s.lagging[session.client] = None
@@ -69,6 +70,8 @@ def _is_open(s: BrokerState, session: Session) -> bool:
 def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
     message = item.kind(session.number, session.next_number, *item.fields)
     session.next_number += 1
+    if session.timed_delivery is not None:
+        s.measures.sent(session, item.place, message.number)
     session.sent.append((message, item.cost))
     session.in_flight += item.cost
     if item.kind is Position:
@@ -101,6 +104,8 @@ def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
 
 def acknowledge(s: BrokerState, session: Session, number: int) -> None:
     """The application has taken everything up to this number."""
+    if session.timed_delivery is not None:
+        s.measures.taken(session, number, s.clock.now)
     while session.sent and session.sent[0][0].number <= number:
         session.in_flight -= session.sent.popleft()[1]
     _send_more(s, session)

@@ -50,12 +50,16 @@ from gapless.protocols.fenced.routing import flood, put_advertisement, remove_ad
 from gapless.protocols.fenced.state import BrokerState, LocalSubscription, Session, SessionPhase
 
 __all__ = [
-    "SESSION_TIMER", "admit_queued", "answer_last_number", "ask_fences", "attach", "check_fences", "close_session",
-    "dismiss_all", "end_session", "expire", "lost_client", "receive", "receive_last_number", "receive_session_closed",
+    "SESSION_TIMER", "admit_queued", "answer_last_number", "ask_fences", "attach", "check_fences", "check_isolation",
+    "close_session", "dismiss_all", "end_session", "expire", "heard_acceptors", "lost_client", "receive",
+    "receive_last_number", "receive_session_closed",
     "saw_client",
 ]  # fmt: skip
 
 SESSION_TIMER = "session"
+ISOLATED_TICKS = 10
+"""So many ticks (`broker.RETRY_US`) a broker hears too few acceptors before it sends its clients away."""
+ISOLATED = "its broker hears too few others to confirm anything"
 
 
 # ---- attaching ---------------------------------------------------------------------------------------------
@@ -63,6 +67,9 @@ SESSION_TIMER = "session"
 
 def attach(s: BrokerState, client: str, message: Attach) -> None:
     """A client asks for a session."""
+    if s.is_cut_off:
+        s.tell(client, Retry(message.session, ISOLATED))
+        return
     session = s.sessions.get(client)
     waiting = s.arrivals.get(client)
     if (session and message.session <= session.number) or (waiting and message.session <= waiting.number):
@@ -233,6 +240,23 @@ def dismiss_all(s: BrokerState, reason: str) -> None:
     for session in (*s.sessions.values(), *s.arrivals.values()):
         if not session.client.startswith(GROUP_CLIENT):
             s.tell(session.client, Closed(session.number, reason))
+
+
+# ---- a broker that is cut off ------------------------------------------------------------------------------
+
+
+def heard_acceptors(s: BrokerState) -> int:
+    """How many acceptors this broker hears, so that they may hold its journal."""
+    return sum(name not in s.suspects and s.is_live(name) for name in s.topology.acceptors[s.name])
+
+
+def check_isolation(s: BrokerState) -> None:
+    """A broker that hears fewer than f acceptors confirms nothing: let its clients look for one that does."""
+    s.isolated_ticks = s.isolated_ticks + 1 if heard_acceptors(s) < s.topology.f else 0
+    was_cut_off, s.is_cut_off = s.is_cut_off, s.isolated_ticks >= ISOLATED_TICKS
+    if s.is_cut_off and not was_cut_off:
+        dismiss_all(s, ISOLATED)
+        s.arrivals.clear()
 
 
 # ---- connections -------------------------------------------------------------------------------------------

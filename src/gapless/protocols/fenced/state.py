@@ -26,6 +26,7 @@ from gapless.protocols.fenced.client_state import (
 from gapless.protocols.fenced.disk_state import Disk, Waiting
 from gapless.protocols.fenced.durable.state import DurableState
 from gapless.protocols.fenced.journal_state import Journal
+from gapless.protocols.fenced.measures import Measures
 from gapless.protocols.fenced.messages import (
     Attempt,
     Ballot,
@@ -312,7 +313,12 @@ class BrokerState:
         """By client: how much of the inbox is its (see `claims`)."""
         self.waiting_attaches: dict[str, Any] = {}
         """Of the `Attach` messages of one client only the last one waits."""
+        self.isolated_ticks = 0
+        """For how long it has not heard enough acceptors to confirm anything."""
+        self.is_cut_off = False
+        """Whether that has lasted: its clients are served elsewhere."""
         self.owners = Owners()
+        self.measures = Measures()
         self.durable = DurableState(is_first=number == 0)
 
     # ---- shorthands ---------------------------------------------------------------------------------------

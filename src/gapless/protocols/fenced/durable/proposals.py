@@ -91,6 +91,7 @@ def _finish(s: BrokerState, proposal: Proposal) -> None:
     """The first change is done, or refused: go on with the next."""
     s.durable.finished.append(proposal.changes.popleft())
     proposal.attempts = 0
+    proposal.done += 1
     if proposal.changes:
         _begin(s, proposal)
         return

@@ -119,6 +119,8 @@ class Proposal:
     waits: int = 0
     """WAITING: so many ticks."""
     attempts: int = 0
+    done: int = 0
+    """How many changes it has made."""
     is_leader: bool = False
     """Its last write was accepted by a majority, and no larger ballot was heard of since."""
 
