@@ -165,7 +165,7 @@ class Trial:
         for client in self._publishers:
             await client.close()
         outcome.lives = sum(
-            log.count("takes part") + log.count("has started over")
+            log.count("joined the network") + log.count("has restarted with a new incarnation")
             for log in (self.fleet.log(name).read_text(encoding="utf-8") for name in self.fleet.names)
         ) - len(self.fleet.names)
         return outcome

@@ -205,7 +205,7 @@ def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tm
     assert "down" in missing.out
     examined = cli("doctor", "--config", tmp_path / "half.toml")
     assert examined.code == 1
-    assert f"b3 is not running: nobody listens on {half.brokers[3].address}, and nobody hears it" in examined.out
+    assert f"b3 is not running: nothing listens on {half.brokers[3].address}, and no broker hears it" in examined.out
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_network_that_is_up(fleet: Fleet, cli: Cli) -> None:
@@ -226,8 +226,8 @@ def test_the_doctor_tells_a_frozen_broker_from_one_that_is_gone(cli: Cli, tmp_pa
         finally:
             os.kill(fleet.pid("b0"), signal.SIGCONT)
         found = [item["what"] for item in json.loads(examined.out)["findings"]]
-        assert "b0 accepts connections and does not answer: its process is frozen, or far too busy" in found
-        assert f"b2 is not running: nobody listens on {fleet.config.addresses['b2']}, and nobody hears it" in found
+        assert "b0 accepts connections and does not answer: its process is frozen, or overloaded" in found
+        assert f"b2 is not running: nothing listens on {fleet.config.addresses['b2']}, and no broker hears it" in found
 
 
 def test_health_and_metrics(fleet: Fleet) -> None:
@@ -250,8 +250,8 @@ def test_health_and_metrics(fleet: Fleet) -> None:
 def test_logs_are_json_lines_when_asked_for(fleet: Fleet) -> None:
     lines = [json.loads(line) for line in fleet.log("b0").read_text(encoding="utf-8").splitlines()]
     assert {"time", "level", "message", "broker"} <= set(lines[0])
-    messages = [line["message"] for line in lines if not line["message"].startswith("waits for")]
-    assert messages[:2] == ["listening", "takes part"]
+    messages = [line["message"] for line in lines if not line["message"].startswith("waiting for")]
+    assert messages[:2] == ["listening", "joined the network"]
 
 
 # ---- mistakes ---------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_broker_says_what_is_wrong_with_its_file_name_and_port(fleet: Fleet, c
     assert (wrong.code, "there is no broker 'b7'" in wrong.err) == (64, True)
     taken = gapless("broker", "--config", str(fleet.file), "--name", "b0")
     assert taken.returncode == 64
-    assert "is in use; stop what uses it, or choose another" in taken.stderr
+    assert "is in use; stop the other process, or choose another" in taken.stderr
     assert "Traceback" not in taken.stderr
     loud = cli("broker", "--config", fleet.file, "--name", "b0", "--level", "loud")
     assert loud.code == 64

@@ -110,7 +110,7 @@ class _Run:
     async def _subscribe(self, row: parts.SubscribeAction) -> Subscription:
         subscription = await self._clients[row.client].subscribe(row.filter)
         self._subscriptions[row.subscription] = subscription
-        self.names[subscription.name] = row.subscription
+        self.names[subscription.id] = row.subscription
         return subscription
 
     async def _subscribe_and_listen(self, row: parts.SubscribeAction) -> None:

@@ -51,7 +51,7 @@ def test_logins_refusals_and_operators_acts_are_written_with_who_and_from_where(
         logins = _about(lines, "login", "role", "who", "proof")
         assert {("client", "user ann", "token"), ("probe", "user admin", "certificate")} <= set(logins)
         [(peer, reason)] = _about(lines, "login.refused", "peer", "reason")
-        assert (peer, reason) == ("probe", "the token is not right, or counts no more")
+        assert (peer, reason) == ("probe", "the token is invalid or revoked")
         [(who, client, address)] = _about(lines, "client.ended", "who", "peer", "address")
         assert who == "user admin"
         assert client.startswith("ann:desk-")
@@ -113,10 +113,10 @@ def test_strangers_write_a_bounded_number_of_lines_and_the_rest_is_counted(tmp_p
     now = 0.0
     audit = AuditLog(str(tmp_path / "audit.jsonl"), "b0", LOGGER, clock=lambda: now)
     for number in range(1_000):
-        audit.refused("login.refused", "the token is not right", {"peer": f"guess{number}"})
+        audit.refused("login.refused", "the token is invalid", {"peer": f"guess{number}"})
     audit.login(Hello(role="client", name="ann:1"), ANN)  # is written whatever strangers do
     now = 1.0
-    audit.refused("login.refused", "the token is not right", {"peer": "last"})
+    audit.refused("login.refused", "the token is invalid", {"peer": "last"})
     lines = _lines(tmp_path / "audit.jsonl")
     assert len(_about(lines, "login", "peer")) == 1
     assert len(_about(lines, "login.refused", "peer")) == STRANGERS_PER_S + 1

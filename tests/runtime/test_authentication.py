@@ -65,12 +65,14 @@ def test_who_is_not_known_is_told_why(tmp_path: Path) -> None:
         issuer = {"keys": "keys.pem", "audience": "shop"}
         async with secure(1, tmp_path, f=0, users=users, signed_tokens=issuer) as network:
             right = network.token("ann")
-            assert "the token is not right" in await _denied(network, network.with_token(right + "x"))
-            assert "the token is not right" in await _denied(network, network.with_token("zoe:secret"))
-            assert "the token is not right" in await _denied(network, network.by_token("bob"))
-            assert "user 'bob' may not come in" in await _denied(network, network.certified("bob"))
-            assert "user 'eve' is not known by certificate" in await _denied(network, network.certified("eve"))
-            assert "user 'ann' is not known by signed tokens" in await _denied(network, network.with_token(signed()))
+            assert "the token is invalid" in await _denied(network, network.with_token(right + "x"))
+            assert "the token is invalid" in await _denied(network, network.with_token("zoe:secret"))
+            assert "the token is invalid" in await _denied(network, network.by_token("bob"))
+            assert "user 'bob' does not exist" in await _denied(network, network.certified("bob"))
+            assert "user 'eve' may not authenticate by certificate" in await _denied(network, network.certified("eve"))
+            assert "user 'ann' may not authenticate by signed tokens" in await _denied(
+                network, network.with_token(signed())
+            )
             assert "it has expired" in await _denied(network, network.with_token(signed(exp=1)))
             counters = network.brokers["b0"].links.counters
             assert counters.refused["denied"] == 7
@@ -111,7 +113,7 @@ def test_a_token_that_was_taken_back_counts_no_more(tmp_path: Path) -> None:
             network.tokens.clear()
             network.set_users({"ann": EVERYTHING})
             await network.reload()
-            assert "the token is not right, or counts no more" in await _denied(network, old)
+            assert "the token is invalid or revoked" in await _denied(network, old)
 
     run(main())
 

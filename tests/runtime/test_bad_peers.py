@@ -26,13 +26,13 @@ BEFORE_GREETING = {
     "a web browser": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "malformed", "too large"),
     "a frame too large": ((1 << 31).to_bytes(4, "big"), "malformed", "2,147,483,648 bytes is too large"),
     "an empty frame": (b"\0\0\0\0", "malformed", "0 bytes"),
-    "no greeting": (framed(wire.PING, b""), "malformed", "begins with a greeting"),
-    "a greeting that is none": (framed(wire.HELLO, b"\xc1"), "malformed", "no greeting"),
-    "a greeting that is no text": (framed(wire.HELLO, b"\x92\xa2\xff\xff\x01"), "malformed", "no greeting"),
+    "not a greeting": (framed(wire.PING, b""), "malformed", "begins with a greeting"),
+    "a greeting that is none": (framed(wire.HELLO, b"\xc1"), "malformed", "not a greeting"),
+    "a greeting that is no text": (framed(wire.HELLO, b"\x92\xa2\xff\xff\x01"), "malformed", "not a greeting"),
     "another version": (
         framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "you speak version 9",
     ),
-    "a role that there is not": (wire.greeting("version", "c"), "malformed", "there is no role 'version'"),
+    "a role that there is not": (wire.greeting("version", "c"), "malformed", "unknown role 'version'"),
     "another protocol": (wire.greeting("client", "c", protocol="delta"), "protocol", "this network runs 'gapless'"),
     "a client with a broker's name": (wire.greeting("client", "b0"), "name", "'b0' is the name of a broker"),
     "a broker of another network": (wire.greeting("broker", "b1", network="x"), "network", "another network file"),
@@ -160,7 +160,7 @@ def test_who_dials_something_else_is_told() -> None:
     async def main() -> None:
         server = await asyncio.start_server(greet_wrongly, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="no Gapless broker"):
+        with pytest.raises(ConnectError, match="not a Gapless broker"):
             await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
         server.close()
 
@@ -193,7 +193,7 @@ def test_a_name_that_would_write_lines_of_its_own_into_logs_is_refused(name: str
             liar.say(batch(ClientSubscribe(2, f"liar/{name}", "TRUE")))
             assert "only what can be printed" in (await liar.refusal()).reason
             with logged() as log:
-                network.brokers["b0"].logger.warning(f"turned down: {name}")
+                network.brokers["b0"].logger.warning(f"refused by a peer: {name}")
                 assert len(log.text.splitlines()) == 1
                 assert "\x1b" not in log.text
 

@@ -130,7 +130,7 @@ def test_who_takes_nothing_is_named_everywhere_in_the_time_for_which_it_is_waite
                 await until(lambda: bool(log.of("b2", words)))
                 assert f'gapless_client_holds_up_seconds{{client="{stuck.name}"}}' in Metrics(broker).text().decode()
                 assert any(line.startswith(f"b2 {words}") for line in remarks({"b2": broker.report()}))
-                await until(lambda: bool(log.of("b2", f"client {stuck.name} lies behind")))
+                await until(lambda: bool(log.of("b2", f"client {stuck.name} lags")))
                 assert f"publications of {ann.name} wait: b2 {words}" in caplog.text
                 await until(lambda: broker.report()["overview"]["history"]["waiting"])
                 told = await said(cli, "status", "--url", network.at("b0"))
@@ -208,7 +208,7 @@ def test_a_protocol_without_sessions_says_so(cli: Cli) -> None:
     async def main() -> None:
         async with local(1, f=0, protocol="locaps") as network:
             ran = await asyncio.to_thread(cli, "client", "end", "ann", "--url", network.url)
-            assert (ran.code, "protocol 'locaps' knows no sessions; stop the client" in ran.out) == (1, True)
+            assert (ran.code, "protocol 'locaps' has no sessions; stop the client" in ran.out) == (1, True)
 
     run(main())
 

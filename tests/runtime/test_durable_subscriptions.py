@@ -374,7 +374,7 @@ def test_rights_count_for_names_too(tmp_path: Path) -> None:
                 await ben.durable("billing", "topic = 'shop'")
             with pytest.raises(DeniedError, match=r"user 'ann' may not .* 'orders'"):
                 await ann.durable("orders", "topic = 'shop'")
-            with pytest.raises(DeniedError, match="may not see all names; that takes status = true"):
+            with pytest.raises(DeniedError, match="may not list all durable subscriptions; that takes status = true"):
                 await ann.admin.list()
             with pytest.raises(DeniedError, match="user 'cat' may not subscribe to \"topic = 'shop'\""):
                 await cat.durable("billing", "topic = 'shop'")

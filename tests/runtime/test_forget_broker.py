@@ -36,7 +36,7 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
                 for name in ("b3", "b4"):
                     await network.crash(name)
                 await until(lambda: set(network.brokers["b2"].report()["overview"]["unheard"]) == {"b3", "b4"})
-                assert await forget(network, "b0") == (1, "nobody forgets b0: 'b0' is this broker, and is there")
+                assert await forget(network, "b0") == (1, "nobody forgets b0: 'b0' is this broker, and it is running")
                 unknown = await forget(network, "b9")
                 assert unknown == (1, "nobody forgets b9: there is no broker 'b9' in this network")
                 for name in ("b4", "b3"):

@@ -261,11 +261,11 @@ address = "h:2"
     ("more", "sentence"),
     [
         ("", r"brokers\[1\].data: name a directory for each broker, or for none"),
-        ('data = "here/b0"', r"brokers\[1\].data: here/b0 is that of 'b0' already"),
-        (r'data = "b\u00001"', r"brokers\[1\].data: .* is no directory"),
+        ('data = "here/b0"', r"brokers\[1\].data: here/b0 is already used by 'b0'"),
+        (r'data = "b\u00001"', r"brokers\[1\].data: .* is not a directory"),
         ('data = "b1"\n[storage]\nsync = "often"', "storage.sync"),
-        ('data = "b1"\n[storage]\ninterval_ms = 0.0', "storage.interval_ms: 0 is no time to wait"),
-        ('data = "b1"\n[protocol]\nname = "gryphon"', "keeps nothing on disks"),
+        ('data = "b1"\n[storage]\ninterval_ms = 0.0', "storage.interval_ms: 0 is invalid"),
+        ('data = "b1"\n[protocol]\nname = "gryphon"', "does not use disks"),
     ],
 )
 def test_data_that_makes_no_sense_is_refused(more: str, sentence: str) -> None:

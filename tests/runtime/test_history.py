@@ -162,7 +162,7 @@ def test_an_operator_sees_what_is_kept_who_reads_and_for_whom_it_waits() -> None
         told = network.brokers["b2"].report()["overview"]["history"]
         assert (told["readings"], told["bytes"]) == (1, 0), "it reads what others keep"
         [waiting] = told["waiting"]
-        assert (waiting["subscription"], waiting["waits_for"]) == (reading.name, [reader.name])
+        assert (waiting["subscription"], waiting["waits_for"]) == (reading.id, [reader.name])
         assert network.brokers["b0"].report()["overview"]["history"]["bytes"] > 5_000
         assert len(await numbers(reading)) == 499
         assert network.brokers["b2"].report()["overview"]["history"]["readings"] == 0

@@ -41,7 +41,7 @@ def test_further_connections_are_refused_with_a_sentence(tmp_path: Path) -> None
                 await client.advertise("TRUE")
             with logged() as log:
                 third = await _comes(network, "ann")
-                with pytest.raises(ConnectError, match="user 'ann' has 2 connections here, the most that it may have"):
+                with pytest.raises(ConnectError, match="user 'ann' has 2 connections here, which is the maximum"):
                     await asyncio.wait_for(third.advertise("TRUE"), 30)
                 assert "code=limit" in log.text
                 assert 'who="user ann"' in log.text
@@ -63,7 +63,7 @@ def test_a_broker_has_limits_of_its_own(tmp_path: Path) -> None:
         async with secure(1, tmp_path, f=0, users=users, broker_limits=limits) as network:
             ann, bob = await _comes(network, "ann"), None
             await ann.subscribe("n = 1")
-            with pytest.raises(DeniedError, match="this broker has 1 subscriptions here, the most"):
+            with pytest.raises(DeniedError, match="this broker has 1 subscriptions here, which is the maximum"):
                 await ann.subscribe("n = 2")
             bob = await _comes(network, "bob")
             with pytest.raises(ConnectError, match="this broker has 1 connections here"):
@@ -80,7 +80,7 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
         async with secure(1, tmp_path, f=0, users=users) as network:
             ann = await _comes(network, "ann")  # it asked, and now it connects
             with pytest.raises(
-                ConnectError, match=r"user 'ann' connects more than 0\.001 times a second; wait a moment"
+                ConnectError, match=r"user 'ann' connects more than 0\.001 times per second; wait a moment"
             ):
                 await asyncio.wait_for(ann.advertise("TRUE"), 30)
             await ann.close()
@@ -127,7 +127,7 @@ def test_further_subscriptions_and_advertisements_are_refused_until_one_ends(tmp
             first = await ann.subscribe("n = 1")
             await other.subscribe("n = 2")
             for client in (ann, other):
-                with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, the most"):
+                with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, which is the maximum"):
                     await asyncio.wait_for(client.subscribe("n = 3"), 30)
             await first.close()
             await other.subscribe("n = 3")
@@ -163,7 +163,7 @@ def test_what_is_over_does_not_count(tmp_path: Path) -> None:
                 await ann.subscribe("n = 3")
                 for _ in range(2):  # it is about a name, and takes no place
                     await ann.admin.move("jobs-False", "earliest")
-                with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, the most"):
+                with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, which is the maximum"):
                     await ann.read("TRUE")
             await ann.close()
 
@@ -180,9 +180,9 @@ def test_what_a_session_holds_counts_also_while_its_client_is_away(tmp_path: Pat
             await ann.close(leave=False)
             again = await _comes(network, "ann")
             await again.subscribe("n = 2")
-            with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, the most"):
+            with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, which is the maximum"):
                 await asyncio.wait_for(again.subscribe("n = 3"), 30)
-            with pytest.raises(DeniedError, match="user 'ann' has 1 advertisements here, the most"):
+            with pytest.raises(DeniedError, match="user 'ann' has 1 advertisements here, which is the maximum"):
                 await asyncio.wait_for(again.advertise("n = 3"), 30)
             bob = await _comes(network, "bob")
             for number in range(3):
@@ -327,7 +327,9 @@ def test_without_users_the_clients_of_an_address_are_counted() -> None:
         async with local(1, f=0, limits=Limits(connections=1, subscriptions=1)) as network:
             first = await connect(network.url)
             await first.subscribe("n = 1")
-            with pytest.raises(DeniedError, match=r"address 127\.0\.0\.1 has 1 subscriptions here, the most"):
+            with pytest.raises(
+                DeniedError, match=r"address 127\.0\.0\.1 has 1 subscriptions here, which is the maximum"
+            ):
                 await first.subscribe("n = 2")
             second = await connect(network.url)
             with pytest.raises(ConnectError, match=r"address 127\.0\.0\.1 has 1 connections here"):

@@ -45,8 +45,8 @@ def test_other_events_are_written_meanwhile() -> None:
     log = Log()
     for client in range(100):
         log.suspect(client)
-    log.logger.warning("has no disk any more")
-    assert log.lines[-1] == "-: has no disk any more"
+    log.logger.warning("the data directory is unusable")
+    assert log.lines[-1] == "-: the data directory is unusable"
 
 
 def test_few_lines_are_written_as_ever() -> None:
@@ -69,7 +69,7 @@ def test_what_was_left_out_is_told_at_the_end_of_the_process() -> None:
 def test_the_reason_why_a_broker_ends_is_always_written() -> None:
     log = Log()
     for _ in range(50):
-        log.logger.critical("leaves, for it has no disk any more")
+        log.logger.critical("shutting down, because the data directory is unusable")
     assert len(log.lines) == 50
 
 

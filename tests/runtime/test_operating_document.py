@@ -66,11 +66,11 @@ def test_the_roles_in_it_can_be_read(tmp_path: Path) -> None:
 def test_what_a_broker_says_when_it_waits() -> None:
     source = Path(waiting.__file__).read_text(encoding="utf-8")
     for words in (
-        "in a hand-over around ",
-        "to be taken in by the brokers around it",
-        "it hears too few of them to go on",
-        "for a majority of those who keep names, to change ",
-        "reads what is kept there",
+        "in a handover around ",
+        "to rejoin: its neighbours have not accepted it yet",
+        "it reaches too few of them to continue",
+        "for a majority of the registry replicas, to change ",
+        "reads history that is kept there",
     ):
         assert words in TEXT
         assert words in source

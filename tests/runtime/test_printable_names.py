@@ -52,7 +52,9 @@ def test_a_client_refuses_such_a_name_before_anything_is_sent() -> None:
             with pytest.raises(GaplessError, match=r"a client's name is .* only what can be printed"):
                 await connect(network.at("b0"), name=BAD)
             async with connect(network.at("b0")) as client:
-                with pytest.raises(GaplessError, match=r"the name of a subscription is .* only what can be printed"):
+                with pytest.raises(
+                    GaplessError, match=r"the name of a durable subscription is .* only what can be printed"
+                ):
                     await asyncio.wait_for(client.durable(BAD, "TRUE"), 30)
 
     run(main())

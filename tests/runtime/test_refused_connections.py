@@ -59,7 +59,7 @@ def test_who_is_refused_while_it_talks_through_tls_reads_why(tmp_path: Path) -> 
         async with secure(1, tmp_path, f=0) as network:
             authority = Path(network.certified("admin").authority)
             greeting = wire.greeting("client", "admin:c", protocol="gapless")
-            assert "say who you are" in await _talks_and_listens_late(network, greeting, authority)
+            assert "authenticate with a certificate" in await _talks_and_listens_late(network, greeting, authority)
 
     run(main())
 

@@ -119,7 +119,7 @@ def test_a_name_is_lost_with_the_right_to_it_and_the_list_of_all_takes_a_right(t
             at_gate = _Asked(network)
             assert at_gate.judge(OPEN) is OPEN
             assert at_gate.judge(Demand(listing="ann:c/q1")) is None
-            assert "may not see all names; that takes status = true" in at_gate.told["ann:c/q1"]
+            assert "may not list all durable subscriptions; that takes status = true" in at_gate.told["ann:c/q1"]
             network.set_users({"ann": {**SHOP, "named": ["bills-%"], "status": True}})
             await network.reload()
             assert at_gate.judge(OPEN) is None
@@ -161,7 +161,7 @@ def test_a_user_that_is_revoked_while_its_filters_are_judged_gets_nothing(
             assert [at_gate.judge(asked) for _ in range(3)] == [UNJUDGED] * 3
             network.set_users({})
             await network.reload()
-            with pytest.raises(DeniedError, match="may not come in any more"):
+            with pytest.raises(DeniedError, match="was revoked"):
                 at_gate.judge(asked)
 
     run(main())

@@ -111,7 +111,7 @@ def test_no_secret_appears_in_any_log_status_trace_or_error(tmp_path: Path) -> N
         assert secret not in lines.getvalue()
         assert not any(secret in text for text in said)
         assert secret.encode() not in traced
-    assert "the token is not right" in lines.getvalue()
+    assert "the token is invalid" in lines.getvalue()
     assert "refused" in lines.getvalue()
 
 

@@ -47,7 +47,7 @@ def _garbage(size: int) -> bytes:
 
 
 async def no_greeting(network: Secure) -> None:
-    assert "this is no greeting" in (await _send_first(network, _garbage(HELLO_MAX - 1))).reason
+    assert "this is not a greeting" in (await _send_first(network, _garbage(HELLO_MAX - 1))).reason
 
 
 async def frame_of_900_kb(network: Secure) -> None:

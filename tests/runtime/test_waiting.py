@@ -35,7 +35,7 @@ def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_ov
         assert log.records == []
         clock.now = LONG_S
         found.look(HAND_OVER, {})
-        assert [wait.text for wait in found.waits] == ["waits for b2, b3, in a hand-over around b1, for 5 s"]
+        assert [wait.text for wait in found.waits] == ["waits for b2, b3, in a handover around b1, for 5 s"]
         assert found.waits[0].stops_broker
         for tenth in range(20):
             clock.now = LONG_S + tenth / 10
@@ -43,7 +43,7 @@ def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_ov
         assert len(log.of("b0", "waits for b2, b3")) == 2, "not each time that it is looked at"
         found.look({"settled": True, "hand_overs": []}, {})
         assert found.waits == []
-        assert log.of("b0")[-1] == "waits no more"
+        assert log.of("b0")[-1] == "no longer waiting"
 
 
 def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_unless_they_get_on() -> None:
@@ -60,8 +60,8 @@ def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_un
     clock.now = LONG_S
     look(1)
     assert [wait.text for wait in found.waits] == [
-        "waits for a majority of those who keep names, to change 'billing' (not b1, b2), for 5 s",
-        "waits for b3: client ann reads what is kept there, for 5 s",
+        "waits for a majority of the registry replicas, to change 'billing' (not b1, b2), for 5 s",
+        "waits for b3: client ann reads history that is kept there, for 5 s",
     ]
     assert not any(wait.stops_broker for wait in found.waits)
     look(2)
@@ -74,7 +74,7 @@ def test_a_client_that_is_put_off_is_named() -> None:
     for clock.now in (0, LONG_S):
         found.look({"put_off": {"ann": "a hand-over may bring its session"}}, {})
     [wait] = found.waits
-    assert wait.text == "waits before it lets client ann in: a hand-over may bring its session, for 5 s"
+    assert wait.text == "waits before it accepts client ann: a hand-over may bring its session, for 5 s"
     assert (wait.kind, wait.names, wait.is_long, wait.stops_broker) == ("arrival", ("ann",), True, False)
 
 
@@ -93,7 +93,7 @@ def test_a_client_is_named_while_it_is_waited_for_and_less_often_if_it_is_slow_a
             look(turn)
         assert 3 <= len(log.of("b0", "waits for client ann")) <= 8
         found.look({}, {})
-        assert len(log.of("b0", "waits no more")) == len(log.of("b0", "waits for client ann"))
+        assert len(log.of("b0", "no longer waiting")) == len(log.of("b0", "waits for client ann"))
     look(0, lag_ms=60_000.0)
     clock.now += LONG_S - 0.1
     assert not found.waits[0].is_long
@@ -108,10 +108,10 @@ def test_who_is_left_behind_and_who_has_caught_up_is_said() -> None:
         news.tell({"behind": ["ann", "bob"]})
         news.tell({"behind": []}, lambda client: client == "ann")
         assert log.of("b0") == [
-            "client ann lies behind: it is served out of history from now on",
-            "client bob lies behind: it is served out of history from now on",
+            "client ann lags: it is served from history from now on",
+            "client bob lags: it is served from history from now on",
             "client ann has caught up",
-            "client bob lay behind, and has no session here any more",
+            "client bob lagged, and has no session here any more",
         ]
         news.tell({"behind": ["ann"]})
         news.tell({"behind": []})
@@ -123,7 +123,7 @@ def test_halves_that_met_are_told_of_once() -> None:
     with logged() as log:
         for parted in ([0, 0], [5, 9], [5, 9]):
             news.tell({"parted": parted})
-        assert len(log.of("b0", "two halves of the network had gone on without each other")) == 1
+        assert len(log.of("b0", "two partitions of the network both stayed active")) == 1
         news.tell({"parted": [5, 12]})
         assert len(log.of("b0")) == 2
 
@@ -159,12 +159,12 @@ def test_what_it_waits_for_in_a_cut_is_named() -> None:
     found.look({"unheard": ["b3"], "hand_overs": [{"of": ["b1", "b2"], "waits_for": [], "needs_back": ["b2"]}]}, {})
     assert [(wait.kind, wait.names) for wait in found.waits] == [("unheard", ("b3",)), ("return", ("b2",))]
     assert [wait.what for wait in found.waits] == [
-        "for b3: not heard, and not excluded by those around",
-        "for b2 to come back: nobody else has all that was confirmed there",
+        "for b3: no heartbeat, but its neighbours have not excluded it",
+        "for b2 to return: no other broker has everything that was confirmed there",
     ]
     found.look({"stays_away": True, "settled": False}, {})
     assert [(wait.kind, wait.what) for wait in found.waits] == [
-        ("away", "before it returns: the others excluded it again and again")
+        ("away", "before it rejoins: the others excluded it repeatedly")
     ]
     assert {wait.kind for wait in found.waits} <= set(KINDS)
 
@@ -199,7 +199,7 @@ def test_a_life_that_was_not_taken_in_waits() -> None:
     found.look({"life": 5, "settled": False, "hand_overs": []}, {})
     clock.now = 6.0
     found.look({"life": 5, "settled": False, "hand_overs": []}, {})
-    assert found.waits[0].text == "waits to be taken in by the brokers around it, for 6 s"
+    assert found.waits[0].text == "waits to rejoin: its neighbours have not accepted it yet, for 6 s"
     assert found.waits[0].stops_broker
 
 
@@ -222,16 +222,16 @@ def test_a_network_with_a_hand_over_that_does_not_end_is_not_up(cli: Cli, monkey
             assert (shown.code, "4 of 4 up" in shown.out) == (0, True)
             with logged() as log:
                 await stuck(network)
-                await until_said(log, "b0", "waits for b2, in a hand-over around b1")
+                await until_said(log, "b0", "waits for b2, in a handover around b1")
             status, body, _ = await asyncio.to_thread(fetch, f"{url}/healthz")
             assert status == 503
-            assert body.startswith(b"waits for b2, in a hand-over around b1, for ")
+            assert body.startswith(b"waits for b2, in a handover around b1, for ")
             metrics = (await asyncio.to_thread(fetch, f"{url}/metrics"))[1].decode()
             assert "gapless_up 0.0" in metrics
             assert "gapless_hand_overs 1.0" in metrics
             shown = await asyncio.to_thread(cli, "status", "--url", network.at("b0"))
             assert shown.code == 1
-            assert "b0 waits for b2, in a hand-over around b1" in " ".join(shown.out.split())
+            assert "b0 waits for b2, in a handover around b1" in " ".join(shown.out.split())
             assert "4 of 4 up" not in shown.out
             endpoint.stop()
 

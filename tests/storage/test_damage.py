@@ -141,7 +141,7 @@ def test_a_log_that_was_lost_is_missed(tmp_path: Path) -> None:
         it.keep(Put("a", b"3"))
         shutil.copytree(tmp_path / "data", tmp_path / "cut")
     (tmp_path / "cut" / "data.sqlite-wal").unlink()
-    assert "the last 2 commits that were reported are not there" in check_directory(tmp_path / "cut").problems[0]
+    assert "the last 2 commits that were reported are missing" in check_directory(tmp_path / "cut").problems[0]
     with opened(tmp_path / "cut") as it:
         assert it.store.found.missing == 2
         assert it.reader.entries() == {"a": b"1"}
@@ -175,7 +175,7 @@ def test_a_file_that_says_wrong_things_of_itself_is_not_opened(gone: str, tmp_pa
     connection.execute(f"DELETE FROM heads WHERE {gone}")
     connection.commit()
     connection.close()
-    with pytest.raises(StorageError, match=r"is damaged: it does not say all that it holds; move the directory away"):
+    with pytest.raises(StorageError, match=r"is damaged: a head is missing; move the directory away"):
         opened(tmp_path).__enter__()
 
 
@@ -236,7 +236,7 @@ def _is_all_there(path: Path, reported: int) -> None:
 def test_a_disk_that_takes_no_more_is_told_and_loses_nothing(tmp_path: Path) -> None:
     reported, told = _fails(tmp_path, file_bytes_max=1_500_000)
     assert reported > 5
-    assert "the disk failed (write); nothing more is kept on it" in told
+    assert "the disk failed (write); nothing more is written to it" in told
     _is_all_there(tmp_path, reported)
 
 
@@ -253,8 +253,8 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
         )
     reported, told = _fails(room, *prefix)
     assert reported > 5
-    assert f"{room}: the disk is full; nothing more is kept on it" in told
-    assert "make room on it and start the broker again" in told
+    assert f"{room}: the disk is full; nothing more is written to it" in told
+    assert "free some space and start the broker again" in told
     _is_all_there(tmp_path / "room-kept", reported)
 
 
@@ -292,6 +292,6 @@ def test_a_sync_that_fails_is_told_and_not_tried_again(when: str, fold_bytes: in
         )
     reported, told = _fails(tmp_path, *_strace(when), fold_bytes=fold_bytes)
     assert 0 < reported < 25
-    assert "the disk failed to sync what was written; nothing more is kept on it" in told
+    assert "the disk failed to sync what was written; nothing more is written to it" in told
     assert (tmp_path / "data.sqlite-wal").stat().st_size > 0, "the log was folded after the failure"
     _is_all_there(tmp_path, reported)

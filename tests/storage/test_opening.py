@@ -36,9 +36,7 @@ def test_data_of_another_network(data: Path) -> None:
 
 
 def test_data_of_another_broker(data: Path) -> None:
-    assert "holds the data of broker b1, not of b2; give each broker a directory of its own" in _refused(
-        data, broker="b2"
-    )
+    assert "holds the data of broker b1, not of b2; give each broker its own directory" in _refused(data, broker="b2")
 
 
 def test_data_in_use_by_this_process(data: Path) -> None:
@@ -71,7 +69,7 @@ def test_data_of_another_version(data: Path, version: int, age: str) -> None:
 def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     assert "is a file; name a directory" in _refused(tmp_path / "file")
-    assert "cannot be made" in _refused(tmp_path / "file" / "data")
+    assert "cannot be created" in _refused(tmp_path / "file" / "data")
 
 
 def test_a_directory_of_something_else(tmp_path: Path) -> None:
@@ -82,12 +80,12 @@ def test_a_directory_of_something_else(tmp_path: Path) -> None:
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "data.sqlite").write_text("Dear diary, " * 1000)
-    assert "is no data of a broker, or its beginning is damaged" in _refused(tmp_path)
+    assert "does not hold a broker's data, or its beginning is damaged" in _refused(tmp_path)
     (tmp_path / "data.sqlite").unlink()
     connection = sqlite3.connect(tmp_path / "data.sqlite")
     connection.execute("CREATE TABLE photos (name TEXT)")
     connection.close()
-    assert "is no data of a broker" in _refused(tmp_path)
+    assert "does not hold a broker" in _refused(tmp_path)
 
 
 def test_a_directory_that_cannot_be_written() -> None:
@@ -105,7 +103,7 @@ def test_a_directory_that_cannot_be_written() -> None:
         finally:
             os.seteuid(user)
             data.chmod(0o755)
-    assert "cannot be written: Permission denied; give this user the right to" in told
+    assert "is not writable: Permission denied; give this user write permission" in told
 
 
 def test_a_start_that_was_cut_short_is_a_new_one(tmp_path: Path) -> None:
@@ -117,9 +115,9 @@ def test_a_start_that_was_cut_short_is_a_new_one(tmp_path: Path) -> None:
 
 
 def test_a_sync_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="there is no sync 'sometimes'; write one of always, interval, never"):
+    with pytest.raises(StorageError, match="unknown sync mode 'sometimes'; use one of always, interval, never"):
         Opened(tmp_path, StorageSettings("sometimes"))  # type: ignore[arg-type]
-    with pytest.raises(StorageError, match=r"an interval of 0 ms with a queue of .* cannot be; both are positive"):
+    with pytest.raises(StorageError, match=r"invalid interval of 0 ms or queue of .*; both must be positive"):
         Opened(tmp_path, StorageSettings("interval", interval_ms=0))
 
 

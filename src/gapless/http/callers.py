@@ -132,7 +132,9 @@ class Callers:
         if caller.identity is None or broker_security.users is None:
             return Credentials(authority=authority)
         if caller.identity.kind != "user":
-            raise ProblemError("denied", "a broker's certificate is no user's; present that of a user, or a token")
+            raise ProblemError(
+                "denied", "a broker's certificate does not authenticate a user; present that of a user, or a token"
+            )
         return Credentials(authority=authority, token=caller.token or broker_security.grant(caller.identity))
 
 

@@ -1,28 +1,29 @@
-"""The network runtime: protocol nodes over TCP, as brokers that serve people.
+"""The network runtime: runs protocol nodes over TCP, as brokers that serve clients.
 
-It drives the same objects as the simulator, and promises them what `gapless.protocol` says. From the inside out:
+It drives the same nodes as the simulator, under the contract of `gapless.protocol`. From the inside
+out:
 
-| what | file |
+| purpose | module |
 | --- | --- |
-| every bound and every patience | `settings` |
-| what travels: frames, hellos, batches of messages | `wire`, `codec`, `entries`, `address` |
+| all bounds and timeouts | `settings` |
+| wire format: frames, hellos, batches of messages | `wire`, `codec`, `object_count`, `address` |
 | bytes in, frames out | `frames` |
 | one connection, from the hello to its end | `connection` |
-| one that is refused, and one that seems to be far away | `farewell`, `distant_connection` |
-| dialling and listening, with TLS and without | `access`, `dialling`, `listener`, `tls` |
-| who is heard in this turn of the event loop, what has to wait, and the longest turn | `turns`, `later`, `turn_meter` |
-| all peers of a node: who dials whom, what waits, what went through | `links`, `queues`, `counters` |
-| what links ask of a broker, or of a client | `owner` |
-| who is silent, who left | `detector` |
+| refused connections; connections with an artificial delay | `refused_connections`, `delayed_connection` |
+| dialling and listening, with and without TLS | `access`, `dialling`, `listener`, `tls` |
+| fair turns of the event loop, deferred work, the longest turn | `turns`, `deferred_work`, `turn_meter` |
+| all peers of a node: who dials whom, send queues, counters | `links`, `queues`, `counters` |
+| the interface between links and a broker or client | `owner` |
+| the failure detector | `detector` |
 | one node: inputs in, effects carried out; its clock | `host`, `clock` |
 | the file that describes a network | `network_file` |
-| a broker: all of that, and a port to listen on | `broker` |
+| a broker: all of the above, and a port to listen on | `broker` |
 | its disk | `broker_disk` |
-| who stands outside, and how they prove who they are | `doors`, `crowd` |
-| who is let in, what clients may ask for, who is sent away again | `reception`, `gate`, `expulsions` |
-| what it tells of itself, and of who came and what operators did | `report`, `audit_log` |
-| which life a broker starts with; asking others | `joining`, `probe` |
-| health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `news`, `reminders`, `refusal_log` |
-| for what a broker waits, and since when | `waiting` |
-| a broker as a process, a network of them on one machine | `process`, `fleet`, `event_loop` |
+| authentication, unauthenticated connections | `broker_security`, `pending_connections` |
+| admission, checks of client requests, ended sessions | `admission`, `request_checks`, `expulsion` |
+| status report, audit log | `report`, `audit_log` |
+| the incarnation of a starting broker; questions to others | `joining`, `probe` |
+| health, metrics, logs | `http_endpoint`, `metrics`, `logs`, `membership_log`, `log_backoff`, `refusal_log` |
+| the reasons for which a broker waits | `waiting` |
+| a broker as a process, a local network of processes | `process`, `fleet`, `event_loop` |
 """

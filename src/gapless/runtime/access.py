@@ -1,7 +1,7 @@
-"""How to dial: in clear text, or with TLS and our credentials.
+"""The settings for dialling: clear text, or TLS with the client's credentials.
 
-A program makes one, and asks it at each connection. It reads files again if they have changed, so that certificates can
-be renewed while clients run.
+A program creates one `Access` and asks it for each connection. Changed files are read again, so
+certificates can be renewed while clients run.
 """
 
 import ssl
@@ -17,37 +17,37 @@ __all__ = ["CLEAR", "Access"]
 
 
 class Access:
-    """What a program needs to dial brokers."""
+    """The scheme and credentials that a program uses to dial brokers."""
 
     def __init__(self, *, is_tls: bool = False, credentials: Credentials | None = None) -> None:
         self.is_tls = is_tls
         self._credentials = credentials or Credentials()
         self._context: ssl.SSLContext | None = None
         self._read: Sequence[float] = ()
-        self.context()  # so that a file that cannot be read is known at once
+        self.context()  # so that an unreadable file is reported at once
 
     @classmethod
     def to(cls, url: str, credentials: Credentials | str | Path | None) -> "Access":
-        """For this URL, with these credentials, or with those in this file."""
+        """Return the access for this URL, with these credentials or with those in this file."""
         if credentials is None:
             return cls(is_tls=True) if is_tls(url) else CLEAR
         if not is_tls(url):
-            raise ConfigError("credentials are shown through TLS only; write gapless+tls://host:port")
+            raise ConfigError("credentials require TLS; write gapless+tls://host:port")
         shown = credentials if isinstance(credentials, Credentials) else Credentials.load(credentials)
         return cls(is_tls=True, credentials=shown)
 
     @property
     def scheme(self) -> str:
-        """How its addresses are written."""
+        """Return the URL scheme of its addresses."""
         return "gapless+tls://" if self.is_tls else "gapless://"
 
     @property
     def token(self) -> str:
-        """What to show in the greeting, if anything. Nothing secret travels in clear text."""
+        """Return the token for the greeting, or an empty string. No secret is sent in clear text."""
         return self._credentials.current_token() if self.is_tls else ""
 
     def context(self) -> ssl.SSLContext | None:
-        """For TLS; None for clear text."""
+        """Return the TLS context, or None for clear text."""
         if not self.is_tls:
             return None
         shown = self._credentials
@@ -59,7 +59,7 @@ class Access:
                 self._read = read
             except ConfigError:
                 if self._context is None:
-                    raise  # else they are being replaced: what was read last will do until they are whole
+                    raise  # otherwise the files are being replaced: use the previous ones until they are complete
         return self._context
 
 

@@ -1,7 +1,7 @@
-"""Addresses as people write them: `host:port`, and lists of them behind `gapless://` or `gapless+tls://`.
+"""Parses addresses: `host:port`, and lists of them behind `gapless://` or `gapless+tls://`.
 
-People paste URLs of other systems, with a user and a password in them. Such a URL is refused, and every message shows
-it through `redacted`, so no password reaches a terminal or a log.
+Users paste URLs of other systems that contain a user name and a password. Such a URL is refused,
+and every message shows it through `redacted`, so no password reaches a terminal or a log.
 """
 
 import re
@@ -23,12 +23,12 @@ _PARAMETERS = re.compile(r"([?;#]).*", re.DOTALL)
 
 
 def redacted(url: object) -> str:
-    """The URL for a message: without users and passwords, and without parameters, which may be tokens."""
+    """Return the URL without user names, passwords and parameters, which can be tokens."""
     return _PARAMETERS.sub(r"\1…", _USER.sub("…@", str(url)))
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port, `DEFAULT_PORT` if the address has none; an IPv6 address stands in brackets."""
+    """Return host and port, `DEFAULT_PORT` if the address has none; an IPv6 address is in brackets."""
     _refuse_users(address)
     host, colon, port = address.rpartition(":")
     if not colon or "]" in port:
@@ -48,7 +48,7 @@ def _refuse_users(address: str) -> None:
 
 
 def _may_be_host(host: str) -> bool:
-    """Whether anybody could look for it."""
+    """Return whether this can be a host name or an address."""
     try:
         return bool(host.encode("idna")) and host.isprintable() and not _NOT_IN_HOSTS.search(host)
     except UnicodeError:
@@ -56,11 +56,11 @@ def _may_be_host(host: str) -> bool:
 
 
 def parse_url(url: str) -> list[str]:
-    """The addresses in `gapless://host:port,host:port`, or with TLS in `gapless+tls://…`; each with its port."""
+    """Return the addresses in `gapless://host:port,host:port` or `gapless+tls://…`, each with its port."""
     rest = url.removeprefix(SCHEME).removeprefix(TLS_SCHEME)
     _refuse_users(rest)
     if "://" in rest:
-        raise ConfigError(f"{redacted(url)!r} is not for us; write gapless://host:port,host:port")
+        raise ConfigError(f"unsupported URL {redacted(url)!r}; write gapless://host:port,host:port")
     addresses = [part.strip() for part in rest.rstrip("/").split(",") if part.strip()]
     if not addresses:
         raise ConfigError(f"{redacted(url)!r} names no broker; write gapless://host:port,host:port")
@@ -68,19 +68,19 @@ def parse_url(url: str) -> list[str]:
 
 
 def is_tls(url: str) -> bool:
-    """Whether the addresses speak TLS."""
+    """Return whether the URL asks for TLS."""
     return url.startswith(TLS_SCHEME)
 
 
 def why_unreachable(address: str, error: OSError | TimeoutError) -> str:
-    """Why nobody could be reached at the address, in words for an operator."""
+    """Return a sentence that explains why the address could not be reached."""
     host, port = split_address(address)
     if isinstance(error, ssl.SSLError):
         return why_dialling_failed(f"{host}:{port}", error)
     if isinstance(error, socket.gaierror):
-        return f"{host!r} is no host that is known here; is its name right in the network's file?"
+        return f"unknown host {host!r}; check its name in the network's file"
     if isinstance(error, ConnectionRefusedError):
-        return f"nobody listens at {host}:{port}; does it run?"
+        return f"nothing listens on {host}:{port}; is the broker running?"
     if isinstance(error, TimeoutError):
         return f"no answer from {host}:{port}"
     return f"{host}:{port}: {(error.strerror or str(error)).lower()}"

@@ -1,6 +1,7 @@
-"""Who is let in to a broker: brokers of the same network that are no earlier start, and clients that there is room for.
+"""Decides which peers a broker accepts: current starts of brokers in the same network, and clients
+within the limits.
 
-Whoever it has met it remembers by incarnation and boot, and does not listen to an earlier start again.
+It remembers incarnation and boot of each broker that it has met, and refuses earlier starts.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ __all__ = ["Admission"]
 
 
 class AdmissionHost(Protocol):
-    """The broker."""
+    """The broker, as its admission sees it."""
 
     config: NetworkConfig
     name: str
@@ -29,50 +30,52 @@ class AdmissionHost(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes part."""
+        """Return whether it has joined."""
         ...
 
     @property
     def links(self) -> Links:
-        """Its links."""
+        """Return its links."""
         ...
 
 
 class Admission:
-    """One broker's."""
+    """The admission of one broker."""
 
     def __init__(
         self, house: AdmissionHost, broker_security: BrokerSecurity | None, around: list[str], trace: str
     ) -> None:
-        """`doors` know who is who; None if anybody may come in. `around` are whom clients may turn to instead."""
+        """`broker_security` authenticates peers; None if every peer is accepted. `around` are
+        alternatives for clients.
+        """
         self.met: dict[str, tuple[int, int]] = {}
         """By broker: the incarnation and boot of its last start."""
         self.on_met: Callable[[dict[str, tuple[int, int]]], None] = lambda met: None
-        """Told when that has changed."""
+        """Called when that has changed."""
         self._house = house
         self._broker_security = broker_security
         self._around = around
         self._trace = trace
         self._options = msgspec.to_builtins(house.config.options)
         self._broker_hosts: dict[str, None] = {}
-        """From where brokers came who proved to be such: a crowd of others does not keep them out."""
+        """Hosts of authenticated brokers, which are accepted even if too many others connect."""
 
     # ---- at the door --------------------------------------------------------------------------------------
 
     def may_come(self, host: str) -> bool:
-        """Whether somebody from there may connect now."""
+        """Return whether a peer from this host may connect now."""
         links = self._house.links
         if host in self._broker_hosts or links.gate is None or links.gate.may_come():
             return True
-        links.refusals.stranger(f"{host}:0", "limit", "more connect in a second than this broker takes")
+        links.refusals.stranger(f"{host}:0", "limit", "the rate of new connections exceeds the limit of this broker")
         return False
 
     def turned_away(self, address: str, code: str, reason: str) -> None:
-        """Somebody did not get as far as a greeting."""
+        """Record a peer that was refused before its greeting."""
         self._house.links.refusals.stranger(address, code, reason)
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Who dialled."""
+        """Authenticate a peer that dialled."""
         if self._broker_security is None:
             return ANYBODY
         who = self._broker_security.identify(connection, hello)
@@ -83,13 +86,13 @@ class Admission:
         return who
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Whether somebody may do what not everybody may."""
+        """Return whether the identity has a right that not every user has."""
         return self._broker_security is None or self._broker_security.may(identity, right)
 
     # ---- greetings ----------------------------------------------------------------------------------------
 
     def greeting(self) -> bytes:
-        """What we say to brokers."""
+        """Return the greeting for brokers."""
         house = self._house
         return greeting(
             BROKER, house.name, protocol=house.config.spec.name, network=house.config.fingerprint,
@@ -97,7 +100,7 @@ class Admission:
         )  # fmt: skip
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
-        """Whether who dialled is let in."""
+        """Decide whether to accept a peer that dialled."""
         house = self._house
         if hello.network and hello.network != house.config.fingerprint:
             return Refusal("network", f"{house.name!r} has another network file; give every host the same one")
@@ -114,11 +117,11 @@ class Admission:
         return refusal or self._welcome(hello.name, identity)
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Whether we go on with a broker that we dialled."""
+        """Decide whether to keep the connection to a broker that this one dialled."""
         if self._broker_security is not None and not self._broker_security.is_broker(
             connection.peer_certificate, welcome.name
         ):
-            return Refusal("denied", f"what is shown there is not the certificate of broker {welcome.name!r}")
+            return Refusal("denied", f"the peer has no certificate of broker {welcome.name!r}")
         return self._refuse_broker(welcome.name, welcome.incarnation, welcome.boot)
 
     def _refuse_broker(self, name: str, incarnation: int, boot: int) -> Refusal | None:
@@ -129,7 +132,7 @@ class Admission:
             return Refusal("not-ready", f"broker {house.name!r} is starting or stopping")
         met = self.met.get(name)
         if met is not None and ((incarnation < met[0]) or (incarnation == met[0] and boot != met[1])):
-            return Refusal("stale", f"{house.name!r} has met another start of {name!r}; start over")
+            return Refusal("stale", f"{house.name!r} has met another start of {name!r}; restart with a new incarnation")
         if met != (incarnation, boot):
             self.met[name] = (incarnation, boot)
             self.on_met(self.met)

@@ -1,12 +1,12 @@
-"""The audit log of a broker: who logged in, who was refused, and what operators did.
+"""The audit log of a broker: logins, refusals, and the actions of operators.
 
-Each line is a JSON object in ASCII with `time`, `event` and `broker`. The keys of `event` are stable; `OPERATING.md`
-lists them. The file belongs to the broker's user alone. If it was moved or removed, the next line goes into a new file,
-so rotation needs no signal.
+Each line is a JSON object in ASCII with `time`, `event` and `broker`. The values of `event` are
+stable; `OPERATING.md` lists them. Only the broker's user can access the file. If it was moved or
+removed, the next line goes into a new file, so rotation needs no signal.
 
-What strangers cause has a bound: `STRANGERS_PER_S` lines a second, and then one line with the number of those that were
-left out. Logins and operators' acts are always written. If the disk refuses a line, the broker goes on, says so in its
-log, and counts it.
+Lines caused by unauthenticated peers are bounded: `STRANGERS_PER_S` lines a second, followed by one
+line with the number of omitted lines. Logins and operators' actions are always written. If a line
+cannot be written, the broker continues, reports the error in its log, and counts it.
 """
 
 import json
@@ -32,24 +32,24 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class Actor(NamedTuple):
-    """Who does something, and from where."""
+    """A user or broker that performs an action, and its address."""
 
     identity: Identity
     address: str
 
     @property
     def facts(self) -> dict[str, str]:
-        """As logs say it."""
+        """Return the fields for logs."""
         proof = {"proof": self.identity.proof} if self.identity.proof else {}
         return {"who": self.identity.text, **proof, "address": self.address}
 
 
 class AuditLog:
-    """Of one broker. Without a file, only the log of the broker says what operators did."""
+    """The audit log of one broker. Without a file, operators' actions appear only in the broker's log."""
 
     def __init__(self, file: str, broker: str, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self.failures = 0
-        """Lines that could not be written."""
+        """Number of lines that could not be written."""
         self._file = Path(file) if file else None
         self._broker = broker
         self._logger = logger
@@ -75,11 +75,11 @@ class AuditLog:
     # ---- what happens ---------------------------------------------------------------------------------------
 
     def login(self, hello: Hello, actor: Actor) -> None:
-        """A peer was let in."""
+        """Record that a peer logged in."""
         self._write("login", {"role": hello.role, "peer": hello.name, **actor.facts})
 
     def refused(self, event: str, reason: str, facts: dict[str, str]) -> None:
-        """A peer was refused, or its connection was ended."""
+        """Record that a peer was refused, or that its connection was ended."""
         if self._file is None:
             return
         if not self._strangers.try_take(self._clock()):
@@ -91,12 +91,12 @@ class AuditLog:
         self._write(event, {**facts, "reason": reason})
 
     def act(self, event: str, sentence: str, actor: Actor, **facts: str) -> None:
-        """An operator, or a user with the right to it, changed something for others."""
+        """Record that an operator, or a user with the right to operate, changed something for others."""
         self._logger.warning(sentence, extra={"event": event, **facts, **actor.facts})
         self._write(event, {**facts, **actor.facts})
 
     def note(self, event: str, **facts: str) -> None:
-        """Something else that changes who may do what."""
+        """Record another event that changes permissions."""
         self._write(event, facts)
 
     # ---- the file -------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class AuditLog:
         except OSError as error:
             self.failures += 1
             if self._log_backoff.due("failure"):
-                self._logger.error(f"cannot write the audit log {self._file}: {error.strerror}; make room for it")
+                self._logger.error(f"cannot write the audit log {self._file}: {error.strerror}; free some space for it")
 
     def _was_moved(self, file: Path) -> bool:
         try:
@@ -129,7 +129,7 @@ class AuditLog:
         self._handle, self._opened = handle, (about.st_dev, about.st_ino)
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle, self._opened = -1, (0, 0)

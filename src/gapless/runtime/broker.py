@@ -1,8 +1,9 @@
-"""A broker of a real network: a node, its links, and a port to listen on.
+"""A broker on a real network: a node, its links, and a listening port.
 
-It listens from the start, so that others can ask it whether it remembers them, but lets nobody in before it has chosen
-its life (`joining`). Whom it lets in then is up to its `reception`. Told to stop, it lets no client in any more, stops
-reading those it has, sends what waits, and says goodbye, so that nobody has to wait for a suspicion.
+It listens from the start, so that other brokers can ask whether it remembers them, but accepts no
+peer before it has chosen its incarnation (`joining`). Then its `admission` decides which peers to
+accept. When it stops, it accepts no more clients, stops reading from the connected ones, flushes
+its queues, and says goodbye, so that no peer has to wait for a suspicion.
 """
 
 import asyncio
@@ -46,11 +47,11 @@ __all__ = ["Broker", "listen_error"]
 
 DRAIN_POLL_S = 0.02
 NEWS_S = 0.5
-"""How often it looks whether there is something to tell in the log."""
+"""How often the broker checks for changes to log."""
 
 
 class Broker:
-    """One broker of a network. `start` returns when it takes part."""
+    """One broker of a network. `start` returns once the broker has joined."""
 
     def __init__(
         self, config: NetworkConfig, name: str, *, trace: str = "", wall_ns: Callable[[], int] = time.time_ns
@@ -61,16 +62,16 @@ class Broker:
         self.name = name
         self.entry = config.broker(name)
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        """Done when the node has failed, with what it failed of."""
+        """Resolved with the exception when the node fails."""
         self.incarnation = 0
         self.boot = time.time_ns()
         self.started = time.time()
         self.logger = logger_of(name)
         self.audit = AuditLog(config.audit_log.file_of(name), name, self.logger)
         self.broker_security = BrokerSecurity(config, name, self.logger) if config.security is not None else None
-        """Who may come in; None if anybody may, in clear text."""
+        """Authentication and permissions; None in a network without TLS."""
         self.reloading: asyncio.Task[bool] | None = None
-        """Reads certificates and users again."""
+        """The task that reloads certificates and users."""
         runtime = config.runtime
         self._codec = Codec(
             config.spec, runtime.frame_max, runtime.event_max, runtime.batch_max, runtime.client_frame_max
@@ -79,14 +80,14 @@ class Broker:
         self._inhabitant: BrokerNode | None = None
         self._starting_over: asyncio.Task[None] | None = None
         self._awaited: dict[str, str] = {}
-        """While it starts: who is waited for, and why."""
+        """During the start: the brokers that this one waits for, and why."""
         self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self.clocks = ClockCheck(config, name, self._access, self.logger, wall_ns)
-        """Compares the clock of this host with others."""
+        """Compares the clock of this host with those of others."""
         self._disk = BrokerDisk(self._hear_disk, self._failed, self.logger) if self.entry.data else None
         self.admission = Admission(self, self.broker_security, self._around, trace)
-        """Who is let in."""
+        """Decides which peers to accept."""
         if self._disk is not None:
             self.admission.on_met = self._disk.note_met
         self._expulsions = Expulsions(self, self.broker_security)
@@ -96,7 +97,7 @@ class Broker:
         self._waiting = Waiting(self.logger)
         self._telling: asyncio.TimerHandle | None = None
         self.loop_lag = LoopLag()
-        """Of the timer that looks for news."""
+        """The lag of the timer that checks for changes to log."""
 
     def _make_links(self) -> Links:
         links = Links(
@@ -132,7 +133,7 @@ class Broker:
     # ---- a life -------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen, join, and take part."""
+        """Listen, choose an incarnation, and join the network."""
         found = await self._open_disk()
         host, port = split_address(self.entry.listen or self.entry.address)
         try:
@@ -150,7 +151,7 @@ class Broker:
         await self._begin_with(incarnation, found)
 
     async def _open_disk(self) -> DiskContents | None:
-        """What the broker's directory holds; None if it has none."""
+        """Return the contents of the broker's data directory, or None if it has none."""
         if self._disk is None:
             return None
         await self._disk.open(self.config, self.name, Path(self.entry.data))
@@ -181,7 +182,7 @@ class Broker:
         return self._links.new_connection(None, b"")
 
     async def _begin_with(self, incarnation: int, found: DiskContents | None) -> None:
-        """Begin with what is on the disk. A node may have much to read, so a thread makes it."""
+        """Start the node with the contents of its disk, in a thread because there can be much to read."""
         await self.clocks.wait_until_right()
         if self._disk is None:
             self._begin(incarnation)
@@ -203,9 +204,12 @@ class Broker:
         self._links.watch(self._around, self.config.network.f)
         self._links.detector.is_waking_told = self._disk is not None
         self.logger.info(
-            "takes part",
-            extra={"protocol": self.config.spec.name, "incarnation": incarnation, "f": self.config.network.f},
-        )
+            "joined the network",
+            extra={
+                "event": "broker.joined", "protocol": self.config.spec.name, "incarnation": incarnation,
+                "f": self.config.network.f,
+            },
+        )  # fmt: skip
         self._awaited.clear()
         self.clocks.watch()
         self._membership_log = MembershipLog(self.logger)
@@ -236,8 +240,11 @@ class Broker:
             self.failure.set_result(error)
 
     async def _start_over(self, peer: str) -> None:
-        """A peer remembers another start of us: forget everything, and come back as a new life."""
-        self.logger.warning("is remembered by others, and starts over as a new life", extra={"peer": peer})
+        """Forget everything and restart with a new incarnation, because a peer remembers an earlier start."""
+        self.logger.warning(
+            "other brokers remember an earlier start of this broker: restarting with a new incarnation",
+            extra={"peer": peer},
+        )
         self._is_ready = False
         await self._links.close(with_goodbye=False)
         remembered = await ask_whether_remembered(self.config, self.name, peer, self._access)
@@ -248,7 +255,7 @@ class Broker:
         await self._begin_with(incarnation, None if self._disk is None else await self._disk.read())
 
     async def crash(self) -> None:
-        """Vanish without a word, as a process that is killed."""
+        """Stop without a goodbye, like a killed process."""
         self._hush()
         self.clocks.stop()
         self._is_ready = False
@@ -261,7 +268,7 @@ class Broker:
             await self._disk.close()
 
     async def stop(self) -> None:
-        """Leave in good order."""
+        """Leave the network gracefully."""
         self._is_ready = False
         self._hush()
         self.clocks.stop()
@@ -286,27 +293,27 @@ class Broker:
     # ---- what its links ask -------------------------------------------------------------------------------
 
     def greeting(self) -> bytes:
-        """What we say to brokers."""
+        """Return the greeting for brokers."""
         return self.admission.greeting()
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Who dialled."""
+        """Authenticate a peer that dialled."""
         return self.admission.identify(connection, hello)
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Whether somebody may do what not everybody may."""
+        """Return whether the identity has a right that not every user has."""
         return self.admission.permits(identity, right)
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
-        """Whether who dialled is let in."""
+        """Decide whether to accept a peer that dialled."""
         return self.admission.answer(hello, identity, host)
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Whether we go on with a broker that we dialled."""
+        """Decide whether to keep the connection to a broker that this one dialled."""
         return self.admission.welcomed(connection, welcome)
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker does not want us."""
+        """Handle a broker's refusal."""
         if refusal.code == "stale":
             if self._starting_over is None and self._is_ready:
                 self._starting_over = asyncio.get_running_loop().create_task(self._start_over(peer))
@@ -314,27 +321,27 @@ class Broker:
             times = self._links.log_backoff.due((peer, "turned down", refusal.reason))
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
-                self.logger.error(f"turned down: {refusal.reason}", extra=facts)
+                self.logger.error(f"refused by a peer: {refusal.reason}", extra=facts)
 
     def cheated(self, client: str, reason: str) -> None:
-        """A client asked for what it may not: its session ends, and it is told."""
+        """End the session of a client that asked for something that it may not do, and notify it."""
         self._expulsions.end_session(client, "denied", reason)
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """Let an operator end the session of a client that holds everybody up; the client is told."""
+        """End the session of a client that blocks publishers, on behalf of an operator, and notify it."""
         return self._expulsions.end_client(client, actor)
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """An operator says that a broker will not return: nobody waits for it any more, and what is lost is told."""
+        """Stop waiting for a broker that will not return, on behalf of an operator; report the losses."""
         reason = ""
         if not self.config.spec.forgets:
-            reason = f"brokers of protocol {self.config.spec.name!r} wait for nobody"
+            reason = f"brokers of protocol {self.config.spec.name!r} do not wait for others"
         elif broker == self.name:
-            reason = f"{broker!r} is this broker, and is there"
+            reason = f"{broker!r} is this broker, and it is running"
         elif broker not in self.config.overlay:
             reason = f"there is no broker {broker!r} in this network"
         elif self.node is None:
-            reason = f"{self.name!r} has not begun yet"
+            reason = f"{self.name!r} has not started yet"
         if reason:
             return {"forgotten": False, "reason": reason}
         self.audit.act("broker.forgotten", "an operator said that a broker will not return", actor, peer=broker)
@@ -345,12 +352,12 @@ class Broker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes part."""
+        """Return whether the broker has joined."""
         return self._is_ready
 
     @property
     def hindrance(self) -> str:
-        """Why it cannot be called up, in words; nothing if it can."""
+        """Return why the broker is not healthy, or an empty string."""
         stopping = [wait.text for wait in self._waiting.waits if wait.stops_broker]
         if not self._is_ready:
             return "; ".join(["not ready", *stopping])
@@ -358,28 +365,28 @@ class Broker:
 
     @property
     def damages(self) -> list[str]:
-        """What it found damaged on its disk, in words."""
+        """Return descriptions of the damage found on its disk."""
         return [] if self._disk is None else list(self._disk.damages)
 
     @property
     def links(self) -> Links:
-        """Its links."""
+        """Return the broker's links."""
         return self._links
 
     @property
     def node(self) -> BrokerNode | None:
-        """What takes part; None until it does, and if it failed."""
+        """Return the running node; None before the start and after a failure."""
         return self._inhabitant if self._links.host.node is not None else None
 
     def report(self) -> dict[str, Any]:
-        """All that `gapless status` shows."""
+        """Return the report that `gapless status` shows."""
         return report_of(self, self._waiting.waits)
 
 
 def listen_error(who: str, address: str, error: OSError) -> ConfigError:
-    """Why a port cannot be listened on."""
+    """Return the error for a port that cannot be opened."""
     if error.errno == errno.EADDRINUSE:
         return ConfigError(
-            f"{who} cannot listen on {address}: the port is in use; stop what uses it, or choose another"
+            f"{who} cannot listen on {address}: the port is in use; stop the other process, or choose another port"
         )
     return ConfigError(f"{who} cannot listen on {address}: {error.strerror or error}")

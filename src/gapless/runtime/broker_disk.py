@@ -1,10 +1,12 @@
-"""The disk of a broker: what its node keeps goes to a store, and the node hears when it is there.
+"""Connects a broker's node to its store: writes what the node keeps, and reports to the node when
+it is on disk.
 
-Opening and reading take time, so threads do it. The store writes in a thread of its own; what it reports comes back
-through the event loop.
+Opening and reading take time, so threads do it. The store writes in its own thread; its reports
+return through the event loop.
 
-Beside what the node keeps there are two entries of the runtime: with which incarnation the broker started last, and
-whom it has met. So after a blackout, who has lost its disk is told that it was here before.
+Besides the node's data there are two entries of the runtime: the last incarnation of this broker,
+and the brokers that it has met. After a full outage, a broker that lost its disk thus learns from
+others that it existed before.
 """
 
 import asyncio
@@ -30,16 +32,17 @@ MET = "runtime/met"
 PAGE_BYTES = 8 * 1024 * 1024
 STAMP_MAX = (1 << 63) - 1
 QUEUE_BYTES = 256 * 1024 * 1024
-"""What may wait for the disk. The windows of clients and brokers bound it to less."""
+"""Maximum number of bytes that wait for the disk. The windows of clients and brokers keep it lower."""
 DAMAGES_MAX = 20
-"""So many are told; `gapless data check` has all."""
+"""Maximum number of reported damages; `gapless data check` lists all."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_met = msgspec.msgpack.Decoder(dict[str, tuple[int, int]]).decode
 
 
 class BrokerDisk:
-    """An open directory. `give` hands an input to the node that lives here; `failed` hears why there is no disk any
-    more."""
+    """An open data directory. `give` passes inputs to the node; `failed` is called when the disk
+    becomes unusable.
+    """
 
     def __init__(
         self, give: Callable[[Persisted | HistoryRead], None], failed: Callable[[StorageError], None], logger: Logger
@@ -53,17 +56,17 @@ class BrokerDisk:
         self._batch = 0
         self._synced = 0
         self._kept: deque[tuple[int, int]] = deque()
-        """Batches that are under way, and which numbers they have for the node."""
+        """Batches in progress, with the node's numbers for them."""
         self.damages: list[str] = []
-        """What was found damaged since the start, in words."""
+        """Descriptions of the damage found since the start."""
         self._quiet = asyncio.Event()
         self._is_closed = False
         self._looking = ThreadPoolExecutor(1, "history")
         self._looked: Reader | None = None
-        """What that thread reads with."""
+        """The reader of that thread."""
 
     async def open(self, config: NetworkConfig, name: str, directory: Path) -> None:
-        """Open the directory, or make it. A `StorageError` says why not."""
+        """Open or create the directory; raise a `StorageError` if that fails."""
         storage = config.storage
         settings = StorageSettings(storage.sync, storage.interval_ms, QUEUE_BYTES)
         self._store = await asyncio.to_thread(
@@ -79,12 +82,12 @@ class BrokerDisk:
         for sentence in found.exposed:
             self._logger.warning(sentence)
         if found.missing:
-            self._logger.warning(f"{directory} is an old state: {found.missing} commits that were synced are not there")
+            self._logger.warning(f"{directory} holds stale data: {found.missing} synced commits are missing")
 
     # ---- what is there ------------------------------------------------------------------------------------
 
     async def read(self) -> DiskContents:
-        """What a node finds that begins here now: all that was kept before."""
+        """Return everything that was kept before, for a node that starts."""
         while self._synced < self._batch:
             self._quiet.clear()
             await self._quiet.wait()
@@ -107,19 +110,19 @@ class BrokerDisk:
                 except DamagedError as error:
                     damaged.append(name)
                     self._note_damage(error)
-                    self._logger.error(f"{error}; others hold copies of it, this one is dropped")
+                    self._logger.error(f"{error}; dropping it, because other brokers hold copies")
             history = {origin: self._all_history(origin) for origin in reader.history_totals()}
             return DiskContents(journals, history, reader.entries()), damaged
         finally:
             reader.close()
 
     def _note_damage(self, error: DamagedError) -> None:
-        """Also in threads that read."""
+        """Record a damage; also called in threads that read."""
         if str(error) not in self.damages and len(self.damages) < DAMAGES_MAX:
             self.damages.append(str(error))
 
     def _all_history(self, origin: str) -> Iterator[HistoryRow]:
-        """There may be more than fits into memory: it is read as it is gone through."""
+        """Yield the history of an origin lazily, as it may not fit into memory."""
         assert self._store is not None
         reader = self._store.reader()
         try:
@@ -133,7 +136,7 @@ class BrokerDisk:
                 page = reader.history(origin, since, until, PAGE_BYTES)
             except DamagedError as error:
                 self._note_damage(error)
-                self._logger.error(f"{error}; whoever reads it asks others")
+                self._logger.error(f"{error}; readers get it from other brokers")
                 if error.until >= until or error.until <= since:
                     return
                 since = error.until
@@ -144,7 +147,7 @@ class BrokerDisk:
             since = page[-1].last
 
     def read_history(self, effect: ReadHistory) -> None:
-        """The node wants to know something that its memory does not have: a thread looks it up."""
+        """Read history that the node no longer has in memory, in a thread."""
         if not self._is_closed:
             self._looking.submit(self._look_up, effect)
 
@@ -165,13 +168,13 @@ class BrokerDisk:
 
     @property
     def incarnation(self) -> int | None:
-        """With which incarnation the broker started here last; None if it never did."""
+        """Return the last incarnation that started with this disk, or None."""
         blob = self._entries.get(INCARNATION)
         return None if blob is None else msgspec.msgpack.decode(blob, type=int)
 
     @property
     def met(self) -> dict[str, tuple[int, int]]:
-        """Which starts of which brokers it has met: incarnation and boot."""
+        """Return the incarnation and boot of each broker that this one has met."""
         blob = self._entries.get(MET)
         return {} if blob is None else _decode_met(blob)
 
@@ -179,20 +182,20 @@ class BrokerDisk:
 
     @property
     def handlers(self) -> dict[type, Callable[[Any], None]]:
-        """What is done about the effects of the node that are a disk's matter."""
+        """Return the handlers of the effects that concern the disk."""
         return {Keep: self.keep, ReadHistory: self.read_history}
 
     def keep(self, effect: Keep) -> None:
-        """A batch of the node."""
+        """Write a batch of the node."""
         self._kept.append((self._batch + 1, effect.number))
         self._write(effect.changes)
 
     def note_incarnation(self, incarnation: int) -> None:
-        """The broker starts."""
+        """Store the incarnation of this start."""
         self._write([Put(INCARNATION, _encode(incarnation))])
 
     def note_met(self, met: Mapping[str, tuple[int, int]]) -> None:
-        """It has met another start of somebody."""
+        """Store the starts of other brokers that this one has met."""
         self._write([Put(MET, _encode(met))])
 
     def _write(self, changes: Sequence[Change]) -> None:
@@ -228,7 +231,7 @@ class BrokerDisk:
             self._failed(error)
 
     async def close(self) -> None:
-        """Keep what was handed over, and give the directory free."""
+        """Write the pending batches and unlock the directory."""
         self._is_closed = True
         await asyncio.to_thread(self._looking.shutdown, cancel_futures=True)
         if self._looked is not None:

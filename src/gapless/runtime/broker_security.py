@@ -1,12 +1,14 @@
-"""The doors of a broker: its certificates and users, which it reads from files, and the peers that stand outside.
+"""Authenticates peers of a broker, by certificates and users that it reads from files.
 
-**Brokers** prove with a certificate which broker of the network they are; there is no other proof. **Clients** prove
-their user with a certificate, a token or a signed token, and their names begin with the user's. Without a file of
-users, clients need no proof: TLS protects what is sent, and nothing else is protected.
+**Brokers** prove with a certificate which broker of the network they are; there is no other proof.
+**Clients** prove their user with a certificate, a token or a signed token, and their names begin
+with the user's. Without a users' file, clients need no proof: TLS protects the traffic, and nothing
+else is protected.
 
-**Files.** The broker looks at its files every `LOOK_S`, and at once on SIGHUP. It checks them as a whole before any of
-them counts. If something is wrong, it keeps what it read before, and the log says why. New certificates count from the
-next connection on, users and permissions from the next message.
+**Files.** The broker checks its files for changes every `LOOK_S`, and at once on SIGHUP. It
+validates them as a whole before they take effect. If something is wrong, it keeps the previous
+configuration and logs the reason. New certificates apply from the next connection on, users and
+permissions from the next message.
 """
 
 import asyncio
@@ -36,22 +38,20 @@ __all__ = ["BrokerSecurity"]
 
 LOOK_S = 2.0
 KEYS_S = 0.5
-"""How often the broker looks whether keys have to be fetched (`remote_keys` says when they are)."""
+"""How often the broker checks whether keys have to be fetched (`remote_keys`)."""
 SOON_S = 30 * 86_400.0
-"""From then on the log says every day that a certificate is about to expire."""
+"""From this time before its expiry, a certificate causes a warning every day."""
 TELL_S = 86_400.0
 
-WHO = (
-    "say who you are, by a certificate or a token of this network: credentials=… in a program, --credentials in a shell"
-)
+WHO = "authenticate with a certificate or token of this network: credentials=… in a program, --credentials in a shell"
 GRANT = "grant."
 """The prefix of tokens from `BrokerSecurity.grant`. Static tokens contain a colon and signed tokens begin with a JSON
 object in base64, so neither has it."""
-NOT_RIGHT = "the token is not right, or counts no more"
+NOT_RIGHT = "the token is invalid or revoked"
 
 
 class _Read(NamedTuple):
-    """What the files say."""
+    """The content of the files."""
 
     server: ssl.SSLContext
     users: Users | None
@@ -59,7 +59,7 @@ class _Read(NamedTuple):
 
 
 class BrokerSecurity:
-    """Of one broker."""
+    """Authentication and users of one broker."""
 
     def __init__(self, config: NetworkConfig, broker: str, logger: Logger) -> None:
         assert config.security is not None
@@ -68,24 +68,24 @@ class BrokerSecurity:
         self.reloads = 0
         self.failed_reloads = 0
         self.changed: Callable[[Users], None] = lambda before: None
-        """Called when the users may have changed, with the users before."""
+        """Called with the previous users when the users may have changed."""
         self.reloaded: Callable[[str, str], None] = lambda event, why: None
-        """Called when the files were read again: `security.reloaded` or `security.reload_failed`, and why."""
+        """Called after a reload with `security.reloaded` or `security.reload_failed`, and the reason."""
         self.looked: Callable[[], None] = lambda: None
-        """Called each time the broker has looked at the files."""
+        """Called each time the broker has checked the files."""
         self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
         self._logger = logger
         self._also: list[Path] = []
-        """Files that the users' file names."""
+        """Files that the users' file refers to."""
         self._seen = self._stamps()
         self._read = self._load()
         self.keys_removed: Callable[[], None] = lambda: None
-        """Called when a key that signs tokens is not trusted any more."""
+        """Called when a key that signs tokens is no longer trusted."""
         self._remote_keys = RemoteKeys(logger, lambda: self.keys_removed())
         self._remote_keys.adopt(self._read.users)
         self._told: dict[str, float] = {}
         self._grants: dict[bytes, Identity] = {}
-        """By the hash of the token: the users for whom this process acts itself."""
+        """By token hash: the users on whose behalf this process acts."""
         self._watching: list[asyncio.Task[None]] = []
 
     # ---- files --------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class BrokerSecurity:
         return _Read(server_context(*shown), users, expiries)
 
     def _note(self, path: Path) -> None:
-        """A file belongs to the users' file, and is about to be read."""
+        """Record a file that the users' file refers to, before it is read."""
         self._also.append(path)
         self._seen[path] = _stamp(path)
 
@@ -111,13 +111,13 @@ class BrokerSecurity:
         return {path: _stamp(path) for path in (*self._files.values(), *self._also)}
 
     def watch(self) -> None:
-        """Look at the files from now on."""
+        """Start watching the files."""
         self._tell_expiries()
         loop = asyncio.get_running_loop()
         self._watching = [loop.create_task(self._watch()), loop.create_task(self._watch_keys())]
 
     def close(self) -> None:
-        """Look at the files no more."""
+        """Stop watching the files."""
         for task in self._watching:
             task.cancel()
 
@@ -130,13 +130,13 @@ class BrokerSecurity:
             self.looked()
 
     async def _watch_keys(self) -> None:
-        """Beside the other, because an issuer may take its time to answer."""
+        """A task of its own, because an issuer can be slow to answer."""
         while True:
             await self._remote_keys.look(self.users)
             await asyncio.sleep(KEYS_S)
 
     async def reload(self, why: str) -> bool:
-        """Read the files again; whether they are right."""
+        """Read the files again; return whether they are valid."""
         self._also = []
         self._seen = self._stamps()
         before = self._read
@@ -144,12 +144,12 @@ class BrokerSecurity:
             self._read = await asyncio.to_thread(self._load)
         except ConfigError as error:
             self.failed_reloads += 1
-            self._logger.error(f"goes on with what it read before: {error}", extra={"because": why})
+            self._logger.error(f"reload failed, keeping the previous configuration: {error}", extra={"because": why})
             self.reloaded("security.reload_failed", why)
             return False
         self._remote_keys.adopt(self._read.users)
         self.reloads += 1
-        self._logger.info("has read its certificates and users again", extra={"because": why})
+        self._logger.info("reloaded certificates and users", extra={"because": why})
         self.reloaded("security.reloaded", why)
         if before.users is not None:
             self.changed(before.users)
@@ -165,21 +165,21 @@ class BrokerSecurity:
                 self._told[kind] = now
                 facts = {"file": str(self._files[kind]), "days": round(left / 86_400, 1)}
                 if left > 0:
-                    self._logger.warning(f"its {kind} expires soon", extra=facts)
+                    self._logger.warning(f"the {kind} of this broker expires soon", extra=facts)
                 else:
-                    self._logger.error(f"its {kind} has expired: nobody new can be let in", extra=facts)
+                    self._logger.error(f"the {kind} of this broker has expired: no new peer can connect", extra=facts)
 
     @property
     def expiries(self) -> Mapping[str, float]:
-        """When our certificate and our authority expire, in seconds since 1970."""
+        """Return when the certificate and the authority expire, in seconds since 1970."""
         return self._read.expiries
 
     def server_context(self) -> ssl.SSLContext:
-        """For peers that dial us."""
+        """Return the TLS context for peers that dial this broker."""
         return self._read.server
 
     def report(self) -> dict[str, Any]:
-        """For status and metrics; nothing of it is secret."""
+        """Return the state for status and metrics, without secrets."""
         return {
             "users": None if self.users is None else len(self.users.by_name),
             "expiries": dict(self.expiries),
@@ -192,25 +192,25 @@ class BrokerSecurity:
 
     @property
     def users(self) -> Users | None:
-        """Those that count now; None if the network has no users."""
+        """Return the current users, or None if the network has no users."""
         return self._read.users
 
     def user(self, name: str) -> User | None:
-        """The user of this name, if it may come in now."""
+        """Return the user of this name, or None if it is unknown or disabled."""
         found = None if self.users is None else self.users.by_name.get(name)
         return None if found is None or found.disabled else found
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Find out who dialled, and whether it may use the name in its hello."""
+        """Authenticate the peer, and check that it may use the name in its hello."""
         found = self.prove(connection.peer_certificate, hello.token)
         return found if isinstance(found, Refusal) else self._fitting(hello, found)
 
     def prove(self, certificate: Mapping[str, Any], token: str) -> Identity | Refusal:
-        """Find out who shows this certificate and this token; both may be missing."""
+        """Return the identity that a certificate or token proves; both can be missing."""
         try:
             return self._prove(certificate, token)
         except DeniedError as error:
-            # A client goes on trying after a limit, and the key may be there then.
+            # A client retries after a limit, and the key may have arrived by then.
             return Refusal("limit" if isinstance(error, KeysPendingError) else "denied", str(error))
 
     def _prove(self, certificate: Mapping[str, Any], token: str) -> Identity:
@@ -228,7 +228,7 @@ class BrokerSecurity:
         if named is not None and not token:
             user = self._known(named[1])
             if not user.certificate:
-                raise DeniedError(f"user {user.name!r} is not known by certificate")
+                raise DeniedError(f"user {user.name!r} may not authenticate by certificate")
             return Identity("user", user.name, "certificate", expires)
         if not token:
             raise DeniedError(WHO)
@@ -239,7 +239,7 @@ class BrokerSecurity:
         return self._prove_static(token)
 
     def _prove_static(self, token: str) -> Identity:
-        """The user of a static token. An unknown user gets the same answer as a wrong secret."""
+        """Return the user of a static token. An unknown user gets the same answer as a wrong secret."""
         user = self.user(split_token(token)[0])
         for kept in () if user is None else user.tokens:
             text, expires = (kept, inf) if isinstance(kept, str) else (kept.hash, kept.expires_s)
@@ -250,14 +250,15 @@ class BrokerSecurity:
         raise DeniedError(NOT_RIGHT)
 
     def grant(self, identity: Identity) -> str:
-        """A token that is valid in this process alone, for a client that acts here for this user. It lasts until
-        `revoke`; what the user may do is looked up at each use."""
+        """Return a token for a client in this process that acts for this user. It is valid until
+        `revoke`; permissions are looked up at each use.
+        """
         token = GRANT + secrets.token_urlsafe(32)
         self._grants[sha256(token.encode()).digest()] = identity
         return token
 
     def revoke(self, token: str) -> None:
-        """A granted token is valid no more."""
+        """Invalidate a granted token."""
         self._grants.pop(sha256(token.encode()).digest(), None)
 
     def _prove_granted(self, token: str) -> Identity:
@@ -267,7 +268,7 @@ class BrokerSecurity:
         return Identity("user", self._known(identity.name).name, identity.proof, identity.expires)
 
     def claimed(self, certificate: Mapping[str, Any], token: str) -> str:
-        """Who somebody says it is that was not believed, for logs."""
+        """Return the identity that a refused peer claimed, for logs."""
         named = None if token else named_in(uris_of(certificate), self.network)
         kind, name = named or ("user", split_token(token)[0])
         if is_user_name(name):
@@ -276,26 +277,26 @@ class BrokerSecurity:
 
     def _prove_signed(self, users: Users, token: str) -> Identity:
         if users.signed is None:
-            raise DeniedError("signed tokens do not count here")
+            raise DeniedError("this network does not accept signed tokens")
         name, expires = users.signed.user_of(token)
         user = self._known(name)
         if not user.signed_token:
-            raise DeniedError(f"user {user.name!r} is not known by signed tokens")
+            raise DeniedError(f"user {user.name!r} may not authenticate by signed tokens")
         return Identity("user", user.name, "signed token", expires)
 
     def _known(self, name: str) -> User:
         user = self.user(name)
         if user is None:
-            raise DeniedError(f"user {name!r} may not come in: there is no such user, or it was revoked")
+            raise DeniedError(f"user {name!r} does not exist or was revoked")
         return user
 
     def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
-        """The identity, if it may have the name in the hello: nobody takes the name of another."""
+        """Return the identity if it may use the name in the hello, or a refusal."""
         if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
-            who = "has no certificate of a broker" if identity.kind != "broker" else f"is broker {identity.name!r}"
-            return Refusal("denied", f"who calls itself broker {hello.name!r} {who} of this network")
+            who = "has no broker certificate" if identity.kind != "broker" else f"is broker {identity.name!r}"
+            return Refusal("denied", f"the peer that calls itself broker {hello.name!r} {who} of this network")
         if hello.role == CLIENT and identity.kind == "broker" and self.users is not None:
-            return Refusal("denied", "a broker's certificate is no user's; " + WHO)
+            return Refusal("denied", "a broker's certificate does not authenticate a user; " + WHO)
         if hello.role == CLIENT and identity.kind == "user" and not hello.name.startswith(client_prefix(identity.name)):
             begins = client_prefix(identity.name)
             return Refusal(
@@ -304,12 +305,14 @@ class BrokerSecurity:
         return identity
 
     def is_broker(self, certificate: Mapping[str, Any], name: str) -> bool:
-        """Whether the peer that we dialled is this broker."""
+        """Return whether the peer that this broker dialled is the given broker."""
         revoked = self.users is not None and self.users.is_revoked(certificate)
         return not revoked and named_in(uris_of(certificate), self.network) == ("broker", name)
 
     def may(self, identity: Identity, right: str) -> bool:
-        """Whether it has a right (`status`, `operate`). Brokers have all rights; without users, everybody has."""
+        """Return whether the identity has a right (`status`, `operate`). Brokers have all rights;
+        without users, everybody has.
+        """
         if identity.kind == "user":
             user = self.user(identity.name)
             return user is not None and bool(getattr(user, right))
@@ -317,7 +320,7 @@ class BrokerSecurity:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """What shows that a file has changed."""
+    """Return a value that differs when the file has changed."""
     try:
         about = path.stat()
     except OSError:

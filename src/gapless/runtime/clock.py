@@ -1,8 +1,9 @@
-"""What time it is: for what is measured here, for the protocol, and as the machine believes.
+"""Clocks: a monotonic clock for measurements, and the protocol's clock.
 
-The protocol's clock (`SteadyClock`) shows the machine's time of day when the node begins, and then advances with the
-machine's uptime. So a clock of the machine that is set, or jumps, moves no timestamp and ends no session. The clock
-follows the machine's by at most `SLEW` of the time that has passed, which is more than a quartz drifts.
+The protocol's clock (`SteadyClock`) shows the host's time of day when the node starts, and then
+advances with the host's uptime. So a host clock that is set, or jumps, moves no timestamp and ends
+no session. The protocol's clock approaches the host's by at most `SLEW` of the elapsed time, which
+exceeds the drift of a quartz clock.
 """
 
 import time
@@ -11,18 +12,20 @@ from collections.abc import Callable
 __all__ = ["SteadyClock", "now_us"]
 
 SLEW = 1 / 2000
-"""By how much of the time that has passed the protocol's clock may approach the machine's: NTP slews as fast."""
+"""The fraction of elapsed time by which the protocol's clock may approach the host's: the slew rate
+of NTP.
+"""
 LOOK_NS = 1_000_000_000
-"""How often it looks at the machine's clock."""
+"""How often the host's clock is read."""
 
 
 def now_us() -> int:
-    """Microseconds, monotonic: for what is measured here."""
+    """Return monotonic microseconds, for measurements in this process."""
     return time.monotonic_ns() // 1000
 
 
 _UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Counts the time in which the machine was suspended, too, where there is such a clock."""
+"""Includes the time in which the machine was suspended, if the system has such a clock."""
 
 
 def _uptime_ns() -> int:
@@ -30,7 +33,7 @@ def _uptime_ns() -> int:
 
 
 class SteadyClock:
-    """The clock that a node is given: microseconds since 1970, never backwards, and never in jumps."""
+    """The clock of a node: microseconds since 1970, without backward steps and without jumps."""
 
     def __init__(self, wall_ns: Callable[[], int] = time.time_ns, uptime_ns: Callable[[], int] = _uptime_ns) -> None:
         self._wall_ns = wall_ns
@@ -38,13 +41,13 @@ class SteadyClock:
         self.set()
 
     def set(self) -> None:
-        """Begin anew with the machine's time of day: a new node begins."""
+        """Restart from the host's time of day, for a new node."""
         self._looked_ns = self._uptime_ns()
         self._offset_ns = self._wall_ns() - self._looked_ns
         self._last_us = 0
 
     def __call__(self) -> int:
-        """The time."""
+        """Return the time."""
         uptime_ns = self._uptime_ns()
         if uptime_ns - self._looked_ns >= LOOK_NS:
             self._approach(uptime_ns)
@@ -55,7 +58,7 @@ class SteadyClock:
 
     @property
     def jump_s(self) -> float:
-        """By how many seconds the machine's clock is ahead of this one: how far it was set since the node began."""
+        """Return by how many seconds the host's clock is ahead: how far it was set since the node started."""
         return (self._wall_ns() - self._uptime_ns() - self._offset_ns) / 1e9
 
     def _approach(self, uptime_ns: int) -> None:

@@ -1,15 +1,17 @@
-"""Whether the clock of a broker's host is right: it compares it with those of the brokers around it.
+"""Checks whether the clock of a broker's host is right, by comparing it with those of other
+brokers.
 
-Timestamps order events whatever the clocks show, so no guarantee depends on them. Ages and times in questions
-(`since="10m"`) do, and a clock that is a day ahead would move all later positions by a day. So
+Timestamps order events whatever the clocks show, so no guarantee depends on them. Ages and times in
+queries (`since="10m"`) do, and a clock that is a day ahead would move all later positions by a day.
+Therefore:
 
-- a broker whose clock differs by more than `max_clock_skew_ms` from those of most brokers that it hears reports it: in
-  its log, its report, its metrics, and by `gapless doctor`;
-- by more than ten times as much, it does not join until the clock is set. A broker that hears nobody joins: there is
-  nobody whose timestamps it could move.
+- A broker whose clock differs by more than `max_clock_skew_ms` from those of most brokers that it
+  reaches reports it: in its log, its status report, its metrics, and through `gapless doctor`.
+- If the difference is ten times as large, the broker does not join until the clock is set. A broker
+  that reaches no other broker joins: there are no timestamps that it could move.
 
-A broker that has joined goes on, because its timestamps do not follow its host's clock any more (`clock`). It reports
-how far that was set since.
+A broker that has joined continues, because its timestamps no longer follow its host's clock
+(`clock`). It reports how far the host's clock was set since then.
 """
 
 import asyncio
@@ -31,26 +33,26 @@ __all__ = ["ClockCheck", "Difference"]
 CHECK_S = 10.0
 """How often the clocks are compared."""
 ASK_AGAIN_S = 1.0
-"""How often, while the broker waits for its clock."""
+"""How often they are compared while the broker waits for its clock to be set."""
 FAR = 10
-"""With a difference of so many times `max_clock_skew_ms`, a broker does not join."""
+"""A broker does not join if the difference exceeds this multiple of `max_clock_skew_ms`."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Between our clock and that of one other broker."""
+    """The difference between this host's clock and that of another broker."""
 
     ahead_s: float
-    """By how much ours is ahead."""
+    """By how many seconds this host's clock is ahead."""
     doubt_s: float
-    """By how much that may be wrong: half the time of question and answer."""
+    """The possible error: half of the round-trip time."""
 
     def exceeds(self, bound_s: float) -> bool:
-        """Whether it is surely more than this."""
+        """Return whether the difference certainly exceeds the bound."""
         return abs(self.ahead_s) - self.doubt_s > bound_s
 
 
 class ClockCheck:
-    """One broker's."""
+    """The clock check of one broker."""
 
     def __init__(
         self,
@@ -62,9 +64,9 @@ class ClockCheck:
         steady_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.differences: dict[str, Difference] = {}
-        """By broker that answered the last time it was asked."""
+        """By broker that answered the last query."""
         self.complaint = ""
-        """Why the broker does not join, while that is so."""
+        """Why the broker does not join, or an empty string."""
         self._config = config
         self._name = name
         self._access = access
@@ -78,16 +80,16 @@ class ClockCheck:
 
     @property
     def ahead_s(self) -> float:
-        """By how much our clock is ahead of those of the brokers that we hear, as their median; 0 if we hear none."""
+        """Return by how much this clock is ahead of the median of the others; 0 if none answered."""
         return median(each.ahead_s for each in self.differences.values()) if self.differences else 0.0
 
     def is_wrong(self, times: int = 1) -> bool:
-        """Whether our clock differs from those of most brokers that we hear by more than so many times the bound."""
+        """Return whether this clock differs from those of most brokers by more than `times` the bound."""
         far = [each for each in self.differences.values() if each.exceeds(times * self._bound_s)]
         return 2 * len(far) > len(self.differences)
 
     async def compare(self) -> None:
-        """Ask the brokers around us for their time."""
+        """Ask the other brokers for their time."""
         answers = await asyncio.gather(*(self._ask(peer) for peer in self._around))
         self.differences = {peer: found for peer, found in zip(self._around, answers, strict=True) if found is not None}
 
@@ -108,23 +110,23 @@ class ClockCheck:
         return Difference(wall_s + half_s - welcome.time_s, half_s) if welcome.time_s else None
 
     async def wait_until_right(self) -> None:
-        """Return when our clock is near enough to those of most brokers that we hear to join them."""
+        """Return when this clock is close enough to those of most brokers to join them."""
         await self.compare()
         while self.is_wrong(FAR):
             self.complaint = f"for the clock of its host to be set: it is {self._words()}"
             if self._log_backoff.due("far"):
-                self._logger.error(f"waits {self.complaint}; let NTP keep it")
+                self._logger.error(f"waiting {self.complaint}; use NTP")
             await asyncio.sleep(ASK_AGAIN_S)
             await self.compare()
         self.complaint = ""
 
     def watch(self) -> None:
-        """Compare the clocks from time to time from now on."""
+        """Start comparing the clocks periodically."""
         self.stop()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     def stop(self) -> None:
-        """Compare no more."""
+        """Stop comparing."""
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
@@ -138,7 +140,7 @@ class ClockCheck:
     def _tell(self) -> None:
         if self.is_wrong():
             if self._log_backoff.due("wrong"):
-                self._logger.warning(f"the clock of this host is {self._words()}; let NTP keep it")
+                self._logger.warning(f"the clock of this host is {self._words()}; use NTP")
         elif self._log_backoff.forget("wrong"):
             self._logger.info("the clock of this host is right again")
 

@@ -1,8 +1,9 @@
-"""Batches of a protocol's messages as bytes, and back.
+"""Encodes batches of protocol messages as bytes, and decodes them.
 
-A message is a tagged array-like struct, so a batch is an array of arrays: `[["Wave", 7, 5], ["Ack", 0, 0, 64], …]`.
-One call encodes a batch and one decodes it, and checks every type on the way: what does not fit the protocol's
-messages never reaches a node. Payloads are opaque bytes, copied and not looked at.
+A message is a tagged array-like struct, so a batch is an array of arrays: `[["Wave", 7, 5], ["Ack",
+0, 0, 64], …]`. One call encodes a batch and one decodes it and checks every type: a batch that does
+not match the protocol's messages never reaches a node. Payloads are opaque bytes that are copied
+without being examined.
 """
 
 import importlib
@@ -21,20 +22,22 @@ from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 __all__ = ["ATTRIBUTE_BYTES", "ENTRIES_MAX", "SMALL", "Codec", "message_types"]
 
 ATTRIBUTE_BYTES = 16
-"""What an attribute counts beside its name and its text."""
+"""Fixed size of an attribute, besides its name and its text."""
 
 ENTRIES_MAX = 200_000
-"""Values in what a client sends at a time, names and numbers of maps included, so that no turn is long. A client that
-comes back fills half of it with publications; it says of each subscription ten, and of each of its publishers four."""
+"""Maximum number of values in one batch from a client, including names and numbers in maps, so that
+no turn is long. A client that reconnects fills half of it with publications; it sends ten values
+for each subscription and four for each of its publishers.
+"""
 SMALL = 512 * 1024
-"""So few bytes are decoded as soon as they would be counted."""
+"""Smaller batches are decoded at once: counting their values would take as long."""
 
 PACKED_MIN = 8
-"""So few events are encoded as fast as their bytes are looked up."""
+"""Fewer events are encoded as fast as their encoded bytes are looked up."""
 
 
 class Codec:
-    """Encodes what nodes of one protocol say; decodes what they hear, from brokers or from clients."""
+    """Encodes the messages of nodes of one protocol; decodes those from brokers and clients."""
 
     def __init__(
         self,
@@ -47,20 +50,24 @@ class Codec:
         types = message_types(spec)
         self._frame_max = frame_max
         self._split_at = frame_max
-        """From so many bytes on, messages go in several frames, if there are several."""
+        """From this size on, several messages are split into several frames."""
         self._event_max = frame_max if event_max is None else event_max
-        """The largest event that a client may send; any that fits into a frame, if nobody says."""
+        """The largest event that a client may send; by default any that fits into a frame."""
         self._batch_max = frame_max if batch_max is None else batch_max
-        """How many messages a client may send in one frame; as many as fit into it, if nobody says."""
+        """Maximum number of messages in one frame from a client; by default as many as fit into it."""
         self._run_max = frame_max if run_max is None else run_max
-        """How large a run from a client may be, if each of its events is told for itself: brokers may have to do so."""
+        """Maximum size of a run from a client, counted with each event sent separately, as brokers
+        may have to do.
+        """
         self._encode = msgspec.msgpack.Encoder().encode
         self._carrying = {kind for kind in types if may_carry_events(kind)}
         self._from_broker = _decoder(types)
         self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:
-        """The messages as one frame, in two pieces ready to be written; as several, where one would be too large."""
+        """Return the messages as one frame, in two pieces ready to be written, or as several frames
+        if one would be too large.
+        """
         pieces: list[bytes] = []
         carrying = self._carrying
         packed = [self._packed(message) if message.__class__ in carrying else message for message in messages]
@@ -68,7 +75,7 @@ class Codec:
         return pieces
 
     def _packed(self, message: Any) -> Any:
-        """The message with the bytes of its events in their place, if these travel together, and to others, too."""
+        """Return the message with its events replaced by their cached bytes, if it is worth it."""
         body = body_of(message)
         if body is not None:
             packed = self._packed(body)
@@ -94,7 +101,7 @@ class Codec:
             )
 
     def decode(self, body: memoryview, *, is_client: bool) -> list[Any]:
-        """The messages of a batch, or a `WireError` that can be told to the sender."""
+        """Return the messages of a batch; raise a `WireError` that the sender can be shown."""
         if is_client:
             self._check_effort(body)
         try:
@@ -108,7 +115,7 @@ class Codec:
         return messages
 
     def _check_runs(self, messages: list[Any], size: int) -> None:
-        """Attributes that are told once, and count for many events, must not make more of it than a frame holds."""
+        """Check that runs, which share attributes among events, do not expand to more than a frame holds."""
         for message in messages:
             events = events_of(message) if message.__class__ in self._carrying else None
             if isinstance(events, EventRun):
@@ -121,7 +128,7 @@ class Codec:
             )
 
     def _check_effort(self, body: memoryview) -> None:
-        """What a client sends is decoded in one go, so there must not be too much in it."""
+        """Check that a client's batch, which is decoded in one go, does not contain too many values."""
         count = length_of(body)
         if count > self._batch_max:
             raise WireError(f"a batch of {count:,} messages is too large; {self._batch_max:,} is the limit")
@@ -133,7 +140,7 @@ class Codec:
 
 
 def _check_sizes(messages: list[Any], event_max: int) -> None:
-    """A client looks at its events before it sends them; what comes larger is from one that does not."""
+    """Check the size of each event. A regular client does this before it sends them."""
     for message in messages:
         for events in (events_of(message), publications_of(message)):
             for event in _largest(events) if isinstance(events, EventRun) else events:
@@ -142,14 +149,14 @@ def _check_sizes(messages: list[Any], event_max: int) -> None:
 
 
 def _largest(run: EventRun) -> Iterator[Event]:
-    """Of those that are alike, the one with the largest payload."""
+    """Yield the events of a run with the largest payload among equal attributes."""
     sizes = [len(payload) for payload in run.payloads]
     for _, begin, end in bounds_of(run.alike):
         yield run[max(range(begin, end), key=sizes.__getitem__)]
 
 
 def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:
-    """The bytes of an event, as the bound on them counts."""
+    """Return the size of an event as the bound counts it."""
     texts = sum(len(value.encode()) for value in attributes.values() if isinstance(value, str))
     return len(payload) + ATTRIBUTE_BYTES * len(attributes) + sum(len(name.encode()) for name in attributes) + texts
 
@@ -160,7 +167,7 @@ def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder
 
 
 def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
-    """What nodes of the protocol can say: its `messages`, or else all that its module of that name gives out."""
+    """Return the message types of the protocol: its `messages`, or all that its module `messages` exports."""
     types = spec.messages or _found(spec)
     if not types:
         raise ProtocolError(

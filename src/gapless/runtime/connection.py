@@ -1,8 +1,9 @@
-"""One peer of a node, and one connection to it, from the greeting to its end.
+"""A link to one peer of a node, and one connection to it, from the greeting to its end.
 
-The side that dialled says `Hello` and waits; the side that listened answers `Welcome` or `Refusal`. From then on both
-are equal: batches of messages, pings, goodbyes. Whatever else comes, or comes too late or too large, ends this
-connection with a `Refusal` that says why, and nothing but this connection.
+The side that dialled sends `Hello` and waits; the side that listened answers `Welcome` or
+`Refusal`. From then on both are equal and exchange batches of messages, pings and goodbyes. Any
+other input, and input that is late or too large, ends only this connection, with a `Refusal` that
+gives the reason.
 """
 
 import asyncio
@@ -48,17 +49,17 @@ from gapless.security.identity import Identity
 __all__ = ["Absence", "Connection", "ConnectionListener", "Link"]
 
 Absence: TypeAlias = Literal["", "suspected", "left", "lost"]
-"""Why a peer is missed; nothing if it is not (`detector`)."""
+"""Why a peer is absent; empty if it is not (`detector`)."""
 
 
 TLS_RECORD = 0x1603
-"""How a TLS handshake begins."""
+"""The first two bytes of a TLS handshake."""
 
 HOLD_MIN_S = 0.001
 QUESTIONS = {ASK: "see how brokers are", END: "end sessions", FORGET: "say that a broker will not return"}
-"""What a probe may ask, and what that is."""
+"""The queries of a probe, and their descriptions."""
 LOOK_AGAIN_S = 3_600.0
-"""Clocks are set right now and then, so a moment far away is awaited in steps."""
+"""Clocks are occasionally set, so a moment in the far future is awaited in steps."""
 
 HELLO_MAX = 64 * 1024
 """The largest frame in bytes that a listener reads before it has accepted the greeting: room for the longest name and
@@ -69,10 +70,10 @@ brokers."""
 
 
 class Link:
-    """A peer that we talk to, or want to.
+    """A peer that this node talks to, or wants to.
 
-    The outbox belongs to the host, which appends to it in its hot loop; whatever is in it is sent before the loop turns
-    again, if there is a connection to take it.
+    The outbox belongs to the host, which appends to it in its hot loop. Its content is sent before
+    the end of the turn of the event loop, if there is a connection.
     """
 
     __slots__ = (
@@ -97,28 +98,30 @@ class Link:
         self.name = name
         self.is_client = is_client
         self.address = address
-        """Where to dial; empty if only the peer can."""
+        """The address to dial; empty if only the peer can dial."""
         self.outbox: list[Any] = []
         self.connection: Connection | None = None
         self.was_up = False
-        """Whether there ever was a connection. Until the first, what is sent waits; later, it is lost."""
+        """Whether there was ever a connection. Messages wait for the first connection; later, they
+        are lost.
+        """
         self.absence: Absence = ""
         self.refused_connection = ""
-        """Why it left, if it said so when it did."""
+        """The reason that the peer gave when it left."""
         self.pace = 1
-        """How many times more seldom than usual pings come and go."""
+        """By which factor pings are less frequent than usual."""
         self.silence = Silence(now)
-        """How long it has said nothing, and how long it may."""
+        """How long the peer has been silent, and how long it may be."""
         self.sent_us = now
         self.seen_in = 0
         self.seen_out = 0
         self.greeting_connection: Connection | None = None
-        """One that we dialled, and that has not been answered yet."""
+        """A connection that this node dialled and that is not answered yet."""
         self.dialling: asyncio.Task[None] | None = None
 
 
 class ConnectionListener(Protocol):
-    """Whose connections they are: it is asked what to do with them, and told what becomes of them."""
+    """The owner of connections, which decides how to handle their events."""
 
     loop: asyncio.AbstractEventLoop
     refused_connections: RefusedConnections
@@ -156,7 +159,7 @@ class ConnectionListener(Protocol):
 
 
 class Connection(FrameStream):
-    """An end of a connection. If we dialled, `target` is the peer, and `greeting` is what we say first."""
+    """One end of a connection. If this end dialled, `target` is the peer and `greeting` its first message."""
 
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
@@ -170,25 +173,25 @@ class Connection(FrameStream):
         self._expiry: asyncio.TimerHandle | None = None
         self._holding: asyncio.TimerHandle | None = None
         self.is_held = False
-        """Whether it is not read because its user sent too much."""
+        """Whether reading is paused because its user sent too much."""
         self.link: Link | None = None
-        """Whose connection it is, once the greetings are over."""
+        """The link that it belongs to, after the greetings."""
         self.boot = 0
-        """Which start of the peer's process this is."""
+        """Identifies the start of the peer's process."""
         self.backlog: list[Any] = []
-        """Messages of the last frame for which there was no time yet."""
+        """Messages of the last frame that were not processed in time."""
         self.hello: Hello | None = None
         self.identity: Identity | None = None
-        """Who dialled, once it has proved that."""
+        """The authenticated identity of the side that dialled."""
         self.is_welcome = False
-        """Whether who dialled was let in."""
+        """Whether the side that dialled was accepted."""
         self.refusal: Refusal | None = None
         self.greeted: asyncio.Future[None] = links.loop.create_future()
-        """Done when the greetings are over, well or not."""
+        """Done when the greetings are over, successfully or not."""
 
     @property
     def is_dialled(self) -> bool:
-        """Whether this end dialled."""
+        """Return whether this end dialled."""
         return self.target is not None
 
     # ---- the greetings ------------------------------------------------------------------------------------
@@ -207,7 +210,7 @@ class Connection(FrameStream):
         if self.target is not None:
             self.abort()
         elif self.link is None:
-            self.refuse("silent", "you did not say who you are in time")
+            self.refuse("silent", "you did not send a greeting in time")
 
     def _end_greeting(self) -> None:
         if self._patience is not None:
@@ -245,21 +248,21 @@ class Connection(FrameStream):
             self.write((frame(REPORT, self._links.forget_broker(decode_name(body), actor)),))
 
     def await_expiry(self, identity: Identity) -> None:
-        """Let the connection go on as long as the proof of its identity is valid."""
+        """End the connection when the credentials of its identity expire."""
         left = identity.expires - time.time()
         if left > 0:
             self._expiry = self._links.loop.call_later(min(left, LOOK_AGAIN_S), self.await_expiry, identity)
         elif self.is_open:
-            self.refuse("expired", f"the {identity.proof} with which you came has expired; come again with another")
+            self.refuse("expired", f"your {identity.proof} has expired; connect again with a new one")
 
     def establish(self, link: Link) -> None:
-        """The greetings are over: this is the link's connection now."""
+        """Attach the connection to its link, after the greetings."""
         self._end_greeting()
         self.link = link
         self._frame_max = self._settings.client_frame_max if link.is_client else self._settings.frame_max
 
     def hold(self, seconds: float) -> None:
-        """Read nothing more for so long: its user is in debt."""
+        """Pause reading for this time: its user has exceeded its rate."""
         if seconds < HOLD_MIN_S or not self.is_open:
             return
         if self._holding is not None:
@@ -282,7 +285,7 @@ class Connection(FrameStream):
         return self.link is None or (not self.is_held and self._links.has_time_for(self))
 
     def go_on(self) -> None:
-        if not self.is_held:  # else it goes on when it is released
+        if not self.is_held:  # otherwise it resumes when it is released
             super().go_on()
 
     def finish_frame(self) -> None:
@@ -296,7 +299,7 @@ class Connection(FrameStream):
 
     def frame_received(self, kind: int, body: memoryview) -> None:
         if not self.is_open:
-            return  # it was refused already, and what it says comes too late
+            return  # it was refused already: ignore further input
         try:
             if self.link is None:
                 self._greet(kind, body)
@@ -326,7 +329,7 @@ class Connection(FrameStream):
         )
 
     def refuse(self, code: str, reason: str) -> None:
-        """End the connection, and say why."""
+        """End the connection with a reason."""
         self._links.refusing(self, code, reason)
         self.dismiss(frame(REFUSAL, Refusal(code, reason)), self._links.refused_connections)
 

@@ -1,4 +1,4 @@
-"""What went through a node's links, for metrics."""
+"""Counters of the traffic through a node's links, for metrics."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ __all__ = ["Counters"]
 
 
 class Counters:
-    """Of one node."""
+    """The counters of one node."""
 
     __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refused")
 
@@ -17,12 +17,12 @@ class Counters:
         self.lost = 0
         """Messages sent to a peer without a connection."""
         self.refused: Counter[str] = Counter()
-        """Connections that were ended by us, and calls that were denied, by code."""
+        """Connections that this node ended and calls that it denied, by code."""
         self.bytes_in = 0
-        """Of connections that are over; those that last count for themselves."""
+        """Bytes of closed connections; open ones are counted separately."""
         self.bytes_out = 0
 
     @property
     def refusals(self) -> int:
-        """Of every kind."""
+        """Return the number of refusals of all kinds."""
         return self.refused.total()

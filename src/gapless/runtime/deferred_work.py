@@ -1,6 +1,7 @@
-"""Small things of which thousands may be due at once: timers, and clients that are lost with their machine.
+"""Small tasks of which thousands can be due at once: timers, and clients lost with their machine.
 
-Each is done at once as long as there is time in this turn of the event loop, and else in one of the next, in order.
+A task runs at once if there is time in this turn of the event loop, otherwise in a later one, in
+order.
 """
 
 import asyncio
@@ -12,11 +13,11 @@ from gapless.runtime.clock import now_us
 __all__ = ["TURN_US", "DeferredWork"]
 
 TURN_US = 20_000
-"""A fifth of what a turn may last: what was begun before is finished after, and then it is sent."""
+"""A fifth of the limit of a turn, so that work in progress can finish and its messages are sent."""
 
 
 class DeferredWork:
-    """Those of one node."""
+    """The deferred tasks of one node."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -24,7 +25,7 @@ class DeferredWork:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Do it, now or soon."""
+        """Run the task now or soon."""
         if self._waiting or not self._has_time():
             self._waiting.append(work)
         else:
@@ -38,7 +39,7 @@ class DeferredWork:
         return now - self._begun_us <= TURN_US
 
     def _begin(self) -> None:
-        """A new turn."""
+        """Start a new turn."""
         self._begun_us = None
         while self._waiting and self._has_time():
             self._waiting.popleft()()

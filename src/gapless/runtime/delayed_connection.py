@@ -1,7 +1,8 @@
-"""A connection to a broker that seems to be far away: what is written leaves `delay_ms` later, in order.
+"""A connection between brokers that delivers everything `delay_ms` later, in order.
 
-For development: a network on one machine has the latencies of one that spans a country, so that what takes a round trip
-can be told from what takes none. Only what brokers send to each other is kept back; greetings and clients are not.
+For development: a network on one machine gets the latencies of a country-wide one, so that
+operations with and without round trips can be told apart. Only traffic between brokers is delayed,
+not greetings and clients.
 """
 
 import time
@@ -16,7 +17,7 @@ __all__ = ["DelayedConnection"]
 
 
 class DelayedConnection(Connection):
-    """A connection of a broker; distant if a broker is at the other end."""
+    """A connection of a broker; delayed if the other end is a broker."""
 
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
@@ -27,7 +28,7 @@ class DelayedConnection(Connection):
         self._waiting: deque[tuple[float, Sequence[bytes]]] = deque()
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Send whole frames, after all that was written before and not before their time."""
+        """Send whole frames after their delay, in order."""
         if self.link is None or self.link.is_client:
             super().write(pieces)
         else:
@@ -36,23 +37,23 @@ class DelayedConnection(Connection):
                 self._loop.call_later(self._delay_s, self._send_due)
 
     def _send_due(self) -> None:
-        """An event loop that is late for its timers may be early by the clock; so look at the clock."""
+        """Send frames by the clock, because a late event loop can run timers early."""
         while self._waiting and self._waiting[0][0] <= time.monotonic():
             super().write(self._waiting.popleft()[1])
         if self._waiting:
             self._loop.call_later(max(0.001, self._waiting[0][0] - time.monotonic()), self._send_due)
 
     def unsent(self) -> int:
-        """How many bytes were written but not sent."""
+        """Return the number of bytes that are not sent yet."""
         return super().unsent() + sum(len(piece) for _, pieces in self._waiting for piece in pieces)
 
     def close(self, last: bytes = b"") -> None:
-        """End the connection after what was written has been sent, and this."""
+        """Close the connection after everything written, and `last`, has been sent."""
         self._send_all()
         super().close(last)
 
     def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
-        """It is over for us at once; the other end is given the time to read what was written, and this."""
+        """Detach at once; the other end gets the time to read everything written, and `last`."""
         self._send_all()
         super().dismiss(last, refused_connections)
 

@@ -1,25 +1,27 @@
-"""The failure detector of one node: who is silent, who left, who is back.
+"""The failure detector of one node: which peers are silent, have left, or are reachable again.
 
-Any byte is a sign of life; a node that has nothing to say sends a ping. A watched peer that has been silent for too
-long is *suspected*, with or without a connection, and it is trusted when it is heard again. `silence` says how long
-that is: `suspect_ms`, and longer for a peer that was slow before, or whose kernel still acknowledges what we send. Time
-in which this process was late or asleep is not counted, and nobody is suspected whose bytes wait to be read. A
-suspicion of a peer that turns out to be alive on the same connection was *false*; both are counted.
+Any byte is a sign of life; an idle node sends a ping. A watched peer that is silent for too long is
+*suspected*, with or without a connection, and trusted when it is heard again. `silence` computes
+the limit: `suspect_ms`, and more for a peer that was slow before, or whose kernel still
+acknowledges packets. Time in which this process was late or suspended does not count, and a peer
+with unread bytes is not suspected. A suspicion of a peer that turns out to be alive on the same
+connection was *false*; both kinds are counted.
 
-No more than f brokers fail at a time, so a broker that hears nothing of more than f doubts itself, and gives them
-longer.
+At most f brokers fail at a time. So a broker that hears nothing from more than f others doubts its
+own connection, and waits longer for them.
 
-With many clients, pings would be most of a broker's work. So it speaks to them the more seldom the more they are, and
-looks after some of them at each tick. A ping to a client says how many times more seldom than usual pings come (its
-*pace*); the client answers in the same pace, and is as much more patient. Brokers speak to each other as ever.
+With many clients, pings would be most of a broker's work. So the interval grows with the number of
+clients, and each tick handles some of them. A ping to a client carries a factor by which pings are
+less frequent than usual (its *pace*); the client uses the same pace for its pings and for its
+timeout. Brokers are not affected.
 
-Two kinds of peers are missed at once, without a suspicion. A peer that said goodbye has *left*. A client whose
-connection ended without a goodbye is *lost*: only the client can make another one. Nodes are told `Suspected` in all
-cases.
+Two kinds of peers are absent at once, without a suspicion. A peer that said goodbye has *left*. A
+client whose connection ended without a goodbye is *lost*: only the client can create another one.
+Nodes receive `Suspected` in all cases.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
 from gapless.protocol import Input, Resumed, Suspected, Trusted
@@ -33,24 +35,27 @@ from gapless.runtime.wire import PING, frame
 __all__ = ["Detector"]
 
 SILENT_SUSPICIONS = 10
-"""After that many times `suspect_ms` without a byte, a connection is given up: nobody holds the other end."""
+"""A connection without a byte for this multiple of `suspect_ms` is closed."""
 
 DOUBT = 3
-"""How many times longer than usual brokers may be silent if more than may fail fell silent within that time."""
+"""The factor by which the limit for brokers grows when more than f fall silent within it."""
 
 CLIENT_PINGS_PER_S = 5_000
-"""A broker pings its clients no more often, however many they are: ten thousand of them every two seconds."""
+"""The maximum rate of a broker's pings to all its clients: 10,000 clients every two seconds."""
 AT_ONCE = 50
-"""So many clients are looked after before others get their turn: a ping is a call of the system."""
+"""Clients handled before other work gets its turn: a ping is a system call."""
 
+HAPPENED: Mapping[Absence, str] = {
+    "suspected": "is suspected to have failed", "left": "left", "lost": "lost its connection"
+}  # fmt: skip
 GONE_MAX = 10_000
-"""Clients that are remembered as absent after they went away."""
+"""Maximum number of disconnected clients that are remembered as absent."""
 
 _PING = frame(PING)
 
 
 class Detector:
-    """Watches the links of one node. `give` tells the node, `give_up` ends a connection that nobody holds."""
+    """Watches the links of one node. `give` notifies the node, `give_up` closes a dead connection."""
 
     def __init__(
         self,
@@ -65,13 +70,13 @@ class Detector:
         logger: Logger,
     ) -> None:
         self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
-        """How often each was the case, for metrics."""
+        """How often each kind of absence occurred, for metrics."""
         self.false_suspicions = 0
-        """How often a peer was suspected and heard again on the same connection."""
+        """How often a suspected peer was heard again on the same connection."""
         self.failing_max = 1 << 30
         """How many brokers may fail at a time."""
         self.is_waking_told = False
-        """Whether the node wants to know that it stood still."""
+        """Whether the node receives `Resumed` after a pause of this process."""
         self._loop = asyncio.get_running_loop()
         self._links = links
         self._settings = settings
@@ -83,28 +88,28 @@ class Detector:
         self._logger = logger
         self._gone: dict[str, Absence] = {}
         self._round: list[Link] = []
-        """Clients whose turn to be looked after comes."""
+        """Clients that are still to be handled in this round."""
         self._due: list[Link] = []
-        """Those whose turn it is."""
+        """Clients that are due now."""
         self._pace = 1
-        """Of our clients."""
+        """The pace of our clients."""
         self._ticked_us = now_us()
         self._late_us = 0
-        """By how much our event loop was late, all in all."""
+        """The total lag of our event loop."""
         self._tick_s = settings.heartbeat_ms / 2000
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
 
     def stop(self) -> None:
-        """Watch nobody any more."""
+        """Stop watching."""
         self._ticking.cancel()
         self._due.clear()
 
     def recall(self, link: Link) -> None:
-        """A client is new here, or was missed before."""
+        """Restore the absence of a client that connects again, or start with none."""
         link.absence = self._gone.pop(link.name, "")
 
     def established(self, link: Link) -> None:
-        """It has a new connection."""
+        """Handle a new connection of a link."""
         link.sent_us = now_us()
         link.silence.begin(link.sent_us, self._late_us)
         link.seen_in = link.seen_out = -1
@@ -114,8 +119,9 @@ class Detector:
     # ---- silence ------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Plan the next turn first, and look after each peer by itself. So nothing that one peer does, and no bug of
-        ours with it, ends the detector."""
+        """Schedule the next tick first, and handle each peer separately, so that neither a peer nor
+        a bug in its handling can stop the detector.
+        """
         now = now_us()
         slept_us = now - self._ticked_us - int(self._tick_s * 1e6)
         self._ticked_us = now
@@ -135,8 +141,9 @@ class Detector:
         self._late_us += max(0, slept_us)
 
     def _begin_round(self, count: int) -> None:
-        """Choose the clients that are looked after at this tick, of so many: each is twice in the time in which it is
-        pinged once. If those of the last tick still wait, we are too busy for more."""
+        """Choose the `count` clients for this tick; each is chosen twice per ping interval. If
+        those of the last tick are not done, the process is too busy for more.
+        """
         if self._due or not count:
             return
         if not self._round:
@@ -147,7 +154,7 @@ class Detector:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Look after some of the clients that are due."""
+        """Handle some of the clients that are due."""
         begun = self._meter.begin()
         self._look_at([link for link in self._due[:AT_ONCE] if self._links.get(link.name) is link])
         self._meter.end(begun, "the failure detector", "")
@@ -175,7 +182,7 @@ class Detector:
                 self._attend(link, self._give_up)
 
     def _times_too_long(self, link: Link, now: int, suspect_us: int) -> float:
-        """How many times longer than it may a peer has been silent; at most 1 if it may be."""
+        """Return the silence of a peer as a multiple of its limit; at most 1 if it is within it."""
         silence_us = link.silence.so_far(now, self._late_us)
         if silence_us <= suspect_us:
             return 0.0
@@ -192,11 +199,11 @@ class Detector:
         return silence_us / limit_us
 
     def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
-        """Look after one peer; if that fails, its connection goes, and nothing else."""
+        """Handle one peer; if that fails, close only its connection."""
         try:
             work(link, *facts)
         except Exception:
-            self._logger.exception("gave up a connection: it could not be looked after", extra={"peer": link.name})
+            self._logger.exception("closed a connection: handling its peer failed", extra={"peer": link.name})
             if link.connection is not None:
                 link.connection.lose()
 
@@ -219,7 +226,7 @@ class Detector:
             self.trust(link)
 
     def _set_pace(self, link: Link) -> None:
-        """A client learns its pace at once: it becomes impatient otherwise."""
+        """Send a client its pace at once, so that it does not time out."""
         if link.is_client and link.pace != self._pace:
             link.pace = self._pace
             self._ping(link)
@@ -234,11 +241,13 @@ class Detector:
     # ---- opinions -----------------------------------------------------------------------------------------
 
     def miss(self, link: Link, absence: Absence) -> None:
-        """The peer is not there. Of a client that has no connection any more, only this is remembered."""
+        """Record the absence of a peer and notify the node. For a disconnected client, only this is
+        remembered.
+        """
         if not link.absence:
             link.absence = absence
             self.absences[absence] += 1
-            self._logger.info(absence, extra={"peer": link.name})
+            self._logger.info(f"{link.name} {HAPPENED[absence]}", extra={"event": f"peer.{absence}", "peer": link.name})
             self._give(Suspected(link.name))
         if link.is_client and link.connection is None and self._links.get(link.name) is link:
             del self._links[link.name]
@@ -247,8 +256,8 @@ class Detector:
                 del self._gone[next(iter(self._gone))]
 
     def trust(self, link: Link) -> None:
-        """The peer is heard."""
+        """Record that a peer is heard again."""
         if link.absence:
-            self._logger.info("trusted" if link.absence == "suspected" else "is here again", extra={"peer": link.name})
+            self._logger.info(f"{link.name} is reachable again", extra={"event": "peer.reachable", "peer": link.name})
             link.absence = ""
             self._give(Trusted(link.name))

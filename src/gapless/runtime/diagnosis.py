@@ -1,9 +1,10 @@
-"""What is wrong with a network and what to do about it, in sentences: for `gapless doctor` and the console.
+"""Diagnoses a network: what is wrong and what to do about it, for `gapless doctor` and the console.
 
-It reads what every broker says of itself and puts it together: a broker that does not answer explains why others wait
-for it; a connection that only one end misses carries in one direction. Each finding is named once, the cause before
-what follows from it. A command in an advice works as it stands: it names one broker, reaches the network as the doctor
-did, and is not given where it would be refused.
+It combines the status reports of all brokers. A broker that does not answer explains why others
+wait for it; a connection that only one end considers broken carries data in one direction only.
+Each finding is reported once, causes before consequences. A command in the advice can be run as it
+is: it names one broker, reaches the network like the doctor did, and is omitted where it would be
+refused.
 """
 
 import shlex
@@ -20,40 +21,40 @@ __all__ = ["ADVICE", "Finding", "diagnose"]
 Answers = Mapping[str, Answer]
 
 LONG_S = 5.0
-"""How long a suspicion lasts before it is called a broken connection: shorter ones are a moment of load."""
+"""How long a suspicion lasts before it counts as a broken connection: shorter ones are moments of load."""
 JUMP_S = 1.0
-"""By how much the clock of a host may be set while its broker runs."""
+"""The difference from which a clock that was set during a broker's run is reported."""
 LATE_MS = 500.0
-"""How late an event loop may run: peers are suspected after a second or two."""
+"""The lag of an event loop from which it is reported: peers are suspected after a second or two."""
 
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
-    "clock": "set the clock of its host, by NTP; or of the others, if it is theirs that is wrong",
-    "recovery": "start or reconnect those it names: it goes on when enough of them have answered",
-    "hand-over": "look at the brokers that it names: they have not said what they have",
+    "clock": "set the clock of its host by NTP; or those of the others, if they are wrong",
+    "recovery": "start or reconnect those it names: it continues when enough of them have answered",
+    "hand-over": "check the brokers that it names: they have not reported their state",
     "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
-    "cut-off": "mend its network, or start the brokers that it misses; its clients are sent to others",
-    "unheard": "mend the connection between the two, or start the one that is not heard",
-    "away": "look for a connection of this broker that carries in one direction only",
+    "cut-off": "repair its network, or start the brokers that it misses; its clients are redirected to others",
+    "unheard": "repair the connection between the two, or start the broker that is not heard",
+    "away": "look for a connection of this broker that carries data in one direction only",
     "arrival": "start or reconnect the brokers that it misses",
-    "client": "let that client take what it was delivered, or end it",
-    "name": "start or reconnect those it names: a durable subscription needs a majority of its 2f + 1 keepers",
-    "history": "start or reconnect one of those it names: they hold what the client reads",
+    "client": "let that client take its deliveries, or end it",
+    "name": "start or reconnect those it names: a durable subscription needs most of its 2f + 1 registry replicas",
+    "history": "start or reconnect one of those it names: they hold the history that the client reads",
 }
-"""By kind of wait: what to do."""
+"""Advice by kind of wait."""
 FORGETTABLE = ("recovery", "return", "cut-off", "unheard", "hand-over")
-"""Kinds of waits that are over when the brokers they name are forgotten."""
+"""Kinds of waits that end when the brokers they name are forgotten."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong."""
+    """One problem and the advice for it."""
 
     what: str
     todo: str
 
 
 def diagnose(answers: Answers, addresses: Mapping[str, str], options: str = "") -> list[Finding]:
-    """What is wrong, causes first. `options` are those of the commands in the advice."""
+    """Return the findings, causes first. `options` are those of the commands in the advice."""
     found = [
         *_silent(answers, addresses),
         *_too_many(answers),
@@ -86,29 +87,31 @@ def _silent(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding]
 def _why_silent(name: str, address: str, answer: Answer, reasons: list[str], *, left: bool, heard: bool) -> Finding:
     match answer.silence:
         case "turned-down":
-            return Finding(f"{name} turns the question down: {answer.why}", f"see to what it says; it is at {address}")
+            return Finding(
+                f"{name} refuses to report its status: {answer.why}", f"resolve the reason; the broker is at {address}"
+            )
         case "frozen":
             return Finding(
-                f"{name} accepts connections and does not answer: its process is frozen, or far too busy",
+                f"{name} accepts connections and does not answer: its process is frozen, or overloaded",
                 f"look at the process that listens on {address}: let it continue if it is stopped (kill -CONT), "
                 "restart it if it hangs, give it more of the processor if it is busy",
             )
         case "nobody" | "unreachable" if reasons:
             return Finding(f"{name} has left: {reasons[0]}", f"do what it says, then start {name} again")
         case "nobody" if left:
-            return Finding(f"{name} has left in good order", f"start it again when it is to take part: it is {name}")
+            return Finding(f"{name} has shut down gracefully", f"start {name} again when it should join")
         case "nobody" if not heard:
             return Finding(
-                f"{name} is not running: nobody listens on {address}, and nobody hears it",
+                f"{name} is not running: nothing listens on {address}, and no broker hears it",
                 "start it; if that fails, its log says why; if it runs elsewhere, correct its address",
             )
         case "unreachable" if not heard:
             return Finding(
-                f"{name} cannot be reached ({answer.why}), and nobody hears it",
-                f"start its host, or mend the way to {address}",
+                f"{name} cannot be reached ({answer.why}), and no broker hears it",
+                f"start its host, or repair the network to {address}",
             )
     return Finding(
-        f"{name} does not answer from here, but other brokers hear it", f"look at the way from here to {address}"
+        f"{name} does not answer from here, but other brokers hear it", f"check the network from here to {address}"
     )
 
 
@@ -126,13 +129,13 @@ def _starting(answers: Answers) -> Iterator[Finding]:
     for name, report in _reports(answers):
         if not report["ready"] and not any(wait["is_long"] for wait in report["waits"]):
             yield Finding(
-                f"{name} runs for {report['uptime_s']:.0f} s, and does not take part yet",
+                f"{name} has run for {report['uptime_s']:.0f} s and has not joined yet",
                 "ask again in a moment; if that lasts, its log says why",
             )
 
 
 def _clocks(answers: Answers) -> Iterator[Finding]:
-    """A clock is wrong if it differs by more than `max_clock_skew_ms` from those of most brokers that answer."""
+    """Yield clocks that differ by more than `max_clock_skew_ms` from those of most brokers that answer."""
     bound_s = next(report["clock"]["bound_s"] for _, report in _reports(answers))
     ahead = {name: answer.ahead_s for name, answer in answers.items() if answer.report is not None}
     middle = median(ahead.values())
@@ -143,7 +146,7 @@ def _clocks(answers: Answers) -> Iterator[Finding]:
     if 2 * len(wrong) >= len(ahead):
         shown = ", ".join(f"{name} {seconds - middle:+.1f} s" for name, seconds in ahead.items())
         yield Finding(
-            f"the clocks of the brokers differ, and no majority agrees ({shown})", "let every host keep the time by NTP"
+            f"the clocks of the brokers differ, and no majority agrees ({shown})", "synchronize every host by NTP"
         )
         return
     for name, seconds in wrong.items():
@@ -155,7 +158,7 @@ def _clocks(answers: Answers) -> Iterator[Finding]:
 
 
 def _jumps(answers: Answers) -> Iterator[Finding]:
-    """A broker's timestamps do not follow a clock that is set while it runs."""
+    """Yield brokers whose host's clock was set while they ran."""
     for name, report in _reports(answers):
         seconds = report["clock"]["jump_s"]
         if abs(seconds) > JUMP_S:
@@ -175,11 +178,11 @@ def _one_sided(answers: Answers) -> Iterator[Finding]:
                 continue
             if _is_broken(other["links"][name]):
                 pair = " and ".join(sorted((name, peer)))
-                yield Finding(f"{pair} do not hear each other, and both are up", "mend the connection between them")
+                yield Finding(f"{pair} do not hear each other, and both are up", "repair the connection between them")
             elif not other["links"][name]["suspected"]:
                 yield Finding(
                     f"{name} does not hear {peer}, but {peer} hears {name}",
-                    f"the connection carries in one direction only: see what lets nothing pass from {peer} to {name}",
+                    f"the connection carries data in one direction only: check what blocks {peer} from reaching {name}",
                 )
 
 
@@ -201,7 +204,7 @@ def _waits(answers: Answers, options: str) -> Iterator[Finding]:
 
 
 def _commands(command: str, names: Iterable[str], options: str) -> str:
-    """One for each name, as a shell takes them."""
+    """Return one shell command for each name."""
     return " && ".join(f"gapless {command} {shlex.quote(name)}{options}" for name in names)
 
 
@@ -213,7 +216,7 @@ def _overloaded(answers: Answers) -> Iterator[Finding]:
             longest = f"; its longest turn took {report['turns']['longest_ms']:,.0f} ms ({what})" if what else ""
             yield Finding(
                 f"{name} is overloaded: its event loop ran {late_ms:,.0f} ms late within the last ten seconds{longest}",
-                f"give {name} a processor of its own, move clients to other brokers, or limit what users may do",
+                f"give {name} its own processor, move clients to other brokers, or limit users",
             )
 
 
@@ -222,8 +225,8 @@ def _held(answers: Answers) -> Iterator[Finding]:
         if report["paused"]:
             slow = max(report["links"], key=lambda peer: report["links"][peer]["queue"], default="its peers")
             yield Finding(
-                f"{name} holds its clients back: too much waits to be sent to {slow}",
-                f"see whether {slow} is overloaded, or the connection to it slow",
+                f"{name} pauses its clients: its send queue to {slow} is too long",
+                f"check whether {slow} is overloaded, or the connection to it slow",
             )
 
 
@@ -236,5 +239,5 @@ def _damaged(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding
             yield Finding(
                 f"{name} has found damage in its data: {found[0]}{more}",
                 f"when all other brokers are up: stop {name}, see the rest with gapless data check {where}, move "
-                "the directory away, and start it again; the others fill it",
+                "the directory away, and start it again; the others refill it",
             )

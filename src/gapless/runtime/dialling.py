@@ -1,4 +1,6 @@
-"""Dialling, with TLS or without. If a handshake fails, the other end is told why: event loops leave that out."""
+"""Dials with or without TLS. If a handshake fails, the other end receives a TLS alert, which event
+loops omit.
+"""
 
 import asyncio
 import socket
@@ -12,7 +14,7 @@ from gapless.runtime.tls import alert_of
 __all__ = ["dial"]
 
 SHUTDOWN_S = 1.0
-"""How long the end of a TLS connection may take to be agreed on."""
+"""Timeout of the closing handshake of a TLS connection."""
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -20,11 +22,11 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 async def dial(
     loop: asyncio.AbstractEventLoop, make: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None
 ) -> P:
-    """A connection to the listener there; an `OSError` if that fails."""
+    """Return a connection to the listener; raise an `OSError` if that fails."""
     if context is None:
         return (await loop.create_connection(make, host, port))[1]
     dialled = await _connected(loop, host, port)
-    spare = dialled.dup()  # a transport whose handshake fails takes its socket along
+    spare = dialled.dup()  # a transport whose handshake fails closes its socket
     try:
         _, made = await loop.create_connection(
             make, sock=dialled, ssl=context, server_hostname=host, ssl_shutdown_timeout=SHUTDOWN_S
@@ -40,7 +42,7 @@ async def dial(
 
 
 async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """The first address of the host that answers."""
+    """Return a socket connected to the first address of the host that answers."""
     failure: OSError | None = None
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         dialled = socket.socket(family, kind, protocol)

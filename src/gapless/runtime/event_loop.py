@@ -1,4 +1,4 @@
-"""The event loop: uvloop where there is one, Python's own elsewhere."""
+"""Runs the event loop: uvloop if it is installed, otherwise asyncio's own."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 else:
     try:
         from uvloop import new_event_loop
-    except ImportError:  # not on Windows
+    except ImportError:  # not available on Windows
         from asyncio import new_event_loop
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end, as `asyncio.run` does."""
+    """Run the coroutine to completion, like `asyncio.run`."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(work)

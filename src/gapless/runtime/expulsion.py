@@ -1,6 +1,5 @@
-"""Who is sent away from a broker again, or refused a call: who lies, and whose rights are others now.
-
-An operator may send somebody away, too.
+"""Ends sessions and refuses calls: of malicious clients, of users whose permissions changed, and
+for operators.
 """
 
 from typing import Any, Protocol
@@ -18,11 +17,11 @@ from gapless.security.users_file import Users
 __all__ = ["Expulsions"]
 
 SHOWN_MAX = 10
-"""Clients whose names begin with what an operator typed, and are told."""
+"""Maximum number of suggested clients whose names begin with an operator's input."""
 
 
 class ExpulsionHost(Protocol):
-    """The broker."""
+    """The broker, as its expulsions see it."""
 
     config: NetworkConfig
     name: str
@@ -30,30 +29,30 @@ class ExpulsionHost(Protocol):
 
     @property
     def links(self) -> Links:
-        """Its links."""
+        """Return its links."""
         ...
 
     @property
     def node(self) -> BrokerNode | None:
-        """What takes part; None until it does, and if it failed."""
+        """Return the running node; None before the start and after a failure."""
         ...
 
 
 class Expulsions:
-    """One broker's way to do it."""
+    """Ends sessions of one broker's clients."""
 
     def __init__(self, house: ExpulsionHost, broker_security: BrokerSecurity | None) -> None:
         self._house = house
         self._broker_security = broker_security
 
     def expel(self, effect: Expel) -> None:
-        """A client said what no client may say."""
+        """End the connection of a client that sent a message that no client may send."""
         link = self._house.links.links.get(effect.client)
         if link is not None:
             self._house.links.expel(link, "malformed", effect.reason)
 
     def deny(self, link: Link, name: str, reason: str) -> None:
-        """Tell a client that a call of it is refused: what it wanted to have under this name it does not get."""
+        """Notify a client that its call for the subscription or advertisement of this name is refused."""
         connection = link.connection
         if connection is not None:
             who = "" if connection.identity is None else connection.identity.text
@@ -61,7 +60,7 @@ class Expulsions:
             connection.write((frame(DENIED, (name, reason)),))
 
     def end_session(self, client: str, code: str, reason: str) -> None:
-        """A client's session ends, and it is told."""
+        """End a client's session and notify the client."""
         links, node = self._house.links, self._house.node
         if node is not None and node.has_session(client):
             links.give(EndSession(client))
@@ -70,10 +69,10 @@ class Expulsions:
             links.expel(link, code, reason)
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """Let an operator end the session of a client that holds everybody up; the client is told."""
+        """End the session of a client that blocks publishers, on behalf of an operator, and notify it."""
         house = self._house
         if not house.config.spec.ends_sessions:
-            return {"ended": False, "reason": f"protocol {house.config.spec.name!r} knows no sessions; stop the client"}
+            return {"ended": False, "reason": f"protocol {house.config.spec.name!r} has no sessions; stop the client"}
         if house.node is None or not house.node.has_session(client):
             found = [] if house.node is None else [name for name in house.node.sessions() if _begins(name, client)]
             reason = f"{client!r} has no session at {house.name!r}"
@@ -84,7 +83,7 @@ class Expulsions:
         return {"ended": True, "reason": ""}
 
     def users_changed(self, before: Users) -> None:
-        """End what users who are gone have here; let others whose rights are others come again."""
+        """End the sessions of removed users; make clients with changed permissions reconnect."""
         assert self._broker_security is not None
         links = self._house.links
         now, gate = self._broker_security.users, links.gate
@@ -100,18 +99,18 @@ class Expulsions:
             if self._broker_security.user(user) is None:
                 continue
             if now.trust != before.trust or now.by_name[user] != before.by_name.get(user):
-                links.expel(link, "changed", f"what user {user!r} may has changed; come again")
+                links.expel(link, "changed", f"the permissions of user {user!r} have changed; connect again")
 
     def end_signed(self) -> None:
-        """Let clients that were known by signed tokens come again: one of the keys counts no more."""
+        """Make clients with signed tokens reconnect: a key is no longer trusted."""
         links = self._house.links
         for link in [link for link in links.links.values() if link.is_client]:
             identity = None if link.connection is None else link.connection.identity
             if identity is not None and identity.proof == "signed token":
-                links.expel(link, "changed", "the keys that sign tokens have changed; come again")
+                links.expel(link, "changed", "the keys that sign tokens have changed; connect again")
 
     def end_strangers(self) -> None:
-        """End the sessions of users who are gone; also of those that were inherited since they are."""
+        """End the sessions of removed users, including sessions that this broker has taken over since."""
         links, node = self._house.links, self._house.node
         if links.gate is not None:
             sessions = [] if node is None else node.sessions()
@@ -121,5 +120,5 @@ class Expulsions:
 
 
 def _begins(name: str, typed: str) -> bool:
-    """Whether the name of a client begins so; also if its user's is left out."""
+    """Return whether the client's name begins with the input, with or without its user's name."""
     return name.startswith((typed, f"{client_prefix(user_of(name))}{typed}"))

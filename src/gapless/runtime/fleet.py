@@ -1,6 +1,6 @@
-"""A whole network on one machine: a process for each broker, started, watched, hurt and taken down from here.
+"""A whole network on one machine: starts, monitors, disturbs and stops a process for each broker.
 
-For development and for tests. Brokers leave when this process is gone, however it went.
+For development and tests. The brokers stop when this process ends, for whatever reason.
 """
 
 import asyncio
@@ -29,15 +29,17 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["Fleet", "free_ports", "local_network"]
 
 PORTS = (10_000, 32_000, 50)
-"""From, to, and how many a process takes at a time."""
+"""First port, last port, and how many a process reserves at a time."""
 REPORT_S = 1.0
-"""How long a broker may take to say how it is."""
+"""Timeout of a status query."""
 KILL_S = 5.0
-"""How long a broker may take to leave before it is killed."""
+"""How long a broker may take to stop before it is killed."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody else is given while this process lives, also when nobody listens on them for a moment."""
+    """Return ports that no other caller gets while this process lives, even if nothing listens on
+    them for a moment.
+    """
     found: list[int] = []
     for port in _ports_of_this_process:
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -48,7 +50,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def _own_ports() -> Iterator[int]:
-    """Ports below those that the system gives away, in blocks; a block is held by who listens on its first."""
+    """Yield ports below the ephemeral range, in blocks; a process reserves a block by listening on
+    its first port.
+    """
     guards = []
     blocks = [*range(*PORTS)]
     random.shuffle(blocks)
@@ -72,9 +76,10 @@ def local_network(
     runtime: RuntimeSettings | None = None,
     data: Path | None = None,
 ) -> NetworkConfig:
-    """A network of this tree (of a number: in which nobody has more than three neighbours) on this machine, checked.
+    """Return a checked network on this machine with this tree, or with a number of brokers of at
+    most three neighbours each.
 
-    If no f is given, it is 1 where the protocol accepts that, and 0 in a smaller network.
+    If `f` is not given, it is 1 where the protocol accepts that, and 0 in a smaller network.
     """
     tree = random_tree(overlay, seed=1, max_degree=3) if isinstance(overlay, int) else overlay
     chosen = ports or free_ports(len(tree.brokers))
@@ -97,12 +102,12 @@ def local_network(
 
 
 class Fleet:
-    """The brokers of a network as processes. `directory` holds the network's file and a log for each."""
+    """The brokers of a network as processes. `directory` holds the network file and a log for each broker."""
 
     def __init__(self, config: NetworkConfig, directory: Path, *, trace: str = "", as_json: bool = False) -> None:
         self.config = config
         self.access = CLEAR if config.security is None else config.security.access(config.brokers[0].name)
-        """How to ask its brokers: as one of them, for their keys are at hand here."""
+        """Credentials for status queries: those of a broker, whose keys are available here."""
         self.directory = directory
         self._trace = trace
         self._as_json = as_json
@@ -120,7 +125,7 @@ class Fleet:
     # ---- one broker ---------------------------------------------------------------------------------------
 
     def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
-        """Start the broker, for the first time or again; it may get something more of an environment."""
+        """Start or restart the broker, with additional environment variables."""
         assert not self.is_alive(name), f"{name} runs already"
         command = [sys.executable, "-m", "gapless", "broker", "--config", str(self.file), "--name", name]
         command += ["--parent", str(os.getpid())]
@@ -137,41 +142,41 @@ class Fleet:
             )
 
     def log(self, name: str) -> Path:
-        """Where the broker's log is."""
+        """Return the path of the broker's log."""
         return self.directory / f"{name}.log"
 
     def is_alive(self, name: str) -> bool:
-        """Whether its process runs (or is stopped)."""
+        """Return whether its process exists, running or stopped."""
         return name in self._processes and self._processes[name].poll() is None
 
     def pid(self, name: str) -> int:
-        """The process of the broker."""
+        """Return the process id of the broker."""
         return self._processes[name].pid
 
     def exit_code(self, name: str) -> int | None:
-        """How it ended, if it did."""
+        """Return the exit code, or None if it runs."""
         return self._processes[name].poll() if name in self._processes else None
 
     def kill(self, name: str) -> None:
-        """Let it die at once."""
+        """Kill the process (SIGKILL)."""
         self._processes[name].kill()
         self._processes[name].wait()
 
     def dismiss(self, name: str) -> None:
-        """Let it say goodbye and leave."""
+        """Stop the broker gracefully (SIGTERM)."""
         self._processes[name].terminate()
         self._processes[name].wait(KILL_S)
 
     def freeze(self, name: str) -> None:
-        """Stop it where it stands."""
+        """Pause the process (SIGSTOP)."""
         self._processes[name].send_signal(signal.SIGSTOP)
 
     def thaw(self, name: str) -> None:
-        """Let it go on."""
+        """Continue the process (SIGCONT)."""
         self._processes[name].send_signal(signal.SIGCONT)
 
     def memory_kib(self, name: str) -> tuple[int, int]:
-        """What it uses now and has used at most, in KiB; nothing where the system does not tell."""
+        """Return the current and the peak memory in KiB, or zeros if the system does not report them."""
         try:
             text = Path(f"/proc/{self.pid(name)}/status").read_text(encoding="ascii")
         except (OSError, KeyError):
@@ -182,13 +187,13 @@ class Fleet:
     # ---- all of them --------------------------------------------------------------------------------------
 
     async def report(self, name: str) -> dict[str, Any]:
-        """What the broker says about its own state; nothing if it does not answer now."""
+        """Return the broker's status report, or an empty one if it does not answer."""
         with suppress(OSError, TimeoutError, GaplessError):
             return await ask_for_report(self.config.addresses[name], timeout_s=REPORT_S, access=self.access)
         return {}
 
     async def until_whole(self, patience_s: float) -> None:
-        """Wait until every broker takes part and has been taken in."""
+        """Wait until every broker has joined and is not excluded by any other."""
         deadline = time.monotonic() + patience_s
         for name in self.names:
             while True:
@@ -204,7 +209,7 @@ class Fleet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The brokers."""
+        """Return the names of the brokers."""
         return self.config.overlay.brokers
 
     def start_all(self) -> None:
@@ -213,7 +218,7 @@ class Fleet:
             self.start(name)
 
     def take_down(self) -> None:
-        """Let all brokers leave; kill those that do not."""
+        """Stop all brokers gracefully; kill those that do not stop in time."""
         running = [process for process in self._processes.values() if process.poll() is None]
         for process in running:
             process.send_signal(signal.SIGCONT)
@@ -227,7 +232,7 @@ class Fleet:
                 process.wait()
 
     def complain(self, name: str) -> ConfigError:
-        """Why a broker ended: the last line of its log."""
+        """Return an error with the last line of the log of a broker that ended."""
         lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        last = lines[-1] if lines else "it said nothing"
+        last = lines[-1] if lines else "it logged nothing"
         return ConfigError(f"broker {name!r} ended with code {self.exit_code(name)}: {last.removeprefix('gapless: ')}")

@@ -1,14 +1,16 @@
-"""Bytes in, frames out: the lowest layer, on which everything else is a callback.
+"""Splits a byte stream into frames: the lowest layer.
 
-Bytes are read straight into one buffer, which all connections of a thread share, and frames are handed up as views into
-it: they are valid until the call returns, and the decoder copies them. So a connection that is silent has no buffer.
-What cannot be handed up yet, half a frame, or what there is no time for, is kept by the connection. A frame larger than
-allowed is refused as soon as its header is there, before any room is made for it.
+Bytes are read into one buffer that all connections of a thread share. Frames are passed on as views
+into it, which are valid until the call returns; the decoder copies. So an idle connection has no
+buffer. The connection keeps what cannot be passed on yet: an incomplete frame, or frames for which
+there is no time. A frame larger than allowed is refused when its header arrives, before memory is
+allocated for it.
 
-Writing is `write` of whole frames. The transport says when too much waits (`is_congested`) and when it has drained.
+`write` sends whole frames. The transport reports when its buffer is too full (`is_congested`) and
+when it has drained.
 
-A transport may be closed without a word: the event loop does that if dialling is cancelled just after the connection
-was made. The next use of the transport fails, and then the connection is over as if the loop had told its end.
+An event loop closes a transport without notice if dialling is cancelled just after the connection
+was made. The next use of the transport fails, and the connection then ends as usual.
 """
 
 import asyncio
@@ -24,16 +26,18 @@ from gapless.runtime.refused_connections import RefusedConnections
 __all__ = ["FrameStream"]
 
 READ_SIZE = 256 * 1024
-"""As much as one read may bring: some thousand events, so that a busy connection pays little for each."""
+"""Maximum size of one read: some thousand events, so that a busy connection pays little for each."""
 KEPT_MAX = READ_SIZE // 2
-"""A connection that has kept more reads into a buffer of its own: what is kept is not copied at every read."""
+"""A connection that keeps more reads into its own buffer, so that the kept bytes are not copied at
+every read.
+"""
 
 _LENGTH = Struct(">I")
 _NOTHING = memoryview(b"")
 
 
 class _Common(threading.local):
-    """Where everything is read: between a read and the end of its callback nobody else reads."""
+    """The shared read buffer: between a read and the end of its callback no other connection reads."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(READ_SIZE))
@@ -43,13 +47,15 @@ _common = _Common()
 
 
 class FrameStream(asyncio.BufferedProtocol):
-    """One connection as a stream of frames. Subclasses say what becomes of them."""
+    """One connection as a stream of frames. Subclasses process them."""
 
     def __init__(self, frame_max: int, write_max: int) -> None:
         self._frame_max = frame_max
         self._write_max = write_max
         self._view = _NOTHING
-        """Where lies what has come and was not handed up: what is common while a read is looked at, else our own."""
+        """Bytes that have arrived and are not passed on: in the shared buffer during a read,
+        otherwise in our own.
+        """
         self._start = 0
         self._end = 0
         self._transport: asyncio.Transport | None = None
@@ -61,83 +67,83 @@ class FrameStream(asyncio.BufferedProtocol):
     # ---- for subclasses -----------------------------------------------------------------------------------
 
     def opened(self) -> None:
-        """The connection is there."""
+        """Called when the connection is open."""
 
     def may_go_on(self) -> bool:
-        """Whether what came is looked at now. If not, reading is paused, and `go_on` is called later."""
+        """Return whether to process input now. If not, reading is paused, and `go_on` is called later."""
         return True
 
     def frame_received(self, kind: int, body: memoryview) -> None:
-        """A whole frame; the body is valid until this returns."""
+        """Process a whole frame; the body is valid until this returns."""
 
     def finish_frame(self) -> None:
-        """Go on with what is left of the last frame."""
+        """Continue with the rest of the last frame."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether something is left of the last frame; then `go_on` is called later."""
+        """Return whether a part of the last frame remains; then `go_on` is called later."""
         return False
 
     def frame_refused(self, length: int) -> None:
-        """The peer wants to send a frame that is too large, or no frame at all. Nothing more is read."""
+        """Handle a frame that is too large, or not a frame at all. Nothing more is read."""
 
     def drained(self) -> None:
-        """What was too much to write has been sent."""
+        """Called when the write buffer has drained."""
 
     def closed(self, error: Exception | None) -> None:
-        """The connection is over."""
+        """Called when the connection has ended."""
 
     # ---- writing ------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to write to."""
+        """Return whether the connection can be written to."""
         return self._transport is not None and not self._transport.is_closing()
 
     @property
     def peer_address(self) -> str:
-        """Where the other end is, for logs."""
+        """Return the address of the other end, for logs."""
         found = None if self._transport is None else self._transport.get_extra_info("peername")
         return f"{found[0]}:{found[1]}" if found else "nowhere"
 
     @property
     def peer_host(self) -> str:
-        """The address of the other end without its port, to count connections by."""
+        """Return the address of the other end without its port, to count connections by host."""
         return self.peer_address.rpartition(":")[0]
 
     @property
     def has_unread(self) -> bool:
-        """Whether something has arrived that was not read yet."""
+        """Return whether input has arrived that is not read yet."""
         return has_unread(self._transport)
 
     def was_acknowledged_within(self, milliseconds: float) -> bool:
-        """Whether the other end's kernel acknowledged something so recently."""
+        """Return whether the other end's kernel acknowledged data within this time."""
         return was_acknowledged_within(self._transport, milliseconds)
 
     @property
     def peer_certificate(self) -> dict[str, Any]:
-        """The certificate of the other end, if it showed one; it was checked in the handshake."""
+        """Return the verified certificate of the other end, or an empty one."""
         found = None if self._transport is None else self._transport.get_extra_info("peercert")
         return found or {}
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Send whole frames, in order, after all that was written before."""
+        """Send whole frames, in order."""
         if self._transport is not None:
             self.bytes_out += sum(map(len, pieces))
             try:
                 if self._is_tls:
-                    self._transport.write(b"".join(pieces))  # each piece would become a record of its own
+                    self._transport.write(b"".join(pieces))  # each piece would become a TLS record
                 else:
                     self._transport.writelines(pieces)
             except RuntimeError:
                 self.lose()
 
     def unsent(self) -> int:
-        """How many bytes were written but not sent."""
+        """Return the number of bytes that are not sent yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def close(self, last: bytes = b"") -> None:
-        """End the connection after what was written has been sent, and this."""
+        """Close the connection after everything written, and `last`, has been sent."""
         if self._transport is not None and not self._transport.is_closing():
             try:
                 if last:
@@ -147,7 +153,7 @@ class FrameStream(asyncio.BufferedProtocol):
                 self.lose()
 
     def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
-        """It is over for us at once; the other end is given the time to read what was written, and this."""
+        """Detach at once; the other end gets the time to read everything written, and `last`."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             with suppress(RuntimeError):
@@ -157,24 +163,24 @@ class FrameStream(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self.closed, None)
 
     def lose(self) -> None:
-        """The transport is gone, and has not said so, or is of no use any more."""
+        """Handle a transport that failed or disappeared without notice."""
         if self._transport is not None:
             self.abort()
             self._transport = None
             asyncio.get_running_loop().call_soon(self.closed, None)
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             with suppress(RuntimeError):
                 self._transport.abort()
 
     def pause_reading(self) -> None:
-        """Let what the peer sends wait at its end."""
+        """Stop reading, which applies back-pressure to the peer."""
         self._set_reading(False)
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self._set_reading(True)
 
     def _set_reading(self, is_reading: bool) -> None:
@@ -233,7 +239,7 @@ class FrameStream(asyncio.BufferedProtocol):
                 self._keep()
 
     def go_on(self) -> None:
-        """Hand up the frames that are there, as long as there is time."""
+        """Process the frames that have arrived, as long as there is time."""
         if self.is_unfinished:
             self.finish_frame()
             if self.is_unfinished or not self.is_open:
@@ -259,16 +265,17 @@ class FrameStream(asyncio.BufferedProtocol):
             self._view, self._start, self._end = _NOTHING, 0, 0
 
     def _keep(self) -> None:
-        """Others read now: take away what is left."""
+        """Copy the remaining bytes out of the shared buffer."""
         rest = bytes(self._view[self._start : self._end])
         self._view, self._start, self._end = memoryview(rest), 0, len(rest)
         if len(rest) > KEPT_MAX:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Put what is left into a buffer of our own, at its front, with as much room behind it.
+        """Move the remaining bytes to the front of our own buffer, with as much room behind them.
 
-        It grows with what arrives and not with what is announced, so an empty promise costs nothing.
+        The buffer grows with the bytes that arrive and not with the announced length, so a false
+        announcement costs nothing.
         """
         left = self._end - self._start
         buffer = bytearray(2 * left)

@@ -1,13 +1,14 @@
-"""The host: gives one node its inputs, one at a time, and carries out what they cause.
+"""Drives one node: passes it one input at a time and carries out the effects.
 
-It keeps the promises of `gapless.protocol`: each effect is carried out before the next input, time does not run
-backwards, a timer set again replaces the one that runs. The loop in `receive` is the hot path of a broker. A message
-costs one step of the node, and for each message that this causes a dictionary lookup and an append; encoding and
-writing are done by the links, once a turn of the event loop, for all that has gathered.
+It implements the contract of `gapless.protocol`: all effects are carried out before the next input,
+time never goes backwards, and setting a timer again replaces it. The loop in `receive` is the hot
+path of a broker. A message costs one step of the node, and for each resulting message a dictionary
+lookup and an append. The links encode and write once per turn of the event loop, for everything
+that has gathered.
 
-If a node fails on what a client sent with an error of the outside world (a filter that cannot be read), that client is
-sent away. Any other exception is a bug of ours: the node's state is in doubt, so the host stops for good and says so,
-and the network goes round this broker as round any dead one.
+If a client's message makes the node raise an external error (such as an unreadable filter), that
+client is disconnected. Any other exception is a bug: the state of the node is in doubt, so the host
+stops for good and reports it, and the network bypasses this broker like any failed one.
 """
 
 import asyncio
@@ -26,16 +27,18 @@ __all__ = ["UNJUDGED", "NodeHost"]
 
 
 LONG_TURN_US = 1_000
-"""A turn of the event loop that takes longer sends what it has, so that others need not wait for its end."""
+"""A turn of the event loop that takes longer sends its messages before it ends, so that others need
+not wait.
+"""
 
 
 class _Unjudged:
-    """What `judge` returns if there was no time to judge all of a message: it comes again in a later turn."""
+    """Returned by `judge` if there was no time to check all of a message: it is retried in a later turn."""
 
 
 UNJUDGED = _Unjudged()
 AT_ONCE = 256
-"""To so many peers it is sent before others are heard: each is a call of the system."""
+"""Peers to which messages are sent before others are read: each is a system call."""
 
 
 class NodeHost:
@@ -57,7 +60,7 @@ class NodeHost:
         self.node: Node | None = None
         self.steps = 0
         self.clock = clock
-        """What the node is told the time by."""
+        """The clock of the node."""
         self._loop = loop
         self._links = links
         self._meter = meter
@@ -68,20 +71,20 @@ class NodeHost:
         self._handlers: dict[type, Callable[[Any], None]] = {**handlers, SetTimer: self._set_timer}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._dirty: list[Link] = []
-        """Peers for whom something has gathered."""
+        """Peers with pending messages."""
         self._sending: list[Link] = []
-        """Of those, who has his turn; the last comes first."""
+        """Those whose turn it is to be sent; the last one comes first."""
         self._is_flush_planned = False
         self._dirty_since = 0
 
     def inhabit(self, node: Node) -> None:
-        """Let this node live here; one that did is forgotten, with its timers."""
+        """Run this node; the previous one is dropped with its timers."""
         self.leave()
         self.clock.set()
         self.node = node
 
     def leave(self) -> None:
-        """Nothing is given to the node any more."""
+        """Stop passing inputs to the node."""
         self.node = None
         for timer in self._timers.values():
             timer.cancel()
@@ -90,7 +93,7 @@ class NodeHost:
     # ---- inputs -------------------------------------------------------------------------------------------
 
     def give(self, item: Input) -> None:
-        """One input."""
+        """Pass one input to the node."""
         if self.node is None:
             return
         self.steps += 1
@@ -105,10 +108,11 @@ class NodeHost:
     def receive(
         self, link: Link, messages: list[Any], deadline_us: int, judge: Callable[[Link, Any], Any] | None = None
     ) -> list[Any]:
-        """Messages from a peer; returns those for which there was no time, but takes one at least, or judges a part.
+        """Process messages of a peer; return those for which there was no time, but process one at
+        least, or check a part of it.
 
-        `judge` returns each as the node may see it, None if it may not, or `UNJUDGED`.
-        An error of the outside world is raised, for its sender to hear of.
+        `judge` returns each message as the node may see it, None if it is refused, or `UNJUDGED`.
+        Raises external errors, for the sender to be notified.
         """
         node = self.node
         if node is None:
@@ -176,10 +180,12 @@ class NodeHost:
         self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Send what has gathered, to all peers; if they are very many, to some, and to the others in the next turns.
+        """Send the pending messages to all peers, or to some of very many, and to the others in
+        later turns.
 
-        Who was spoken to last comes first. A broker confirms an event before it passes it on, and where processors are
-        few, the publisher that hears of it takes the broker's away for some tenths of a millisecond.
+        The peer with the latest message comes first. A broker confirms an event before it forwards
+        it, and on few processors the publisher that receives the confirmation delays the broker by
+        some tenths of a millisecond.
         """
         begun = self._meter.begin()
         self._is_flush_planned = False
@@ -206,6 +212,6 @@ class NodeHost:
         self._deferred.do(partial(self._tell_time, self.node, key))
 
     def _tell_time(self, node: Node | None, key: str) -> None:
-        """It is time, unless the timer was set again since, or nobody waits for it any more."""
+        """Fire the timer, unless it was set again or cancelled."""
         if node is self.node and key not in self._timers:
             self.give(TimerFired(key))

@@ -1,15 +1,15 @@
-"""Health and metrics over HTTP: for probes, Prometheus, and people with a browser.
+"""Health and metrics over HTTP: for probes, Prometheus, and browsers.
 
 | path | |
 | --- | --- |
-| `/healthz` | 200 and `ok` if the broker takes part and is not held up, else 503 and for what it waits |
+| `/healthz` | 200 and `ok` if the broker has joined and is not blocked, else 503 and what it waits for |
 | `/metrics` | Prometheus text |
-| `/status` | all that `gapless status` knows of this broker, as JSON |
+| `/status` | the report that `gapless status` shows of this broker, as JSON |
 
-One request a connection, nothing but GET and HEAD, and little patience: enough for what it is for.
+One request per connection, only GET and HEAD, and short timeouts: enough for this purpose.
 
-In a network with certificates it speaks HTTPS. `/healthz` is for everybody. The others are for users who may see the
-status; they show a certificate, or a token, as `Authorization: Bearer TOKEN`.
+In a network with certificates it speaks HTTPS. `/healthz` is public. The others require a user that
+may see the status, which presents a certificate, or a token as `Authorization: Bearer TOKEN`.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["HttpEndpoint"]
 
 Answer: TypeAlias = tuple[str, str, bytes] | tuple[str, str, bytes, str]
-"""Status, content type, body, and perhaps one more header."""
+"""Status, content type, body, and optionally one more header."""
 
 TEXT = "text/plain; charset=utf-8"
 REQUEST_MAX = 8192
 LINES_MAX = 100
 PATIENCE_S = 5.0
 REQUESTS_MAX = 100
-"""At a time; for further ones others have to go (`crowd`)."""
+"""Maximum number of open requests; beyond it, others are closed (`pending_connections`)."""
 IN_CLEAR_TEXT = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 36\r\nConnection: close\r\n\r\n"
     b"this port speaks HTTPS; write that.\n"
@@ -47,7 +47,7 @@ IN_CLEAR_TEXT = (
 
 
 class HttpEndpoint:
-    """The HTTP side of one broker."""
+    """The HTTP endpoint of one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -56,7 +56,7 @@ class HttpEndpoint:
         self._serving: PendingConnections[StreamWriter] = PendingConnections(REQUESTS_MAX)
 
     async def start(self) -> None:
-        """Listen where the network's file says."""
+        """Listen on the address in the network's file."""
         host, port = split_address(self._broker.entry.http)
         try:
             self._server = await self._listen(host, port)
@@ -79,14 +79,14 @@ class HttpEndpoint:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port it listens on."""
         assert self._server is not None
         if isinstance(self._server, TlsListener):
             return self._server.port
         return int(self._server.sockets[0].getsockname()[1])
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
@@ -121,7 +121,7 @@ class HttpEndpoint:
             writer.close()
 
     def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> Answer | None:
-        """What to say to a peer that may not see this; None if it may."""
+        """Return the answer for a peer that may not see this; None if it may."""
         broker_security = self._broker.broker_security
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
         if broker_security is None or broker_security.users is None or path not in (b"/metrics", b"/status"):
@@ -157,7 +157,7 @@ class HttpEndpoint:
 
 
 async def _see_off(reader: "StreamReader", writer: "StreamWriter") -> None:
-    """Read what it still sends: else a reset takes the answer away from it (see `farewell`)."""
+    """Read the remaining input, because a reset would discard the answer (see `refused_connections`)."""
     if writer.can_write_eof():
         writer.write_eof()
     async with asyncio.timeout(LINGER_S):
@@ -166,7 +166,7 @@ async def _see_off(reader: "StreamReader", writer: "StreamWriter") -> None:
 
 
 async def _token(reader: "StreamReader") -> str:
-    """What the headers show, if anything."""
+    """Return the token in the headers, or an empty string."""
     token = ""
     for _ in range(LINES_MAX):
         line = await reader.readuntil(b"\r\n")

@@ -1,20 +1,21 @@
-"""Which life a broker starts with.
+"""Chooses the incarnation with which a broker starts.
 
-A protocol must be able to tell a broker that starts for the first time from one that was here before and has lost its
-memory. The first takes its place in the tree; the second has to be taken in by those who remember it.
+A protocol must distinguish a broker that starts for the first time from one that existed before and
+has lost its memory. The first takes its place in the tree; the second has to rejoin through the
+brokers that remember it.
 
-A broker whose disk knows an earlier start begins a later life, and asks nobody. Every other broker asks all brokers at
-most f + 1 away whether they have met an earlier start of it.
+A broker whose disk knows an earlier start uses a later incarnation, and asks nobody. Every other
+broker asks all brokers at most f + 1 links away whether they have met an earlier start of it.
 
-- If one has, it is a new life: its incarnation is the time of the wall clock in milliseconds, or if somebody should
-  remember a later one, because the clock was set back, one more than that.
-- If all answer and none has, nobody holds anything of it: it is its first life, incarnation 0. So a network that is
-  started, or started again, as a whole begins at once, with nothing to recover.
-- If some do not answer, it waits for `join_ms`. If nobody answers at all it goes on waiting, because a broker that
-  hears nobody can do nobody any good.
+- If one has, the broker uses a new incarnation: the wall-clock time in milliseconds, or one more
+  than the latest remembered one, in case the clock was set back.
+- If all answer and none has, nobody holds state of it: it starts with incarnation 0. So a network
+  that is started, or restarted, as a whole begins at once, with nothing to recover.
+- If some do not answer, it waits for `join_ms`. If nobody answers at all, it continues to wait,
+  because a broker without connections is of no use.
 
-Those who did not answer may remember it all the same. They notice when it greets them (the same incarnation, another
-boot) and turn it down as *stale*; then it starts over with a new life, by the clock.
+Brokers that did not answer may still remember it. They notice when it greets them (the same
+incarnation, another boot) and refuse it as *stale*; then it restarts with a new incarnation.
 """
 
 import asyncio
@@ -32,18 +33,20 @@ __all__ = ["ask_whether_remembered", "choose_incarnation", "later_incarnation"]
 
 ASK_AGAIN_S = 0.1
 MOMENT_S = 2.0
-"""Brokers that are started together do not complain of each other."""
+"""Brokers that are started together do not warn about each other within this time."""
 
 
 def later_incarnation(remembered: int) -> int:
-    """Later than that of any earlier start."""
+    """Return an incarnation later than that of any earlier start."""
     return max(time.time_ns() // 1_000_000, remembered + 1)
 
 
 async def choose_incarnation(
     config: NetworkConfig, name: str, logger: Logger, awaited: dict[str, str], access: Access
 ) -> int:
-    """The incarnation to start with, once enough is known. `awaited` says meanwhile who is waited for, and why."""
+    """Return the incarnation to start with. `awaited` shows meanwhile which brokers are waited for,
+    and why.
+    """
     around = config.overlay.within(name, config.network.f + 1)
     answers: dict[str, int] = {}
     log_backoff = LogBackoff()
@@ -64,13 +67,14 @@ async def choose_incarnation(
         if time.monotonic() - begun >= MOMENT_S:
             for peer, reason in awaited.items():
                 if log_backoff.due((peer, reason)):
-                    logger.warning(f"waits for {peer}: {reason}", extra={"peer": peer})
+                    logger.warning(f"waiting for {peer} to start: {reason}", extra={"peer": peer})
         await asyncio.sleep(ASK_AGAIN_S)
 
 
 async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str, access: Access) -> int | str:
-    """The last incarnation of ours that a broker has met, -1 if none; or why it cannot be asked."""
-    # A handshake costs both ends some work, and those that are started together all shake hands at once.
+    """Return our last incarnation that a broker has met, -1 if none, or why it cannot be asked."""
+    # A handshake costs both ends some work, and brokers that are started together all shake hands at
+    # once.
     timeout_s = (config.runtime.hello_ms if access.is_tls else config.runtime.suspect_ms) / 1000
     address = config.addresses[peer]
     try:

@@ -1,4 +1,4 @@
-"""What the kernel knows of a connection: whether the other end acknowledges what we send, and what waits to be read."""
+"""What the kernel knows about a connection: recent acknowledgements of the other end, and unread input."""
 
 import socket
 import sys
@@ -9,13 +9,15 @@ from struct import Struct
 __all__ = ["has_unread", "was_acknowledged_within"]
 
 _ACKNOWLEDGED_AT = 56
-"""Where `tcpi_last_ack_recv` is in `struct tcp_info`: milliseconds since the other end last acknowledged something."""
+"""Offset of `tcpi_last_ack_recv` in `struct tcp_info`: milliseconds since the last acknowledgement."""
 _MILLISECONDS = Struct("=I")
 _INFO_SIZE = _ACKNOWLEDGED_AT + _MILLISECONDS.size
 
 
 def was_acknowledged_within(transport: BaseTransport | None, milliseconds: float) -> bool:
-    """Whether the other kernel acknowledged something so recently; False where the system does not say."""
+    """Return whether the other kernel acknowledged data within this time; False if the system does
+    not report it.
+    """
     if not sys.platform.startswith("linux"):
         return False
     with suppress(OSError, AttributeError):
@@ -26,7 +28,7 @@ def was_acknowledged_within(transport: BaseTransport | None, milliseconds: float
 
 
 def has_unread(transport: BaseTransport | None) -> bool:
-    """Whether something has arrived that was not read yet; False where the system does not say."""
+    """Return whether unread input has arrived; False if the system does not report it."""
     if sys.platform == "win32":
         return False
     import fcntl

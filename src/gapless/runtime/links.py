@@ -1,13 +1,16 @@
-"""All peers of one node: who is connected, and who dials whom. `detector` knows who is silent, `queues` what waits.
+"""All peers of one node: who is connected, and who dials whom. `detector` tracks silence, `queues`
+tracks send queues.
 
-**Connections.** A link is opened by the first message for a peer, and kept: a connection that is lost is dialled again,
-with growing pauses. `Connected` is given on every new connection, at both ends. Both ends may dial at the same time;
-one connection must win, and both must agree which. The *senior* of the two, whose name is smaller, decides: it turns
-down what comes in while its own greeting is under way or its own connection stands, and the junior takes whatever the
-senior dials. A peer that started anew (another `boot`) is always let in.
+**Connections.** The first message for a peer opens a link, which is kept: a lost connection is
+dialled again, with growing pauses. Both ends receive `Connected` for every new connection. If both
+ends dial at the same time, one connection must win, and both must agree which. The *senior*, whose
+name is smaller, decides: it refuses an incoming connection while its own greeting is in flight or
+its own connection is open, and the junior accepts whatever the senior dials. A restarted peer
+(another `boot`) is always accepted.
 
-**What is lost.** Before the first connection to a peer, messages for it wait. When a connection is lost, what waits is
-lost with it, and so is what is sent until the next: `Connected` tells the node, and the protocol repeats what matters.
+**Lost messages.** Messages for a peer wait for the first connection. When a connection is lost, its
+queue is lost with it, and so are messages until the next one: `Connected` notifies the node, and
+the protocol repeats what matters.
 """
 
 import asyncio
@@ -47,8 +50,8 @@ from gapless.security.identity import Identity
 __all__ = ["Links"]
 
 ANONYMOUS_MAX = 1_000
-"""Connections that have not said who they are; for further ones others have to go (`crowd`)."""
-CROWDED = "it did not say who it is, and others wait"
+"""Maximum number of connections without a greeting; beyond it, others are closed (`pending_connections`)."""
+CROWDED = "it did not send a greeting, and others wait"
 
 
 class Links:
@@ -95,9 +98,9 @@ class Links:
         self.log_backoff = LogBackoff()
         self.refusals = RefusalLog(name, self.counters, self.log_backoff, logger)
         self.gate: Gate | None = None
-        """Judges what clients ask for; None if they may ask for anything."""
+        """Checks the requests of clients; None if they may ask for anything."""
         self.denied: Callable[[str, str], None] | None = None
-        """Hears of our calls that a broker refused: the name, and the reason."""
+        """Called with the name and the reason when a broker refuses one of our calls."""
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
@@ -120,7 +123,7 @@ class Links:
     # ---- opening ------------------------------------------------------------------------------------------
 
     def open(self, peer: str) -> Link:
-        """The link to a peer; a broker is dialled, a client that is not here is nobody."""
+        """Return the link to a peer; a broker is dialled, an absent client is not created."""
         link = self.links.get(peer)
         if link is not None:
             return link
@@ -148,7 +151,7 @@ class Links:
             link.dialling = None
 
     def new_connection(self, target: Link | None, greeting: bytes) -> Connection:
-        """An end of a connection that is about to be made, by us if there is a target."""
+        """Return one end of a connection that is about to be made, by this node if there is a target."""
         return self._connection_kind(self, self.settings, target, greeting)
 
     async def _dial_once(self, link: Link) -> None:
@@ -171,14 +174,14 @@ class Links:
     # ---- greetings ----------------------------------------------------------------------------------------
 
     def arrived(self, connection: Connection) -> None:
-        """A peer dialled, and has not said yet who it is."""
+        """Handle an incoming connection whose peer is still unknown."""
         victim = self._anonymous.add(connection, connection.peer_host)
         if victim is not None:
             self.refusals.stranger(victim.peer_address, "crowd", CROWDED)
             victim.abort()
 
     def asked(self, connection: Connection, hello: Hello) -> None:
-        """The peer that dialled says who it is."""
+        """Handle the greeting of a peer that dialled."""
         found = self._owner.identify(connection, hello)
         if isinstance(found, Refusal):
             connection.refuse(found.code, found.reason)
@@ -207,7 +210,9 @@ class Links:
         self._establish(link, connection, hello.boot)
 
     def _insists(self, hello: Hello) -> bool:
-        """Whether we are the senior, and our own connection to the same start of the peer stands or is coming."""
+        """Return whether this node is the senior, and its own connection to the same start of the
+        peer is open or in progress.
+        """
         link = self.links.get(hello.name)
         if link is None or self.name > hello.name:
             return False
@@ -216,7 +221,7 @@ class Links:
         return link.greeting_connection is not None
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> None:
-        """Our greeting is answered."""
+        """Handle the answer to our greeting."""
         refusal = self._owner.welcomed(connection, welcome)
         if refusal is not None:
             connection.refuse(refusal.code, refusal.reason)
@@ -224,9 +229,9 @@ class Links:
         link = connection.target
         assert link is not None
         if welcome.name != link.name:
-            connection.refuse("name", f"{link.name!r} should be there, but it is {welcome.name!r}")
+            connection.refuse("name", f"expected {link.name!r} at this address, but it is {welcome.name!r}")
         elif link.connection is not None and self.name > welcome.name:
-            connection.abort()  # the senior's came first
+            connection.abort()  # the senior's connection came first
         else:
             self._establish(link, connection, welcome.boot)
 
@@ -252,11 +257,11 @@ class Links:
         self.detector.trust(link)
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Whether somebody may do what not everybody may."""
+        """Return whether the identity has a right that not every user has."""
         return self._owner.permits(identity, right)
 
     def report(self) -> dict[str, Any]:
-        """Our state."""
+        """Return the status report."""
         begun = self.meter.begin()
         try:
             return self._owner.report()
@@ -264,17 +269,17 @@ class Links:
             self.meter.end(begun, "a report", "")
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """An operator wants this client's session to end."""
+        """End the session of a client on behalf of an operator."""
         return self._owner.end_client(client, actor)
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """An operator says that a broker will not return."""
+        """Forget a broker that will not return, on behalf of an operator."""
         return self._owner.forget_broker(broker, actor)
 
     # ---- the end of a connection --------------------------------------------------------------------------
 
     def _disconnect(self, link: Link) -> None:
-        """Take the connection away from the link, and end it."""
+        """Detach the connection from the link, and close it."""
         connection = link.connection
         assert connection is not None
         link.connection = None
@@ -290,11 +295,11 @@ class Links:
         self.counters.bytes_out += connection.bytes_out
 
     def refusing(self, connection: Connection, code: str, reason: str) -> None:
-        """We are about to end the connection."""
+        """Called before this node ends the connection."""
         self.refusals.ended(connection, code, reason)
 
     def ended(self, connection: Connection) -> None:
-        """The connection is over, for whatever reason."""
+        """Handle the end of a connection, whatever the reason."""
         self.turns.forget(connection)
         self._anonymous.discard(connection)
         link = connection.link
@@ -309,12 +314,12 @@ class Links:
         self._dial(link)
 
     def _lose(self, link: Link) -> None:
-        """A client's connection ended without a goodbye; it may have come again meanwhile."""
+        """Handle a client's connection that ended without a goodbye, unless it has reconnected."""
         if link.connection is None and self.links.get(link.name) is link:
             self.detector.miss(link, "lost")
 
     def said_goodbye(self, connection: Connection, reason: str) -> None:
-        """The peer leaves: nobody has to suspect it first."""
+        """Handle the goodbye of a peer: no suspicion is needed."""
         link = connection.link
         assert link is not None
         link.refused_connection = reason
@@ -323,7 +328,7 @@ class Links:
         self._dial(link)
 
     def part(self, peer: str) -> None:
-        """Say goodbye to a peer that is not needed any more; it is dialled again when there is something to say."""
+        """Say goodbye to a peer that is no longer needed; it is dialled again for the next message."""
         link = self.links.pop(peer, None)
         if link is None:
             return
@@ -336,7 +341,7 @@ class Links:
             link.connection.close(frame(BYE))
 
     def expel(self, link: Link, code: str, reason: str) -> None:
-        """End the connection of a peer that we cannot go on with."""
+        """End the connection of a peer with a reason."""
         connection = link.connection
         if connection is not None:
             connection.refuse(code, reason)
@@ -344,7 +349,7 @@ class Links:
     # ---- messages -----------------------------------------------------------------------------------------
 
     def received(self, link: Link, connection: Connection, body: memoryview) -> None:
-        """A batch of messages."""
+        """Decode and process a batch of messages."""
         begun = self.meter.begin()
         messages: list[Any] = []
         try:
@@ -356,8 +361,9 @@ class Links:
             self.meter.end(begun, link.name, messages)
 
     def take_in(self, link: Link, connection: Connection, messages: list[Any], size: int = 0) -> None:
-        """Give messages to the node; what there is no time for waits with its connection, and comes again without a
-        size. A client that has taken too much waits, too."""
+        """Pass messages to the node. The remainder waits with its connection and is passed here
+        again, without a size. A client that exceeded its rate waits, too.
+        """
         begun, begun_us = self.meter.begin(), now_us()
         try:
             judge = self.gate.judge if self.gate is not None and link.is_client else None
@@ -375,7 +381,7 @@ class Links:
         self.queues.look()
 
     def drained(self, connection: Connection) -> None:
-        """A connection takes more again."""
+        """Called when the write buffer of a connection has drained."""
         self.queues.drained(connection)
 
     def _give_up(self, link: Link) -> None:
@@ -384,17 +390,19 @@ class Links:
         self._dial(link)
 
     def has_time_for(self, connection: Connection) -> bool:
-        """Whether it is heard in this turn; if not, it is called when its turn comes."""
+        """Return whether the connection is read in this turn; if not, it is called when its turn comes."""
         return self.turns.has_time_for(connection)
 
     def is_readable(self, connection: Connection) -> bool:
-        """Whether more may be read from it now."""
+        """Return whether more may be read from the connection now."""
         if connection.link is None or not connection.link.is_client:
             return True
         return not self.queues.is_paused and not connection.is_held
 
     def watch(self, peers: list[str], failing_max: int) -> None:
-        """Keep connected to these brokers, and suspect those that are not heard of; so many may fail at a time."""
+        """Keep connections to these brokers and watch them for failures, of which `failing_max` can
+        occur at a time.
+        """
         self.detector.failing_max = failing_max
         for peer in peers:
             self.open(peer)
@@ -403,27 +411,27 @@ class Links:
 
     @property
     def client_count(self) -> int:
-        """Clients that are connected."""
+        """Return the number of connected clients."""
         return sum(link.is_client and link.connection is not None for link in self.links.values())
 
     @property
     def bytes_in(self) -> int:
-        """Read so far, of all connections."""
+        """Return the bytes read so far from all connections."""
         lasting = (link.connection.bytes_in for link in self.links.values() if link.connection is not None)
         return self.counters.bytes_in + sum(lasting)
 
     @property
     def bytes_out(self) -> int:
-        """Written so far, to all connections."""
+        """Return the bytes written so far to all connections."""
         lasting = (link.connection.bytes_out for link in self.links.values() if link.connection is not None)
         return self.counters.bytes_out + sum(lasting)
 
     def give(self, item: Input) -> None:
-        """One input for the node."""
+        """Pass one input to the node."""
         self.host.give(item)
 
     async def close(self, *, with_goodbye: bool = True, reason: str = "") -> None:
-        """End all connections, after what was written has been sent. Only brokers are told the reason."""
+        """Close all connections after flushing them. Only brokers receive the reason."""
         self._is_closing = True
         self.detector.stop()
         self.host.leave()

@@ -1,8 +1,8 @@
-"""A port that speaks TLS: it accepts, looks at the first byte, and shakes hands.
+"""A TLS port: accepts connections, inspects the first byte, and performs the handshake.
 
-A TLS handshake begins with the byte 22, a frame of ours with 0, a request over HTTP with a letter. So the port can tell
-a peer that speaks clear text so, in clear text. Each connection takes the TLS context of its moment: new certificates
-count from the next connection on, and the port never stops listening.
+A TLS handshake begins with byte 22, a Gapless frame with 0, an HTTP request with a letter. So the
+port can send a peer that uses clear text an error in clear text. Each connection uses the current
+TLS context: new certificates apply from the next connection on, and the port stays open.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ __all__ = ["TlsListener"]
 
 TLS = 22
 PENDING_MAX = 1_000
-"""Connections whose handshake is not over; for further ones others have to go (`crowd`)."""
-CROWDED = "it did not end its handshake, and others wait"
+"""Maximum number of unfinished handshakes; beyond it, others are closed (`pending_connections`)."""
+CROWDED = "it did not finish its handshake, and others wait"
 PAUSE_S = 0.1
-"""How long nobody is accepted if the system has no room for more."""
+"""How long accepting pauses when the system has no resources."""
 
 
 class TlsListener:
-    """Listens on one port. Before anything is done for a peer, `may_come` decides by its host."""
+    """Listens on one port. `may_come` decides by the peer's host before any other work."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TlsListener:
         self.handshakes = 0
 
     async def start(self, host: str, port: int, backlog: int = 1024) -> None:
-        """Listen; `OSError` if that is not possible."""
+        """Start listening; raise an `OSError` if that is not possible."""
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(found):
             listening = socket.socket(family, kind, protocol)
@@ -72,11 +72,11 @@ class TlsListener:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port it listens on."""
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Listen no more; the connections that were accepted stay."""
+        """Stop listening; accepted connections stay open."""
         for task in (*self._accepting, *self._pending):
             task.cancel()
         for listening in self._sockets:
@@ -102,7 +102,9 @@ class TlsListener:
                 victim.cancel(CROWDED)
 
     async def _welcome(self, dialled: socket.socket, address: str) -> None:
-        """Let it in, or say why not. The socket is closed here unless a transport has it."""
+        """Perform the handshake, or send the reason for a refusal. Closes the socket unless a
+        transport owns it.
+        """
         is_ours = True
         try:
             dialled.setblocking(False)
@@ -124,20 +126,22 @@ class TlsListener:
         except TimeoutError:
             self._refused(address, "silent", "it did not begin a handshake in time")
         except OSError:
-            pass  # it is gone
+            pass  # it has closed the connection
         finally:
             if is_ours:
                 dialled.close()
 
     async def _see_off(self, dialled: socket.socket) -> None:
-        """Read what it still sends until it hangs up: else a reset takes the answer away from it (see `farewell`)."""
+        """Read the remaining input until the peer closes, because a reset would discard the answer
+        (see `refused_connections`).
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
                 while await self._loop.sock_recv(dialled, 65_536):
                     pass
 
     async def _shake_hands(self, dialled: socket.socket, address: str) -> None:
-        spare = dialled.dup()  # a transport whose handshake fails takes its socket along
+        spare = dialled.dup()  # a transport whose handshake fails closes its socket
         try:
             await self._loop.connect_accepted_socket(
                 self._make, dialled, ssl=self._context(), ssl_handshake_timeout=self._patience_s,
@@ -153,7 +157,7 @@ class TlsListener:
             spare.close()
 
     async def _peek(self, dialled: socket.socket) -> int | None:
-        """The first byte, which stays where it is; None if the peer has hung up."""
+        """Return the first byte without consuming it, or None if the peer has closed the connection."""
         while True:
             try:
                 first = dialled.recv(1, socket.MSG_PEEK)

@@ -1,8 +1,8 @@
-"""What happens again and again is logged less and less often, so that people can read the log.
+"""Limits the log of recurring events by growing pauses, so that people can read the log.
 
-The first time a thing is said at once; the next times after one second, two, four, and so on up to ten minutes, each
-time with how often it happened meanwhile. What has not happened for a minute, or for twice its pause, is new when it
-comes back.
+The first occurrence is logged at once, the next after one second, two, four, and so on up to ten
+minutes, each time with the number of occurrences meanwhile. An event that has not occurred for a
+minute, or for twice its pause, counts as new.
 """
 
 import time
@@ -14,7 +14,7 @@ FIRST_S = 1.0
 LONGEST_S = 600.0
 QUIET_S = 60.0
 KEYS_MAX = 1_000
-"""Things that are remembered; the one that was said longest ago is forgotten first."""
+"""Maximum number of events that are remembered; the least recently logged one is forgotten first."""
 
 
 class _Said:
@@ -27,14 +27,16 @@ class _Said:
 
 
 class LogBackoff:
-    """Of each thing that happens: whether it is time to say so."""
+    """Decides for each recurring event whether to log it now."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._said: dict[Hashable, _Said] = {}
 
     def due(self, key: Hashable) -> int:
-        """The thing has happened. How often since it was last said, if it has to be said now; else 0."""
+        """Count an occurrence; return the number of occurrences since the last log if it is due
+        now, else 0.
+        """
         now = self._clock()
         said = self._said.get(key)
         if said is None or now - said.seen > max(QUIET_S, 2 * said.pause):
@@ -54,5 +56,5 @@ class LogBackoff:
         return times
 
     def forget(self, key: Hashable) -> bool:
-        """It is over. Tell whether it was ever said."""
+        """Forget the event; return whether it was ever logged."""
         return self._said.pop(key, None) is not None

@@ -1,8 +1,10 @@
-"""A bound on how much a process logs: each event at most some times a minute, and then how often it was left out.
+"""Limits how much a process logs: each event at most `LINES_A_MINUTE` times a minute, then a count
+of the rest.
 
-An event is a place in the code that logs, whatever it says about whom. What is more than `LINES_A_MINUTE` of one event
-is counted, and one line tells the count and the last of them: when the minute is over, or when the process ends. So an
-overloaded broker that suspects and trusts a thousand clients writes some lines, and nothing is left out in silence.
+An event is a place in the code that logs, whatever its parameters. Further records of the event are
+counted, and one line reports the count and the last record, when the minute ends or the process
+stops. So an overloaded broker that suspects and trusts a thousand clients writes few lines, and
+every omission is reported.
 """
 
 import logging
@@ -20,7 +22,7 @@ _Event: TypeAlias = tuple[str, int]
 
 
 class _Minute:
-    """One event within one minute, which begins with the first of them."""
+    """One event within one minute, which begins with its first record."""
 
     __slots__ = ("begun", "last", "left_out", "written")
 
@@ -32,7 +34,7 @@ class _Minute:
 
 
 class LimitedHandler(logging.StreamHandler[TextIO]):
-    """Writes to a stream, within the bound."""
+    """Writes to a stream, within the limit."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream)
@@ -52,7 +54,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
             minute.last = record
 
     def tell_left_out(self, *, at_end: bool = False) -> None:
-        """Write what was left out in minutes that are over; with `at_end`, in all."""
+        """Write the counts of minutes that have ended; with `at_end`, all counts."""
         now = self._clock()
         for event, minute in list(self._minutes.items()):
             if at_end or now - minute.begun >= MINUTE_S:
@@ -61,7 +63,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
                     super().emit(_summary(minute.last, minute.left_out, now - minute.begun))
 
     def close(self) -> None:
-        """The process ends."""
+        """Write the remaining counts at the end of the process."""
         self.acquire()
         try:
             self.tell_left_out(at_end=True)
@@ -71,7 +73,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
 
 
 def tell_left_out(logger: logging.Logger) -> None:
-    """Let the handlers of a logger write what they left out, also if nothing else is logged."""
+    """Make the handlers of a logger write their counts, even if nothing else is logged."""
     for handler in logger.handlers:
         if isinstance(handler, LimitedHandler):
             handler.acquire()
@@ -82,7 +84,7 @@ def tell_left_out(logger: logging.Logger) -> None:
 
 
 def _summary(last: logging.LogRecord, count: int, seconds: float) -> logging.LogRecord:
-    """As the last one, with the count."""
+    """Return a record like the last one, with the count."""
     told = logging.makeLogRecord(vars(last))
     told.msg = f"left out {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
     told.args = ()

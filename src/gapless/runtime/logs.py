@@ -1,4 +1,6 @@
-"""Logs: a line for people, or a JSON document a line for machines. Both say the same, within a bound (`log_limit`)."""
+"""Logs: lines for people, or JSON documents for machines. Both have the same content, within a
+limit (`log_limit`).
+"""
 
 import json
 import logging
@@ -20,7 +22,7 @@ _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 class _Named(logging.LoggerAdapter[logging.Logger]):
-    """Says with every line whose it is, and keeps what else is said."""
+    """Adds the broker's name to every record, and keeps other fields."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         kwargs["extra"] = {**(self.extra or {}), **kwargs.get("extra", {})}
@@ -28,12 +30,12 @@ class _Named(logging.LoggerAdapter[logging.Logger]):
 
 
 def logger_of(broker: str) -> Logger:
-    """The logger of a broker."""
+    """Return the logger of a broker."""
     return _Named(logging.getLogger("gapless.broker"), {"broker": broker})
 
 
 class _Spelled(logging.LoggerAdapter[logging.Logger]):
-    """Puts everything into the message: the handlers of an application show nothing else."""
+    """Puts all fields into the message, because handlers of applications show nothing else."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         facts = kwargs.get("extra") or {}
@@ -45,7 +47,7 @@ class _Spelled(logging.LoggerAdapter[logging.Logger]):
 
 
 def client_logger(client: str) -> Logger:
-    """The logger of a client, for what it and its connections say."""
+    """Return the logger of a client and its connections."""
     return _Spelled(logging.getLogger("gapless.client"), {"client": client})
 
 
@@ -67,7 +69,7 @@ class _Lines(logging.Formatter):
 
 
 def document_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record says, by name."""
+    """Return the fields of a record by name."""
     return {
         "time": _time(record), "level": record.levelname.lower(), "message": record.getMessage(), **_facts(record)
     }  # fmt: skip
@@ -78,11 +80,11 @@ class _Json(logging.Formatter):
         document = document_of(record)
         if record.exc_info:
             document["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(document, default=str)  # in ASCII: a terminal may show it
+        return json.dumps(document, default=str)  # ASCII only: a terminal may show it
 
 
 def log_to(stream: TextIO = sys.stderr, *, as_json: bool = False, level: str = "info") -> None:
-    """Write what this process logs to the stream."""
+    """Write the logs of this process to the stream."""
     handler = LimitedHandler(stream)
     handler.setFormatter(_Json() if as_json else _Lines())
     logger = logging.getLogger("gapless")

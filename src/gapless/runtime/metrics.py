@@ -1,7 +1,8 @@
-"""What a broker tells Prometheus: read off its report when somebody asks, so that counting costs nothing in between.
+"""The Prometheus metrics of a broker, read from its report on request, so that counting costs
+nothing in between.
 
-Labels are brokers, kinds, and of clients only those that lie behind most or hold others up: ten of each at most,
-however many clients there are.
+Labels are brokers and kinds. Clients appear as labels only if they lag most or block others: ten of
+each at most, however many clients there are.
 """
 
 import platform
@@ -36,17 +37,26 @@ _COUNTERS = {
     "audit_failures": "Lines of the audit log that could not be written.",
     "suspicions": "Times that a peer was silent for too long.",
     "false_suspicions": "Times that a suspected peer was heard again on the same connection.",
-    "goodbyes": "Times that a peer left in good order.",
+    "goodbyes": "Times that a peer left gracefully.",
     "lost_clients": "Times that a client's connection ended without a goodbye.",
     "steps": "Inputs given to the node.",
 }
 _PROTOCOL_COUNTERS = {
     "published": ("gapless_events_published", "Events that clients of this broker published."),
-    "delivered": ("gapless_events_delivered", "Events that were due to clients of this broker, once for each client."),
+    "delivered": (
+        "gapless_events_delivered",
+        "Events to be delivered to clients of this broker, counted once for each client.",
+    ),
 }
 _LATENCIES = {
-    "confirming": ("gapless_confirmation_seconds", "From when a publication comes until it is safe; a sample."),
-    "taking": ("gapless_delivery_seconds", "From when an event is due until its application has taken it; a sample."),
+    "confirming": (
+        "gapless_confirmation_seconds",
+        "Time from the arrival of a publication until it is replicated; a sample.",
+    ),
+    "taking": (
+        "gapless_delivery_seconds",
+        "Time from the delivery of an event until its application has taken it; a sample.",
+    ),
 }
 
 
@@ -58,7 +68,7 @@ def _version() -> str:
 
 
 class Metrics(Collector):
-    """All figures of one broker's process."""
+    """All metrics of one broker's process."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -69,26 +79,30 @@ class Metrics(Collector):
         self._build = {"version": _version(), "python": platform.python_version(), "wire": str(VERSION)}
 
     def text(self) -> bytes:
-        """As Prometheus reads it."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, as it is now."""
+        """Yield all metrics with their current values."""
         report = self._broker.report()
         facts = {**self._build, "broker": report["broker"], "protocol": report["protocol"]}
-        yield InfoMetricFamily("gapless_build", "What runs here.", value=facts)
+        yield InfoMetricFamily("gapless_build", "The version that runs here.", value=facts)
         for key, text in _COUNTERS.items():
             yield CounterMetricFamily(f"gapless_{key}", text, value=report[key])
-        yield GaugeMetricFamily("gapless_ready", "Whether the broker takes part.", value=float(report["ready"]))
-        yield GaugeMetricFamily("gapless_up", "Whether it takes part and is not held up.", value=float(report["up"]))
+        yield GaugeMetricFamily("gapless_ready", "Whether the broker has joined.", value=float(report["ready"]))
+        yield GaugeMetricFamily(
+            "gapless_up", "Whether the broker has joined and is not blocked.", value=float(report["up"])
+        )
         yield GaugeMetricFamily("gapless_clients", "Clients that are connected.", value=report["clients"])
-        yield GaugeMetricFamily("gapless_paused", "Whether clients are held back.", value=float(report["paused"]))
-        kept = GaugeMetricFamily("gapless_kept", "What the protocol keeps, by kind.", labels=["kind"])
+        yield GaugeMetricFamily("gapless_paused", "Whether clients are paused.", value=float(report["paused"]))
+        kept = GaugeMetricFamily("gapless_kept", "State that the protocol keeps, by kind.", labels=["kind"])
         for kind, size in report["state"].items():
             kept.add_metric([kind.replace(" ", "_")], size)
         yield kept
         longest = report["turns"]["longest_ms"] / 1000
-        yield GaugeMetricFamily("gapless_longest_turn_seconds", "Of the event loop, since the start.", value=longest)
+        yield GaugeMetricFamily(
+            "gapless_longest_turn_seconds", "The longest turn of the event loop since the start.", value=longest
+        )
         long = report["turns"]["long"]
         yield CounterMetricFamily("gapless_long_turns", "Turns that took more than 0.1 seconds.", value=long)
         yield from _clock(report["clock"])
@@ -100,10 +114,12 @@ class Metrics(Collector):
 
 def _clock(clock: dict[str, Any]) -> Iterator[Metric]:
     yield GaugeMetricFamily(
-        "gapless_clock_ahead_seconds", "Of those of the brokers that it hears, as their median.", value=clock["ahead_s"]
+        "gapless_clock_ahead_seconds",
+        "Difference to the median clock of the brokers that it reaches.",
+        value=clock["ahead_s"],
     )
     yield GaugeMetricFamily(
-        "gapless_clock_wrong", "Whether it differs from most by more than max_clock_skew_ms.",
+        "gapless_clock_wrong", "Whether the clock differs from most by more than max_clock_skew_ms.",
         value=float(clock["is_wrong"]),
     )  # fmt: skip
     yield GaugeMetricFamily(
@@ -121,16 +137,18 @@ def _security(report: dict[str, Any]) -> Iterator[Metric]:
     yield refused
     security = report["security"] or {"expiries": {}, "reloads": 0, "failed_reloads": 0, "failed_key_fetches": 0}
     expiry = GaugeMetricFamily(
-        "gapless_certificate_expiry_timestamp_seconds", "When it expires, since 1970.", labels=["kind"]
+        "gapless_certificate_expiry_timestamp_seconds",
+        "When the certificate expires, in seconds since 1970.",
+        labels=["kind"],
     )
     for kind, expires in security["expiries"].items():
         expiry.add_metric([kind], expires)
     yield expiry
     failed = security["failed_reloads"]
-    yield CounterMetricFamily("gapless_reloads", "Times that security was read again.", value=security["reloads"])
-    yield CounterMetricFamily("gapless_failed_reloads", "Times that it could not be used.", value=failed)
+    yield CounterMetricFamily("gapless_reloads", "Reloads of certificates and users.", value=security["reloads"])
+    yield CounterMetricFamily("gapless_failed_reloads", "Reloads that failed.", value=failed)
     failed = security["failed_key_fetches"]
-    yield CounterMetricFamily("gapless_failed_key_fetches", "Times that keys could not be fetched.", value=failed)
+    yield CounterMetricFamily("gapless_failed_key_fetches", "Fetches of signing keys that failed.", value=failed)
 
 
 def _links(links: dict[str, Any]) -> Iterator[Metric]:
@@ -147,7 +165,7 @@ def _links(links: dict[str, Any]) -> Iterator[Metric]:
 def _waits(waits: list[dict[str, Any]]) -> Iterator[Metric]:
     longest = GaugeMetricFamily("gapless_wait_seconds", "For how long the broker waits now, by kind.", labels=["kind"])
     clients = GaugeMetricFamily(
-        "gapless_client_holds_up_seconds", "For how long everybody waits for what a client has not taken; the worst.",
+        "gapless_client_holds_up_seconds", "How long publishers have waited for a client that takes no deliveries.",
         labels=["client"],
     )  # fmt: skip
     kinds = dict.fromkeys(KINDS, 0.0)
@@ -161,16 +179,16 @@ def _waits(waits: list[dict[str, Any]]) -> Iterator[Metric]:
 
 
 def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
-    """What the protocol tells; one that does not has none."""
+    """Yield the metrics that the protocol reports, if any."""
     for key, (name, text) in _PROTOCOL_COUNTERS.items():
         if key in overview:
             yield CounterMetricFamily(name, text, value=overview[key])
     if "hand_overs" in overview:
-        yield GaugeMetricFamily("gapless_hand_overs", "Hand-overs under way.", value=len(overview["hand_overs"]))
+        yield GaugeMetricFamily("gapless_hand_overs", "Handovers in progress.", value=len(overview["hand_overs"]))
     if "lag" in overview:
         lag = GaugeMetricFamily(
             "gapless_client_lag",
-            "Deliveries that a client has not taken; those that lie behind most.",
+            "Deliveries that a client has not taken; the clients that lag most.",
             labels=["client"],
         )
         for client, behind in overview["lag"].items():
@@ -178,7 +196,7 @@ def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
         yield lag
     if "history" in overview:
         history = overview["history"]
-        yield GaugeMetricFamily("gapless_history_bytes", "What is kept to be read again.", value=history["bytes"])
+        yield GaugeMetricFamily("gapless_history_bytes", "History kept for replay.", value=history["bytes"])
         yield GaugeMetricFamily("gapless_readings", "Subscriptions that read history.", value=history["readings"])
     for key, (name, text) in _LATENCIES.items():
         if key in overview:

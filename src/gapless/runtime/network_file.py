@@ -104,7 +104,7 @@ __all__ = [
 
 
 class TreeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[network]`."""
+    """The table `[network]`."""
 
     name: str = "gapless"
     f: int = 1
@@ -112,7 +112,7 @@ class TreeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of `[[brokers]]`."""
+    """An entry of `[[brokers]]`."""
 
     name: str
     address: str
@@ -122,21 +122,21 @@ class BrokerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StorageEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[storage]`."""
+    """The table `[storage]`."""
 
     sync: Sync = "always"
     interval_ms: float = 100.0
 
 
 class ProtocolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[protocol]`."""
+    """The table `[protocol]`."""
 
     name: str = "gapless"
     options: dict[str, Any] = {}
 
 
 class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[security]`."""
+    """The table `[security]`."""
 
     authority: str
     certificate: str
@@ -144,33 +144,33 @@ class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: str = ""
 
     def files(self, broker: str) -> dict[str, str]:
-        """The files of one broker, by kind."""
+        """Return the files of one broker, by kind."""
         named = {kind: getattr(self, kind).replace("{name}", broker) for kind in self.__struct_fields__}
         return {kind: path for kind, path in named.items() if path}
 
     def access(self, broker: str) -> Access:
-        """How the broker dials others."""
+        """Return the settings with which the broker dials others."""
         files = self.files(broker)
         shown = Credentials(authority=files["authority"], certificate=files["certificate"], key=files["key"])
         return Access(is_tls=True, credentials=shown)
 
     def near(self, directory: Path) -> "SecurityEntry":
-        """The same, with paths that count from this directory."""
+        """Return the same table with paths relative to this directory."""
         return SecurityEntry(*(str(directory / path) if path else "" for path in msgspec.structs.astuple(self)))
 
 
 class AuditLogEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[audit_log]`."""
+    """The table `[audit_log]`."""
 
     file: str = ""
 
     def file_of(self, broker: str) -> str:
-        """The file of one broker; empty if there is none."""
+        """Return the file of one broker; empty if there is none."""
         return self.file.replace("{name}", broker)
 
 
 class HttpEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[http]`."""
+    """The table `[http]`."""
 
     gateway: bool = True
     console: bool = True
@@ -178,7 +178,7 @@ class HttpEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """A network, checked."""
+    """A validated network file."""
 
     brokers: tuple[BrokerEntry, ...]
     network: TreeEntry = TreeEntry()
@@ -193,27 +193,27 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def overlay(self) -> Overlay:
-        """The tree, or the graph if there are more links."""
+        """Return the tree, or the graph if there are more links."""
         return make_overlay([broker.name for broker in self.brokers], self.network.edges)
 
     @cached_property
     def spec(self) -> ProtocolSpec:
-        """The protocol."""
+        """Return the protocol."""
         return find_protocol(self.protocol.name)
 
     @cached_property
     def options(self) -> msgspec.Struct:
-        """The protocol's options."""
+        """Return the protocol's options."""
         return convert_options(self.spec, self.protocol.options)
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """Where to find each broker."""
+        """Return the address of each broker."""
         return {broker.name: broker.address for broker in self.brokers}
 
     @cached_property
     def fingerprint(self) -> str:
-        """Two hosts with the same fingerprint describe the same network."""
+        """Return a hash of everything that must be equal on all hosts."""
         runtime = msgspec.structs.asdict(self.runtime)
         same = [self.network, self.protocol.name, self.options, self.addresses, runtime]
         text = msgspec.json.encode(same, order="deterministic")
@@ -221,12 +221,14 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def identity(self) -> str:
-        """What is written into a broker's directory, so that no other network takes it for its own: name and tree."""
+        """Return name and tree as a text, which is written into a broker's data directory to detect
+        foreign data.
+        """
         text = msgspec.json.encode([sorted(self.addresses), sorted(map(sorted, self.network.edges))])
         return f"{self.network.name}-{blake2b(text, digest_size=4).hexdigest()}"
 
     def broker(self, name: str) -> BrokerEntry:
-        """The entry of a broker."""
+        """Return the entry of a broker."""
         for entry in self.brokers:
             if entry.name == name:
                 return entry
@@ -234,16 +236,16 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @property
     def url(self) -> str:
-        """What a client connects to."""
+        """Return the URL for clients."""
         return self.scheme + ",".join(self.addresses.values())
 
     @property
     def scheme(self) -> str:
-        """How its addresses are written."""
+        """Return the URL scheme."""
         return "gapless://" if self.security is None else "gapless+tls://"
 
     def to_toml(self) -> str:
-        """The text of a file that holds this network."""
+        """Return the text of a network file."""
         lines = ["[network]", f"name = {_toml(self.network.name)}", f"f = {self.network.f}"]
         if self.network.edges:
             lines.append(f"edges = {_toml(self.network.edges)}")
@@ -280,7 +282,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
 
 EVERYWHERE = ("0.0.0.0", "::")
-"""Where every host may listen without being in another's way."""
+"""Addresses that mean every interface, so that hosts do not conflict."""
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": NetworkConfig,
@@ -297,7 +299,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def load_network(path: str | Path) -> NetworkConfig:
-    """The network in this file, checked."""
+    """Return the validated network in this file."""
     try:
         config = parse_network(read_text(path, ConfigError))
         if config.security is not None:
@@ -312,7 +314,7 @@ def load_network(path: str | Path) -> NetworkConfig:
 
 
 def with_data_near(config: NetworkConfig, directory: Path) -> NetworkConfig:
-    """The same network, with directories of data that count from this one."""
+    """Return the same network with data directories relative to this directory."""
     if not any(entry.data for entry in config.brokers):
         return config
     entries = [msgspec.structs.replace(entry, data=str(directory / entry.data)) for entry in config.brokers]
@@ -320,7 +322,7 @@ def with_data_near(config: NetworkConfig, directory: Path) -> NetworkConfig:
 
 
 def parse_network(text: str) -> NetworkConfig:
-    """The network in this text, checked."""
+    """Return the validated network in this text."""
     document = parse_toml(text, ConfigError)
     for place, table, struct in _tables_of(document):
         check_keys(place, table, struct.__struct_fields__, ConfigError)
@@ -337,14 +339,14 @@ def _tables_of(document: Mapping[str, Any]) -> Iterator[tuple[str, object, type[
 
 
 def check_network(config: NetworkConfig) -> None:
-    """Raise a `ConfigError` if no network can be made of it."""
+    """Raise a `ConfigError` if the network is invalid."""
     if config.network.f < 0:
         raise ConfigError(f"network.f: {config.network.f} is negative; 0 means that no broker may fail")
-    most = max(1, len(config.brokers) - 1)  # left out it is 1, also where there is only one broker
+    most = max(1, len(config.brokers) - 1)  # the default is 1, even with only one broker
     if config.network.f > most:
         raise ConfigError(
-            f"network.f: {config.network.f} of {len(config.brokers)} brokers cannot fail, for one has to be left; "
-            f"{len(config.brokers) - 1} is the most"
+            f"network.f: {config.network.f} of {len(config.brokers)} brokers cannot fail, because one has to remain; "
+            f"the maximum is {len(config.brokers) - 1}"
         )
     _check_data(config)
     _check_origins(config.http.origins)
@@ -357,7 +359,7 @@ def check_network(config: NetworkConfig) -> None:
         for address in {entry.address, entry.http} - {""}:
             host, port = split_address(address)
             if address in taken and port != 0 and host not in EVERYWHERE:
-                raise ConfigError(f"brokers[{number}]: {address} is taken by {taken[address]!r} already")
+                raise ConfigError(f"brokers[{number}]: {address} is already used by {taken[address]!r}")
             taken[address] = entry.name
     try:
         config.overlay.root  # noqa: B018 - made when asked for
@@ -365,7 +367,7 @@ def check_network(config: NetworkConfig) -> None:
         raise ConfigError(f"network: {error}") from None
     for key, value in config.protocol.options.items():
         if isinstance(value, float) and not isfinite(value):
-            raise ConfigError(f"protocol.options.{key}: {value} is no number that can be reached")
+            raise ConfigError(f"protocol.options.{key}: {value} is out of range")
     try:
         check_overlay(config.spec, config.overlay, config.network.f, config.options)
     except ProtocolError as error:
@@ -375,11 +377,11 @@ def check_network(config: NetworkConfig) -> None:
         raise ConfigError("limits: this network has users; set [limits] and [broker_limits] in the users' file")
     for place, limits in (("limits", config.limits), ("broker_limits", config.broker_limits)):
         if limits.names != Limits().names:
-            raise ConfigError(f"{place}.names: this is a limit of users, and this network has none; leave it out")
+            raise ConfigError(f"{place}.names: this limit applies to users, and this network has none; leave it out")
     if has_users and config.spec.judging is None:
         raise ConfigError(
-            f"security.users: protocol {config.spec.name!r} cannot tell what its clients ask for, so nobody can be "
-            "allowed one thing and not another; leave it out, or choose protocol 'gapless'"
+            f"security.users: protocol {config.spec.name!r} does not describe the requests of its clients, so they "
+            "cannot be checked; leave it out, or choose protocol 'gapless'"
         )
 
 
@@ -387,26 +389,26 @@ def _check_origins(origins: tuple[str, ...]) -> None:
     for number, origin in enumerate(origins):
         if not re.fullmatch(r"https?://[^/\s*]+", origin):
             raise ConfigError(
-                f"http.origins[{number}]: {origin!r} is no web origin; write https://host or https://host:port"
+                f"http.origins[{number}]: {origin!r} is not a web origin; write https://host or https://host:port"
             )
 
 
 def _check_data(config: NetworkConfig) -> None:
-    """Each broker has a directory of its own, or none has one."""
+    """Check that every broker has its own data directory, or that none has one."""
     used: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         if bool(entry.data) != bool(config.brokers[0].data):
             raise ConfigError(f"brokers[{number}].data: name a directory for each broker, or for none")
         if "\0" in entry.data:
-            raise ConfigError(f"brokers[{number}].data: {entry.data!r} is no directory")
+            raise ConfigError(f"brokers[{number}].data: {entry.data!r} is not a directory")
         if entry.data in used:
-            raise ConfigError(f"brokers[{number}].data: {entry.data} is that of {used[entry.data]!r} already")
+            raise ConfigError(f"brokers[{number}].data: {entry.data} is already used by {used[entry.data]!r}")
         if entry.data:
             used[entry.data] = entry.name
     if used and not config.spec.keeps_disks:
-        raise ConfigError(f"brokers[0].data: protocol {config.protocol.name!r} keeps nothing on disks; leave it out")
+        raise ConfigError(f"brokers[0].data: protocol {config.protocol.name!r} does not use disks; leave it out")
     if not 0 < config.storage.interval_ms < inf:
-        raise ConfigError(f"storage.interval_ms: {config.storage.interval_ms:g} is no time to wait; it is positive")
+        raise ConfigError(f"storage.interval_ms: {config.storage.interval_ms:g} is invalid; it must be positive")
 
 
 def _check_address(place: str, address: str) -> None:
@@ -417,5 +419,5 @@ def _check_address(place: str, address: str) -> None:
 
 
 def _toml(value: Any) -> str:
-    """Strings, numbers, booleans and lists of them are the same in TOML and JSON."""
+    """Return a value as TOML. Strings, numbers, booleans and lists of them look the same in JSON."""
     return msgspec.json.encode(value).decode()

@@ -1,8 +1,9 @@
-"""How much there is to decode in a body, without decoding it.
+"""Counts the objects in an encoded body without decoding it.
 
-Decoding takes its time by the number of objects and not by the bytes: a frame of large payloads is copied in a moment,
-and one of the same size full of small numbers takes a second. MessagePack is a sequence of objects in which an array or
-a map is a header that its elements follow; so they can be counted one after the other, and nothing is made of them.
+The time to decode depends on the number of objects, not on the bytes: a frame of large payloads is
+copied at once, and one of the same size full of small numbers takes a second. MessagePack is a
+sequence of objects in which an array or a map is a header followed by its elements, so the objects
+can be counted without creating any.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ __all__ = ["has_more_entries", "length_of"]
 _U16, _U32 = Struct(">H"), Struct(">I")
 
 _WIDTH = [1] * 256
-"""By first byte: the bytes of an object, or of the header of an array or map. 0: it says itself how long it is."""
+"""By first byte: the size of the object, or of an array's or map's header. 0: a length field follows."""
 _WIDTH[0xA0:0xC0] = range(1, 33)
 _WIDTH[0xC4:0xCA] = [0] * 6
 _WIDTH[0xCA:0xD4] = [5, 9, 2, 3, 5, 9, 2, 3, 5, 9]
@@ -39,11 +40,11 @@ _LONG: dict[int, tuple[int, Callable[[memoryview, int], int]]] = {
     0xC7: (3, _byte), 0xC8: (4, _short), 0xC9: (6, _long),
     0xD9: (2, _byte), 0xDA: (3, _short), 0xDB: (5, _long),
 }  # fmt: skip
-"""Binary, extensions and strings: the bytes before what they hold, and how to read the length of that."""
+"""Binary, extensions and strings: the size of the header, and how to read the length that follows."""
 
 
 def has_more_entries(body: memoryview, most: int) -> bool:
-    """Whether there are more objects in it than that; arrays and maps count, and so does each element of them."""
+    """Return whether the body has more than `most` objects; arrays, maps and each of their elements count."""
     width, place, end = _WIDTH, 0, len(body)
     try:
         for _ in range(most):
@@ -57,12 +58,12 @@ def has_more_entries(body: memoryview, most: int) -> bool:
                 head, read = _LONG[kind]
                 place += head + read(body, place + 1)
     except (IndexError, error):
-        return False  # it ends in the middle of something, which the decoder will say
+        return False  # truncated: the decoder will report it
     return place < end
 
 
 def length_of(body: memoryview) -> int:
-    """How many elements the array has with which it begins; 0 if it does not begin with one."""
+    """Return the length of the array with which the body begins; 0 if it does not begin with one."""
     first = body[0] if body else 0
     if 0x90 <= first <= 0x9F:
         return first - 0x90

@@ -1,4 +1,4 @@
-"""What links ask of their owner, a broker or a client."""
+"""The interface through which links call their owner, a broker or a client."""
 
 from typing import Any, Protocol
 
@@ -11,34 +11,34 @@ __all__ = ["Owner"]
 
 
 class Owner(Protocol):
-    """The owner introduces itself, and decides which peers may come in."""
+    """The owner of links: it supplies the greeting and decides which peers to accept."""
 
     def greeting(self) -> bytes:
-        """What to say to a peer that listens."""
+        """Return the greeting for a peer that listens."""
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Find out who dialled, or why the peer may not come in."""
+        """Authenticate the peer that dialled, or return why it is refused."""
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
-        """What to say to a peer that dialled."""
+        """Return the answer to a peer that dialled."""
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Somebody answered our greeting; a refusal if we do not want it after all."""
+        """Handle the answer to our greeting; return a refusal to end the connection."""
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """Somebody turned us down, or ended a connection."""
+        """Handle a peer that refused us or ended a connection."""
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Whether somebody may do what not everybody may: see our `status`, or `operate`."""
+        """Return whether the identity has the right `status` or `operate`."""
 
     def report(self) -> dict[str, Any]:
-        """Our state."""
+        """Return the status report."""
 
     def cheated(self, client: str, reason: str) -> None:
-        """A client asked for something that an honest client never asks for: end its session."""
+        """End the session of a client that sent a request that a regular client never sends."""
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """An operator wants this client's session to end; whether it was here."""
+        """End a client's session on behalf of an operator; return whether it was here."""
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """An operator says that a broker will not return; whether anything comes of it."""
+        """Forget a broker that will not return, on behalf of an operator; return whether it had an effect."""

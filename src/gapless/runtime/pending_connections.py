@@ -1,8 +1,9 @@
-"""Connections that wait outside, and have not proved anything yet. There is room for so many.
+"""A bounded set of connections that are not authenticated yet.
 
-If there is no room, a waiting connection has to go for the new one. The other way round, a peer that takes all places
-and says nothing would keep everybody out. The one that goes has waited longest, of those from the host with the most.
-An honest peer says at once who it is, so it does not wait for long.
+If it is full, a pending connection is closed in favour of the new one. Otherwise a peer that
+occupies all places and sends nothing would block everybody. The victim is the longest-waiting
+connection of the host with the most pending ones. A regular peer authenticates at once, so it does
+not wait for long.
 """
 
 from collections import Counter
@@ -15,12 +16,12 @@ T = TypeVar("T")
 
 
 class PendingConnections(Generic[T]):
-    """No more than `most` at a time."""
+    """At most `most` pending connections."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._hosts: dict[T, str] = {}
-        """The longest waiting first."""
+        """The longest-waiting one first."""
         self._counts: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[T]:
@@ -30,7 +31,7 @@ class PendingConnections(Generic[T]):
         return len(self._hosts)
 
     def add(self, item: T, host: str) -> T | None:
-        """Add one; the one that has to go for it, if there is no room."""
+        """Add a connection; return the one to close if there was no room."""
         victim = None
         if len(self._hosts) >= self._most:
             largest = max(self._counts, key=self._counts.__getitem__)
@@ -41,7 +42,7 @@ class PendingConnections(Generic[T]):
         return victim
 
     def discard(self, item: T) -> None:
-        """It is let in, or gone."""
+        """Remove a connection that was accepted or closed."""
         host = self._hosts.pop(item, None)
         if host is not None:
             self._counts[host] -= 1

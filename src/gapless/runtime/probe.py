@@ -1,4 +1,6 @@
-"""Asking a broker who it is, without taking part: a probe greets, reads the welcome, and is gone."""
+"""Queries a broker without joining: a probe sends a greeting and a question, reads the answer, and
+disconnects.
+"""
 
 import asyncio
 import errno
@@ -32,7 +34,7 @@ from gapless.runtime.wire import (
 
 __all__ = ["ask_for_report", "ask_to_end", "ask_to_forget", "probe"]
 
-NOT_OURS = "whoever listens there is no Gapless broker"
+NOT_OURS = "the listener is not a Gapless broker"
 
 
 class _Probe(FrameStream):
@@ -71,13 +73,13 @@ class _Probe(FrameStream):
     def closed(self, error: Exception | None) -> None:
         if isinstance(error, ssl.SSLError):
             self._fail(WireError(why_dialling_failed(self._address, error)))
-        self._fail(ConnectionResetError(errno.ECONNRESET, "closed the connection without a word"))
+        self._fail(ConnectionResetError(errno.ECONNRESET, "closed the connection without an answer"))
 
     def _fail(self, error: GaplessError | OSError) -> None:
         for future in (self.welcome, self.report):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # looked at, so that nobody complains if it is not asked for
+                future.exception()  # retrieved, so that asyncio does not warn if nobody awaits it
         self.abort()
 
 
@@ -90,24 +92,26 @@ async def probe(
     settings: RuntimeSettings | None = None,
     access: Access = CLEAR,
 ) -> Welcome:
-    """A broker's welcome; `OSError`, `TimeoutError`, `WireError` or `DeniedError` if there is none to be had."""
+    """Return a broker's welcome; raise `OSError`, `TimeoutError`, `WireError` or `DeniedError` if
+    there is none.
+    """
     asking, welcome = await _ask(address, name, network, timeout_s, settings or RuntimeSettings(), access)
     asking.abort()
     return welcome
 
 
 async def ask_for_report(address: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """What a broker says about its own state."""
+    """Return a broker's status report."""
     return await _answer(address, frame(ASK), timeout_s, access)
 
 
 async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """Let a broker end the session of a client: whether it did (`ended`), and if not, the `reason`."""
+    """Ask a broker to end the session of a client; return `ended`, and the `reason` if it did not."""
     return await _answer(address, frame(END, client), timeout_s, access)
 
 
 async def ask_to_forget(address: str, broker: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """Tell a broker that another will not return: whether it heeds that (`forgotten`), and if not, the `reason`."""
+    """Tell a broker that another will not return; return `forgotten`, and the `reason` if it refuses."""
     return await _answer(address, frame(FORGET, broker), timeout_s, access)
 
 

@@ -1,9 +1,10 @@
-"""A broker as a process: from its start to its exit code.
+"""Runs a broker as a process, from its start to its exit code.
 
-SIGTERM and SIGINT let it leave in good order. On SIGHUP it reads its certificates and users again, if there are any,
-and does nothing else: a terminal that is closed sends SIGHUP, too. A bug of ours ends it at once, without a goodbye:
-its state is in doubt, and the others bypass it. A broker whose disk fails says so in its goodbye. With `parent`, it
-also leaves when that process is gone, so that no broker outlives the network it was started with.
+SIGTERM and SIGINT stop it gracefully. SIGHUP makes it reload its certificates and users, if there
+are any, and does nothing else, because closing a terminal sends SIGHUP, too. After an internal
+error it exits at once, without a goodbye: its state is in doubt, and the other brokers bypass it. A
+broker whose disk fails says so in its goodbye. With `parent`, it also stops when that process has
+ended, so that no broker outlives the network it was started with.
 """
 
 import asyncio
@@ -26,20 +27,22 @@ PARENT_S = 0.5
 
 
 class Endpoint(Protocol):
-    """The HTTP side of a broker."""
+    """The HTTP endpoint of a broker."""
 
     async def start(self) -> None:
-        """Listen where the network's file says."""
+        """Listen on the address in the network's file."""
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
 
 
 def run_broker(
     config: NetworkConfig, name: str, *, trace: str = "", parent: int = 0,
     endpoint: Callable[[Broker], Endpoint] = HttpEndpoint,
 ) -> int:  # fmt: skip
-    """Serve until told to stop; return the exit code. `endpoint` makes the HTTP side, if the broker has one."""
+    """Serve until a signal arrives; return the exit code. `endpoint` creates the HTTP endpoint, if
+    the broker has one.
+    """
     return run(_serve(config, name, trace, parent, endpoint))
 
 
@@ -67,10 +70,10 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
         if broker.failure.done():
             error = broker.failure.result()
             if isinstance(error, StorageError):
-                broker.logger.critical(f"leaves, for it has no disk any more: {error}")
+                broker.logger.critical(f"shutting down, because the data directory is unusable: {error}")
                 await broker.links.close(reason=str(error))
             else:
-                broker.logger.critical("failed: this is a bug of ours", exc_info=error)
+                broker.logger.critical("failed: this is a bug in Gapless", exc_info=error)
                 await broker.links.close(with_goodbye=False)
             return FAILED
         await broker.stop()
@@ -83,14 +86,16 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
 
 def _hang_up(broker: Broker) -> None:
     if broker.broker_security is None:
-        broker.logger.info("SIGHUP: the network's file is read at the start only; SIGTERM lets the broker leave")
+        broker.logger.info("SIGHUP: the network's file is read at the start only; SIGTERM stops the broker")
     else:
         broker.reloading = asyncio.get_running_loop().create_task(broker.broker_security.reload("SIGHUP"))
 
 
 def _tune_cycle_collector() -> None:
-    """What is there by now stays. Cycles are looked for among what is young, a hundred thousand objects at a time, some
-    ten milliseconds. What has grown old has none worth a turn of a second: clients that come and go leave nothing."""
+    """Exempt existing objects from garbage collection, and collect only young ones, a hundred
+    thousand at a time, in some ten milliseconds. A collection of old objects would take a second
+    and find nothing: clients leave no cycles.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 4, 10_000)

@@ -1,8 +1,9 @@
-"""What waits to be sent to the peers of one node, and who is held back for it.
+"""The send queues of one node's peers, and the back-pressure that they cause.
 
-What a turn of the event loop causes for one peer leaves in as few frames as possible, in one write. If a connection
-takes no more, messages wait in the peer's outbox; from `queue_pause` on, clients are not read, which holds publishers
-back; from `queue_max` on, the connection is given up. Nothing is ever taken out of the middle.
+The messages for one peer in one turn of the event loop leave in as few frames as possible, in one
+write. If a connection takes no more, messages wait in the peer's outbox. From `queue_pause`
+messages on, clients are not read, which applies back-pressure to publishers. At `queue_max` the
+connection is closed. No message is ever removed from the middle.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ ROOM_S = 0.005
 
 
 class Queues:
-    """The outboxes of one node's links. `give_up` ends a connection that takes nothing."""
+    """The outboxes of one node's links. `give_up` closes a connection that takes nothing."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class Queues:
         logger: Logger,
     ) -> None:
         self.is_paused = False
-        """Whether clients are not read, because too much waits."""
+        """Whether clients are not read, because a queue is too long."""
         self._links = links
         self._settings = settings
         self._codec = codec
@@ -46,7 +47,7 @@ class Queues:
     # ---- sending ------------------------------------------------------------------------------------------
 
     def flush(self, dirty: list[Link]) -> None:
-        """Send what waits for these, as far as their connections take it."""
+        """Send the pending messages of these links, as far as their connections take them."""
         for link in dirty:
             connection = link.connection
             if connection is None:
@@ -85,26 +86,26 @@ class Queues:
             self._congested[link] = None
 
     def drained(self, connection: Connection) -> None:
-        """A connection takes more again."""
+        """Handle a connection that takes more again."""
         link = connection.link
         if link is not None and self._congested.pop(link, 0) is None:
             self._send(link, connection)
             self._look()
 
     def forget(self, link: Link) -> None:
-        """Its connection is over, and what waited for it is lost."""
+        """Discard the queue of a closed connection."""
         link.outbox.clear()
         if self._congested.pop(link, 0) is None:
             self._look()
 
     def leave(self, link: Link) -> None:
-        """The link is over, and its connection sends what it was given."""
+        """Drop the link; its connection still sends what it was given."""
         self._congested.pop(link, None)
 
     # ---- holding back -------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """What waits behind a congested connection grows without being sent: see whether it is too much."""
+        """Check the queues of congested connections, which grow without being sent."""
         if self._congested:
             self._look()
 
@@ -113,7 +114,7 @@ class Queues:
         for link in list(self._congested):
             waiting = len(link.outbox)
             if waiting > self._settings.queue_max:
-                self._logger.error("gave up a connection: too much waits for it", extra={"peer": link.name})
+                self._logger.error("closed a connection: its send queue is full", extra={"peer": link.name})
                 self._give_up(link)
             else:
                 longest = max(longest, waiting)
@@ -123,7 +124,7 @@ class Queues:
             self.pause(False)
 
     def pause(self, is_paused: bool) -> None:
-        """Read no client any more, or all again."""
+        """Stop reading clients, or resume."""
         self.is_paused = is_paused
         for link in self._links.values():
             if link.is_client and link.connection is not None:
@@ -133,13 +134,13 @@ class Queues:
                     link.connection.resume_reading()
 
     async def wait_for_room(self) -> None:
-        """Until not too much waits for any peer."""
+        """Return when no queue is too long."""
         while any(len(link.outbox) >= self._settings.queue_pause for link in self._links.values()):
             await asyncio.sleep(ROOM_S)
 
     @property
     def unsent(self) -> int:
-        """Messages and bytes that have not left yet."""
+        """Return the number of messages and bytes that are not sent yet."""
         return sum(
             len(link.outbox) + link.connection.unsent() for link in self._links.values() if link.connection is not None
         )

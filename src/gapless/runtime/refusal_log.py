@@ -1,6 +1,7 @@
-"""Logs and counts refusals: which peer, from where, and why. It does not repeat itself too often.
+"""Logs and counts refusals: which peer, from where, and why. Repetitions are logged with growing
+pauses.
 
-Operators read this, so no token, key or other proof may come here.
+Operators read this, so no token, key or other secret may appear here.
 """
 
 from gapless.runtime.audit_log import AuditLog
@@ -13,7 +14,7 @@ __all__ = ["RefusalLog"]
 
 
 class RefusalLog:
-    """Of one node, which has this name."""
+    """The refusals of one node."""
 
     def __init__(self, name: str, counters: Counters, log_backoff: LogBackoff, logger: Logger) -> None:
         self._name = name
@@ -21,10 +22,10 @@ class RefusalLog:
         self._log_backoff = log_backoff
         self._logger = logger
         self.audit: AuditLog | None = None
-        """Hears of all of them; None at a client."""
+        """Records all of them; None at a client."""
 
     def stranger(self, address: str, code: str, reason: str) -> None:
-        """A peer did not get as far as a greeting."""
+        """Record a peer that was refused before its greeting."""
         self._counters.refused[code] += 1
         host = address.rpartition(":")[0]
         facts = {"peer": "?", "address": address, "code": code}
@@ -32,21 +33,21 @@ class RefusalLog:
         self._tell((host, code, reason), f"refused: {reason}", facts)
 
     def denial(self, peer: str, address: str, reason: str, who: str = "") -> None:
-        """A peer may not do what it asked for; its connection goes on."""
+        """Record a refused request; the connection continues."""
         self._counters.refused["denied"] += 1
         facts = {"peer": peer, "address": address, "code": "denied", **({"who": who} if who else {})}
         self._note("call.denied", reason, facts)
         self._tell((peer, "denied", reason), f"denied: {reason}", facts)
 
     def ended(self, connection: Connection, code: str, reason: str) -> None:
-        """We are about to end a connection."""
+        """Record that this node ends a connection."""
         self._counters.refused[code] += 1
         link, hello, identity = connection.link, connection.hello, connection.identity
         who = link.name if link is not None else hello.name if hello is not None else "?"
         facts = {"peer": who, "address": connection.peer_address, "code": code}
         if identity is not None and identity.name:
             facts["who"] = identity.text
-        if code == "network":  # what the peer is told is said from its side
+        if code == "network":  # the reason for the peer is worded from its side
             reason = f"{who} has another network file than {self._name}; give every host the same one"
         if code in ("duplicate", "not-ready"):
             self._logger.debug(f"refused: {reason}", extra=facts)

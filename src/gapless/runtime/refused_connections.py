@@ -1,9 +1,9 @@
-"""The end of a connection that we refuse: the other end gets to read why.
+"""Closes refused connections so that the peer can read the reason.
 
-A socket that is closed while something that its peer sent has not been read resets the connection, and a reset takes
-away from the peer what it has not read yet, the reason included. So we say the reason, end our direction, and throw
-away what still comes, until the peer hangs up: it does so as soon as it has read the reason. We cut off a peer that has
-not hung up after `LINGER_S`.
+Closing a socket with unread input resets the connection, and the reset discards what the peer has
+not read yet, including the reason. So the reason is sent, the sending direction is closed, and
+further input is discarded until the peer closes its side. A peer that has not closed after
+`LINGER_S` is disconnected.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from contextlib import suppress
 __all__ = ["LINGER_S", "RefusedConnections"]
 
 LINGER_S = 2.0
-"""How long a peer may take to read why it has to go."""
+"""How long a peer may take to read the reason."""
 FAREWELLS_MAX = 1_000
-"""Connections that end so at a time; further ones are closed at once."""
+"""Maximum number of connections that close this way at a time; further ones are closed at once."""
 _nowhere = memoryview(bytearray(64 * 1024))
-"""Where everything is read that nobody looks at."""
+"""A shared buffer for discarded input."""
 
 
 class RefusedConnections:
-    """Those of one node."""
+    """The refused connections of one node."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -30,31 +30,32 @@ class RefusedConnections:
         return len(self._under_way)
 
     def begin(self, transport: asyncio.Transport) -> None:
-        """All is written: end the connection when the other end has read it. The transport is ours from now on."""
+        """Take over the transport after everything is written, and close it when the peer has read it."""
         if len(self._under_way) >= FAREWELLS_MAX:
             transport.close()
             return
         refused_connection = _RefusedConnection(transport, self._under_way)
         self._under_way[refused_connection] = None
         self._loop.call_later(LINGER_S, refused_connection.cut_off)
-        with suppress(RuntimeError):  # it is gone already
+        with suppress(RuntimeError):  # it is closed already
             transport.set_protocol(refused_connection)
             transport.resume_reading()
             if transport.can_write_eof():
                 transport.write_eof()
 
     def end(self) -> None:
-        """Wait for nobody any more."""
+        """Close all connections at once."""
         for refused_connection in list(self._under_way):
             refused_connection.cut_off()
 
 
 class _RefusedConnection(asyncio.BufferedProtocol):
-    """Reads and discards what a refused peer still sends.
+    """Reads and discards the input of a refused peer.
 
-    It drops its transport when the connection is over. The TLS transports of uvloop keep references to their protocol
-    for ever, so a protocol that kept its transport would keep both, and the transport's buffers of 0.3 to 0.9 MB, until
-    a search for cycles found them. A broker searches what has grown old almost never.
+    It drops its transport when the connection ends. The TLS transports of uvloop keep references to
+    their protocol. A protocol that kept its transport would therefore keep both alive, with buffers
+    of 0.3 to 0.9 MB, until a garbage collection of the oldest generation, which a broker almost
+    never runs.
     """
 
     def __init__(self, transport: asyncio.Transport, under_way: "dict[_RefusedConnection, None]") -> None:
@@ -62,7 +63,7 @@ class _RefusedConnection(asyncio.BufferedProtocol):
         self._under_way = under_way
 
     def cut_off(self) -> None:
-        """Abort the connection: its time is over."""
+        """Abort the connection after its timeout."""
         self._under_way.pop(self, None)
         transport, self._transport = self._transport, None
         if transport is not None:

@@ -1,9 +1,9 @@
 """Keeps the keys that sign tokens up to date, if `[signed_tokens]` names a URL.
 
-They are fetched in a thread, one request at a time: when the broker starts, every `REFRESH_S`, and when a token names a
-key that is not known, but not more often than every `RETRY_S`. So a new key of the issuer counts within seconds, and
-strangers who invent names of keys cause one request in that time. If the issuer cannot be reached, the keys that were
-fetched last count for `STALE_S` more, and then none.
+A thread fetches them, one request at a time: at the start of the broker, every `REFRESH_S`, and
+when a token names an unknown key, but not more often than every `RETRY_S`. So a new key of the
+issuer is accepted within seconds, and invented key names cause at most one request in that time. If
+the issuer cannot be reached, the last keys are valid for another `STALE_S`, and then none.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ STALE_S = 86_400.0
 
 
 class RemoteKeys:
-    """Of one broker."""
+    """The remote keys of one broker."""
 
     def __init__(
         self, logger: Logger, removed: Callable[[], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`removed` is called when a key is not trusted any more."""
+        """`removed` is called when a key is no longer trusted."""
         self.failures = 0
         self.fetches = 0
         self._logger = logger
@@ -42,7 +42,7 @@ class RemoteKeys:
         self._tried = self._fetched = clock() - STALE_S
 
     def adopt(self, users: Users | None) -> None:
-        """The users' file was read: the same keys count on, unless it names another URL."""
+        """Take over a new users' file: the keys stay valid, unless it names another URL."""
         signed = None if users is None else users.signed
         if signed is None or signed.url != self._url:
             self._text = ""
@@ -65,7 +65,7 @@ class RemoteKeys:
         try:
             text = await asyncio.to_thread(fetch, url, users.keys_authority)
             if url != self._url:
-                return  # meanwhile the file names another one
+                return  # the file names another URL now
             signed.set_keys(text)
         except ConfigError as error:
             self._fail(users, str(error) if str(error).startswith(url) else f"{url}: {error}")
@@ -74,7 +74,7 @@ class RemoteKeys:
         before, self._text, self._fetched = self._text, text, now
         signed.is_refresh_wanted = False
         if before != text:
-            self._logger.info("has read the keys that sign tokens", extra={"url": url})
+            self._logger.info("loaded the keys that sign tokens", extra={"url": url})
             if _keys_in(before) - _keys_in(text):
                 self._removed()
 
@@ -85,14 +85,14 @@ class RemoteKeys:
         if self._text and age >= STALE_S:
             self._text = ""
             users.signed.forget_keys()
-            self._logger.error(f"trusts no signed token any more: {reason}")
+            self._logger.error(f"no signed token is trusted any more: {reason}")
             self._removed()
         else:
-            self._logger.warning(f"cannot read the keys that sign tokens: {reason}")
+            self._logger.warning(f"cannot load the keys that sign tokens: {reason}")
 
 
 def _keys_in(text: str) -> set[bytes]:
-    """Each key of a set that was accepted, in one form."""
+    """Return each key of an accepted set in a canonical form."""
     if not text.lstrip().startswith("{"):
         return {text.encode()} if text else set()
     found: dict[str, Any] = msgspec.json.decode(text)

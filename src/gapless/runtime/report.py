@@ -1,4 +1,4 @@
-"""What a broker tells of itself: all that `gapless status` shows."""
+"""Builds the status report of a broker, which `gapless status` shows."""
 
 import os
 import time
@@ -20,7 +20,7 @@ __all__ = ["report_of"]
 
 
 class ReportSource(Protocol):
-    """The broker."""
+    """The broker, as its report sees it."""
 
     config: NetworkConfig
     name: str
@@ -36,32 +36,32 @@ class ReportSource(Protocol):
 
     @property
     def damages(self) -> list[str]:
-        """What it found damaged on its disk, in words."""
+        """Return descriptions of the damage found on its disk."""
         ...
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes part."""
+        """Return whether it has joined."""
         ...
 
     @property
     def hindrance(self) -> str:
-        """Why it cannot be called up, in words; nothing if it can."""
+        """Return why it is not healthy, or an empty string."""
         ...
 
     @property
     def links(self) -> Links:
-        """Its links."""
+        """Return its links."""
         ...
 
     @property
     def node(self) -> BrokerNode | None:
-        """What takes part; None until it does, and if it failed."""
+        """Return the running node; None before the start and after a failure."""
         ...
 
 
 def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
-    """How it is, and what it waits for."""
+    """Return the state of the broker and what it waits for."""
     links, node = house.links, house.node
     overview = {} if node is None else node.overview()
     counters = links.counters
@@ -123,7 +123,7 @@ def _told(wait: Wait) -> dict[str, Any]:
 
 
 def _state(link: Link) -> dict[str, Any]:
-    """Of a link to another broker."""
+    """Return the state of a link to another broker."""
     return {
         "up": link.connection is not None,
         "suspected": link.absence == "suspected",

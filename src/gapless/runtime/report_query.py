@@ -1,8 +1,8 @@
-"""How `gapless doctor` and the console ask each broker how it is, and what it learns from one that gives no report.
+"""Queries the status of all brokers, and classifies the ones that do not answer.
 
-Silence has causes that an operator has to tell apart. Nobody listens: the process is gone. Somebody accepts connections
-and says nothing: the process is frozen, or far too busy. Nothing comes back at all: the way there is broken. Or the
-broker answers, and turns the question down.
+The reasons for silence call for different actions. Nothing listens: the process is gone. The port
+accepts connections and nothing answers: the process is frozen or overloaded. No packet returns: the
+network is broken. Or the broker answers with a refusal.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ Silence: TypeAlias = Literal["", "nobody", "frozen", "unreachable", "turned-down
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Of one broker."""
+    """The answer of one broker."""
 
     report: dict[str, Any] | None = None
     silence: Silence = ""
     why: str = ""
-    """In words, where there is more to say."""
+    """Details of the reason, if there are any."""
     ahead_s: float = 0.0
-    """By how much its clock is ahead of ours."""
+    """By how many seconds its clock is ahead of ours."""
     doubt_s: float = 0.0
-    """By how much that may be wrong: half the time of question and answer."""
+    """The possible error: half of the round-trip time."""
 
 
 async def ask_all(addresses: Mapping[str, str], access: Access) -> dict[str, Answer]:
-    """The answers of all brokers."""
+    """Return the answers of all brokers."""
     found = await asyncio.gather(*(_ask(address, access) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
 
@@ -62,7 +62,7 @@ async def _ask(address: str, access: Access) -> Answer:
 
 
 async def _knock(address: str) -> Answer:
-    """Whether somebody accepts connections there."""
+    """Return whether the address accepts connections."""
     host, port = split_address(address)
     try:
         async with asyncio.timeout(PATIENCE_S):

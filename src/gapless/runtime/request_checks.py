@@ -1,25 +1,28 @@
-"""The gate: a broker judges what its clients ask for, before the protocol sees it.
+"""Checks the requests of a broker's clients before the protocol sees them.
 
-- A **subscription** or **advertisement** must lie within the filters of its user. If it does not, the gate refuses the
-  call, and the client goes on. If the users' file says so, the gate narrows a subscription instead.
-- An **event** must lie within the filters, too, and carry its client's own name. The gate has judged the advertisements
-  before, and an honest client publishes only what it advertised. So a client that sends another event cheats, and its
-  session ends.
-- **Names** in the network, under which subscriptions live on while no client is there, take the right `named`. A client
-  that speaks of a name which it could not have opened cheats. The list of all names takes the right `status`.
-- **History** takes the right `history`. A lagging client gets what it lacks in any case; the protocol asks
-  `may_read_history` to decide how much of what the client says about itself it believes.
-- A client's own names for its subscriptions and advertisements begin with the client's name. So nobody can end or take
-  over those of another.
+- A **subscription** or **advertisement** must lie within the filters of its user. Otherwise the
+  call is refused, and the client continues. If the users' file says so, a subscription is narrowed
+  instead.
+- An **event** must lie within the filters, too, and carry its client's own name. Advertisements
+  were checked before, and a regular client publishes only what it advertised. So a client that
+  sends another event is malicious, and its session ends.
+- **Durable subscriptions** require the right `named`. A client that refers to one that it could not
+  have opened is malicious. Listing all of them requires the right `status`.
+- **History** requires the right `history`. A lagging client gets the events that it lacks in any
+  case; the protocol calls `may_read_history` to decide how far to believe the state that a client
+  supplies.
+- A client's names for its subscriptions and advertisements begin with the client's name. So no
+  client can end or take over those of another.
 
-**How much** a client may take counts for its user (`quotas`). Where a network has no users, everybody may ask for
-everything, and it counts for the address. What a client brings when it attaches, which may be thousands of filters, is
-judged in pieces: bounds that cost nothing first, then some filters in each turn. Meanwhile nothing is read from it.
+**Limits** apply to a client's user (`quotas`), or to its address in a network without users, where
+every request is allowed. The state that a client supplies when it attaches, perhaps thousands of
+filters, is checked in pieces: cheap bounds first, then some filters in each turn. Meanwhile nothing
+is read from the client.
 
-A session may hold a filter that was allowed when it began, whatever its client says of it later. So when a client
-attaches, the gate also judges what the session holds. It leaves out what it refuses, and a session gives up what its
-client does not bring. So a change of permissions takes no more than a new connection, here or at the broker that
-inherited the session.
+A session can hold a filter that was allowed when it began, whatever its client sends later. So when
+a client attaches, its session's subscriptions are checked as well. Refused ones are removed from
+the request, and a session drops what its client does not supply. So changed permissions take effect
+with a new connection, here or at the successor of the broker.
 """
 
 import time
@@ -45,21 +48,21 @@ from gapless.security.users_file import User, Users
 __all__ = ["Gate"]
 
 SHOWN = 200
-"""Characters of a filter that a sentence repeats."""
+"""Characters of a filter that a message repeats."""
 ADDRESS_LIMITS, NO_LIMITS = Limits(), BrokerLimits()
 PIECE_US = 4_000
-"""So long the filters of one client are judged before others get their turn."""
+"""How long the filters of one client are checked before others get their turn."""
 DEBT_MIN_S = 0.1
-"""A client whose owner has taken its share is looked at again no sooner: there may be thousands."""
+"""The shortest pause of a client whose owner has used its share: there can be thousands of clients."""
 ATTACHES_PER_S = 10.0
-"""How often one connection may attach. A client repeats an attempt that was not answered after 0.1 s or later."""
+"""How often one connection may attach. A client retries an unanswered attempt after 0.1 s or more."""
 
 
 _NONE: Sequence[object] = ()
 
 
 class _Client:
-    """What the gate knows of one connected client."""
+    """The state of one connected client."""
 
     __slots__ = (
         "attaches", "attaching", "brings_filters", "ended", "is_reading", "owner", "sent", "understood", "work",
@@ -67,26 +70,26 @@ class _Client:
 
     def __init__(self, owner: str, now: float) -> None:
         self.owner = owner
-        """Its user; its address, if the network has no users."""
+        """Its user, or its address if the network has no users."""
         self.attaching = Bucket(ATTACHES_PER_S, now)
         self.attaches = 0
-        """How often it has attached since that was counted last."""
+        """How often it has attached since the last count."""
         self.brings_filters = False
-        """Whether what is judged of it now brings filters."""
+        """Whether the request being checked contains filters."""
         self.understood: Sequence[object] = _NONE
-        """Those of its last message. Whoever parses the same text meanwhile is given the same filter."""
+        """The filters of its last message. Parsing the same text meanwhile returns the same filter."""
         self.work: Generator[None, None, Any] | None = None
-        """Judges its last message, for which there was no time yet."""
+        """The unfinished check of its last message."""
         self.ended: set[str] = set()
-        """What it ended, while its session has it still."""
+        """Subscriptions that it ended, while its session still holds them."""
         self.sent = 0
-        """How many bytes had been sent to it when it was heard last."""
+        """How many bytes had been sent to it when its last message arrived."""
         self.is_reading = False
-        """Whether it was brought history then."""
+        """Whether it was reading history at that time."""
 
 
 class Gate:
-    """Of one broker. `deny` tells a client that a call of it is refused; `node` is what takes part, if it does yet."""
+    """The checks of one broker. `deny` refuses a client's call; `node` returns the node if it has joined."""
 
     def __init__(
         self,
@@ -100,8 +103,10 @@ class Gate:
         broker_limits: Limits = NO_LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`doors` know the users and their limits, if there are any; else these limits count. Without `judging`, the
-        protocol cannot tell what its clients ask for, and only connections are counted."""
+        """The users and their limits come from `broker_security` if there are any; otherwise
+        `limits` apply. Without `judging`, the protocol cannot describe its clients' requests, and
+        only connections are counted.
+        """
         self._broker_security = broker_security
         self._audit = audit
         self._judging = judging or Judging(lambda message: None, lambda message, filters, without: message)
@@ -115,7 +120,7 @@ class Gate:
         self._quotas = Quotas(self._limits_of, self._limits_together, clock)
         self._events = 0
         self._charged: tuple[str, int] | None = None
-        """Whose filters the broker works on in pieces, and since when."""
+        """The owner whose filters are being checked in pieces, and since when."""
 
     # ---- who comes and goes -------------------------------------------------------------------------------
 
@@ -133,11 +138,11 @@ class Gate:
         return f"address {owner}" if self._users is None else f"user {owner!r}"
 
     def renew(self) -> None:
-        """Other limits may count."""
+        """Take over changed limits."""
         self._quotas.renew()
 
     def owners(self) -> Owners:
-        """To whom clients belong, for the protocol."""
+        """Return the owners of clients, for the protocol."""
         return Owners() if self._users is None else Owners(user_of, self._names_max, self._may_read_history)
 
     def _names_max(self, user: str) -> int:
@@ -151,25 +156,25 @@ class Gate:
         return None if self._broker_security is None else self._broker_security.user(name)
 
     def may_come(self) -> bool:
-        """Whether the broker takes one more connection in this moment, whoever dialled."""
+        """Return whether the broker accepts another connection now, from any peer."""
         return self._quotas.may_come()
 
     def why_not(self, identity: Identity, host: str, *, is_client: bool) -> str:
-        """Why somebody from this host cannot come in now; empty if it can."""
+        """Return why a peer from this host cannot connect now, or an empty string."""
         owner = _owner(identity, host)
         if identity.kind == "broker" or (not is_client and identity.kind != "user"):
             return ""
         return self._quotas.why_not(owner, self._named(owner), is_client=is_client)
 
     def came(self, link: Link, identity: Identity, host: str) -> None:
-        """A client is connected; if it was already, the old connection is not counted any more."""
+        """Count a client's connection; an earlier one of it is not counted any more."""
         self.left(link)
         owner = _owner(identity, host)
         self._clients[link.name] = _Client(owner, self._clock())
         self._quotas.came(owner)
 
     def left(self, link: Link) -> None:
-        """A client is not connected any more."""
+        """Stop counting a client's connection."""
         client = self._clients.pop(link.name, None)
         if client is not None:
             self._quotas.left(client.owner)
@@ -177,9 +182,10 @@ class Gate:
     # ---- what they ask for --------------------------------------------------------------------------------
 
     def judge(self, link: Link, message: Any) -> Any:
-        """The message as the protocol may see it; None if it may not at all; `UNJUDGED` if there was no time to say so.
+        """Return the message as the protocol may see it, None if it is refused, or `UNJUDGED` if
+        there was no time.
 
-        A `DeniedError` ends the session, another error of ours the connection.
+        A `DeniedError` ends the session, another error of Gapless the connection.
         """
         client = self._clients[link.name]
         if client.work is None:
@@ -206,8 +212,9 @@ class Gate:
         return UNJUDGED
 
     def _must_wait(self, client: _Client) -> bool:
-        """Whether somebody else has to be served before filters of this client are looked at: the broker works on what
-        another one brought, which lets all others wait, or the owner has taken its share."""
+        """Return whether another client has to be served before filters of this one are checked:
+        the broker still processes those of another one, or the owner has used its share.
+        """
         node = self._node()
         is_working = node is not None and node.is_working
         if self._charged and not is_working:
@@ -217,10 +224,11 @@ class Gate:
         return is_working or self._quotas.charge_attaching(client.owner, 0.0) > 0.0
 
     def wait_s(self, link: Link, size: int, sent: int, spent_us: int) -> float:
-        """For how long not to read a client that has just sent so many bytes, and been sent so many on its connection.
+        """Return for how many seconds to pause reading a client that sent `size` bytes and received
+        `sent` on its connection.
 
-        To take what it sent, the broker has spent so much time: that counts if filters came with it. The events judged
-        since the last time count, too. While the client reads history, all that it was sent counts as well.
+        The time spent on the message counts if it contained filters. So do the events checked since
+        the last call, and while the client reads history, all bytes sent to it.
         """
         client = self._clients.get(link.name)
         if client is None:
@@ -241,7 +249,7 @@ class Gate:
         return max(wait_s, max(debt_s, DEBT_MIN_S) if debt_s else 0.0, client.attaching.take(attaches, self._clock()))
 
     def _judge_small(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
-        """Judge what brings no filters."""
+        """Check a request without filters."""
         client.understood = _NONE
         if asked.ended:
             self._note_ended(link.name, client, asked.ended)
@@ -252,13 +260,17 @@ class Gate:
         if asked.events:
             self._judge_events(link, user, asked)
         if asked.listing and not user.status:
-            self._deny(link, asked.listing, f"user {user.name!r} may not see all names; that takes status = true")
+            self._deny(
+                link,
+                asked.listing,
+                f"user {user.name!r} may not list all durable subscriptions; that takes status = true",
+            )
             return None
         self._judge_names(user, asked)
         return message
 
     def _judge_in_pieces(self, link: Link, client: _Client, asked: Demand, message: Any) -> Generator[None, None, Any]:
-        """Judge what brings filters; each filter is a piece."""
+        """Check a request with filters; each filter is a piece."""
         texts = [*asked.subscriptions.items(), *asked.advertisements.items()]
         check_text(link.name, texts, self._judging.text_max)
         client.understood = yield from understand(link.name, texts, self._judging.effort_max)
@@ -274,7 +286,7 @@ class Gate:
         return judged
 
     def _note_act(self, link: Link, asked: Demand) -> None:
-        """Somebody changes a durable subscription, perhaps one that others rely on."""
+        """Record in the audit log that a durable subscription is changed, perhaps one that others use."""
         connection = link.connection
         if connection is not None and connection.identity is not None:
             actor = Actor(connection.identity, connection.peer_address)
@@ -284,10 +296,10 @@ class Gate:
                 )
 
     def _known_user(self, client: _Client) -> User:
-        """The user of a client; it may have been revoked since the last turn."""
+        """Return the user of a client; it may have been revoked since the last turn."""
         user = self._user(client.owner)
         if user is None:
-            raise DeniedError(f"user {client.owner!r} may not come in any more")
+            raise DeniedError(f"user {client.owner!r} was revoked")
         return user
 
     def _judge_events(self, link: Link, user: User, asked: Demand) -> None:
@@ -300,7 +312,7 @@ class Gate:
                 raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
 
     def _judge_names(self, user: User, asked: Demand) -> None:
-        """A client that speaks of a durable subscription which it could not have opened cheats."""
+        """Refuse a client that refers to a durable subscription that it could not have opened."""
         for held, name in asked.named.items():
             if held not in asked.subscriptions and not user.may_hold.has(name):
                 raise DeniedError(_not_held(user, name))
@@ -342,7 +354,7 @@ class Gate:
         return self._without(link, message, narrowed, refused)
 
     def _judge_count(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
-        """Where everybody may ask for everything, only how much it is counts."""
+        """Check only the limits, in a network without users."""
         self._events += len(asked.events)
         client.ended.difference_update(asked.subscriptions, asked.advertisements)
         refused: dict[str, str] = {}
@@ -353,7 +365,7 @@ class Gate:
         return self._without(link, message, {}, refused)
 
     def _without(self, link: Link, message: Any, narrowed: dict[str, str], refused: dict[str, str]) -> Any:
-        """The message with narrower filters, and without what is refused."""
+        """Return the message with narrowed filters and without refused ones."""
         if not refused and not narrowed:
             return message
         for name, why in refused.items():
@@ -363,17 +375,21 @@ class Gate:
     def _why_no_name(self, link: Link, name: str) -> str:
         if name.startswith(link.name + "/"):
             return ""
-        raise DeniedError(f"{name!r} is no name that client {link.name!r} may give; it has to begin with its own")
+        raise DeniedError(
+            f"{name!r} is not a valid name for client {link.name!r}; it has to begin with the client's own"
+        )
 
     def _why_not_held(self, user: User, text: str) -> str:
-        """A session holds the filter that it began with, whatever its client says of it now."""
+        """Return why the session may not hold its filter any longer, whatever its client sends now."""
         if not text or user.may_subscribe.covers(text):
             return ""
         return _outside(user, "subscribe any more to", text, user.may_subscribe)
 
     def _room(self, link: Link, client: _Client, asked: Demand, what: str) -> Room:
-        """For how many more there is room: sessions count that are here, whether their clients are or not. (Whose
-        session it is says its name; without users, only those of connected clients count.)"""
+        """Return how many more there is room for. Sessions at this broker count, whether their
+        clients are connected or not. A session's owner follows from its name; without users, only
+        connected clients count.
+        """
         bounds = ((self._quotas.share(client.owner), client.owner), (self._quotas.all, ""))
         if not any(getattr(share.limits, what) for share, _ in bounds) or not getattr(asked, what):
             return Room(what, [], ())
@@ -384,12 +400,12 @@ class Gate:
                 count = sum(len(self._held(each, what)) for each in self._sessions(owner))
                 taken.append((count, most, self._named(owner) if owner else "this broker"))
         own = self._held(link.name, what)
-        if asked.is_whole:  # it gives up what it does not bring
+        if asked.is_whole:  # it drops what it does not supply
             return Room(what, [(count - len(own), most, whose) for count, most, whose in taken], ())
         return Room(what, taken, own)
 
     def _sessions(self, owner: str) -> list[str]:
-        """The clients whose sessions are here, of one owner or of all."""
+        """Return the clients with sessions here, of one owner or of all."""
         node = self._node()
         sessions = [] if node is None else node.sessions()
         if not owner:
@@ -399,14 +415,14 @@ class Gate:
         return [each for each in sessions if each.startswith(client_prefix(owner))]
 
     def _held(self, name: str, what: str) -> Collection[str]:
-        """What the session of a client has, without what the client has ended."""
+        """Return what the session of a client holds, without what the client has ended."""
         node = self._node()
         held: Collection[str] = () if node is None else node.names_held(name)[what == "advertisements"]
         client = self._clients.get(name)
         return held if client is None or not client.ended else {*held} - client.ended
 
     def _note_ended(self, name: str, client: _Client, ended: str) -> None:
-        """It counts no more, though the protocol may take its time to end it."""
+        """Stop counting an ended subscription, even if the protocol has not processed it yet."""
         node = self._node()
         if node is None:
             return
@@ -419,7 +435,7 @@ class Gate:
     # ---- who lost what it had -----------------------------------------------------------------------------
 
     def strangers(self, sessions: list[str]) -> list[str]:
-        """Of these clients, those whose users are gone."""
+        """Return the clients whose users no longer exist."""
         return [client for client in sessions if self._user(user_of(client)) is None]
 
 
@@ -428,7 +444,7 @@ def _owner(identity: Identity, host: str) -> str:
 
 
 def _claimed(events: Events) -> Iterable[tuple[str, Attributes]]:
-    """In whose name, and with which attributes; of those in a run that are alike, once."""
+    """Yield publisher and attributes of the events; equal attributes within a run once."""
     if isinstance(events, EventRun):
         return ((events.publisher, attributes) for attributes, _ in events.alike)
     return ((event.publisher, event.attributes) for event in events)
@@ -448,7 +464,7 @@ def _allowed(within: Within) -> str:
     if within.is_nothing:
         return "nothing is allowed"
     denied = f", but not {_short(within.denied)}" if within.denied else ""
-    return f"allowed is {_short(within.text)}{denied}"
+    return f"allowed: {_short(within.text)}{denied}"
 
 
 def _short(text: str) -> str:

@@ -1,8 +1,8 @@
-"""TLS: the contexts of both ends, whom a certificate names, and why a handshake failed, in words.
+"""TLS: contexts for both ends, the names in certificates, and sentences for failed handshakes.
 
-At least version 1.2, with forward secrecy and authenticated encryption; compression, renegotiation and the resumption
-of sessions are off, so that each connection proves the identity of its peer anew. The side that dials always checks the
-name of the other end.
+At least version 1.2, with forward secrecy and authenticated encryption. Compression, renegotiation
+and session resumption are off, so that each connection authenticates its peer anew. The side that
+dials always checks the name of the other end.
 """
 
 import ssl
@@ -16,12 +16,13 @@ from gapless.private_files import exposure_of_key
 __all__ = ["alert_of", "client_context", "server_context", "uris_of", "why_dialling_failed", "why_listening_failed"]
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""For 1.2; those of 1.3 are all modern."""
+"""For TLS 1.2; all suites of 1.3 are acceptable."""
 
 
 class _Telling(ssl.SSLObject):
-    """One end of a handshake that keeps, if it fails, what should be said of that: an event loop ends the connection
-    and throws the alert away, and the other end would not know why."""
+    """One end of a handshake that keeps the alert of a failure. An event loop closes the connection
+    and discards the alert, and the other end would not learn the reason.
+    """
 
     outgoing: ssl.MemoryBIO
 
@@ -46,13 +47,15 @@ class _TellingContext(ssl.SSLContext):
 
 
 def alert_of(error: BaseException) -> bytes:
-    """The alert that tells the other end what went wrong."""
+    """Return the alert for the other end."""
     found: bytes = vars(error).get("alert", b"")
     return found
 
 
 def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLContext:
-    """For the side that listens: it shows its certificate, and checks that of the peer, if the peer shows one."""
+    """Return the context for the side that listens: it verifies the peer's certificate, if the peer
+    presents one.
+    """
     context = _TellingContext(ssl.PROTOCOL_TLS_SERVER)
     _harden(context)
     _load(context, authority, certificate, key)
@@ -62,7 +65,7 @@ def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLCont
 
 
 def client_context(authority: Path | None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
-    """For the side that dials. Without an authority, the authorities of the system count."""
+    """Return the context for the side that dials. Without an authority, those of the system are trusted."""
     context = _TellingContext(ssl.PROTOCOL_TLS_CLIENT)
     _harden(context)
     if authority is None:
@@ -82,7 +85,7 @@ def _load(context: ssl.SSLContext, authority: Path | None, certificate: Path | N
         try:
             context.load_verify_locations(cafile=authority)
         except ssl.SSLError:
-            raise ConfigError(f"{authority}: there is no certificate of an authority in it, in PEM") from None
+            raise ConfigError(f"{authority}: there is no CA certificate in it, in PEM") from None
         except OSError as error:
             raise ConfigError(f"{authority}: cannot be read: {error.strerror}") from None
     if certificate is None:
@@ -94,7 +97,7 @@ def _load(context: ssl.SSLContext, authority: Path | None, certificate: Path | N
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise ConfigError(f"{key}: this is the key of another certificate than {certificate}") from None
+            raise ConfigError(f"{key}: this key does not belong to the certificate {certificate}") from None
         raise ConfigError(f"{certificate}, {key or certificate}: there is no certificate and key, in PEM") from None
     except OSError as error:
         unread = next((path for path in (certificate, key) if path is not None and not _is_readable(path)), certificate)
@@ -110,7 +113,7 @@ def _is_readable(path: Path) -> bool:
 
 
 def uris_of(certificate: Mapping[str, Any] | None) -> list[str]:
-    """Whom a certificate that was checked names, by URI; nobody if there is none."""
+    """Return the URIs in a verified certificate; none if there is no certificate."""
     return [name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "URI"]
 
 
@@ -126,17 +129,17 @@ _OLD = {"UNSUPPORTED_PROTOCOL", "NO_SHARED_CIPHER", "VERSION_TOO_LOW", "NO_PROTO
 _ALERTS = {
     "CERTIFICATE_EXPIRED": "it has expired",
     "UNKNOWN_CA": "the authority that signed it is not trusted there",
-    "BAD_CERTIFICATE": "it names somebody else",
+    "BAD_CERTIFICATE": "it is for another name",
     "CERTIFICATE_REVOKED": "it was revoked",
-    "UNSUPPORTED_CERTIFICATE": "it is not meant for this",
-    "CERTIFICATE_UNKNOWN": "it was not taken",
+    "UNSUPPORTED_CERTIFICATE": "it is not valid for this purpose",
+    "CERTIFICATE_UNKNOWN": "it was not accepted",
     "DECRYPT_ERROR": "its key does not fit",
     "CERTIFICATE_REQUIRED": "there is none",
 }
 
 
 def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
-    """A sentence for the side that dialled the host."""
+    """Return a sentence for the side that dialled the host."""
     reason = error.reason or ""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
@@ -144,7 +147,7 @@ def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
         if error.verify_code == _NOT_YET:
             return f"the certificate of {host} is not valid yet; are the clocks right?"
         if error.verify_code in _OTHER_NAME:
-            return f"the certificate that {host} shows is not for that name; is the address right?"
+            return f"the certificate of {host} is for another name; is the address right?"
         if error.verify_code in _UNKNOWN:
             return f"the certificate of {host} was signed by an authority that is not trusted here; name the right one"
         return f"the certificate of {host} is not accepted: {error.verify_message}"
@@ -152,18 +155,18 @@ def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
         why = _alert(reason)
         if why:
             return f"{host} does not accept our certificate: {why}"
-        return f"{host} wants another version of TLS" if "VERSION" in reason else f"{host} ended the handshake"
+        return f"{host} requires another version of TLS" if "VERSION" in reason else f"{host} ended the handshake"
     if reason in _OLD:
         return f"{host} speaks only versions of TLS before 1.2"
     if reason in _NO_TLS:
-        return f"whoever listens at {host} speaks no TLS; write gapless:// if it should not, or give it certificates"
+        return f"the listener at {host} does not use TLS; write gapless:// if that is intended, or give it certificates"
     return f"the handshake with {host} failed: {reason.replace('_', ' ').lower() or 'it ended early'}"
 
 
 def why_listening_failed(error: OSError) -> str:
-    """A sentence for the side that listened, about the peer."""
+    """Return a sentence about the peer, for the side that listened."""
     if not isinstance(error, ssl.SSLError):
-        return "it broke off the handshake"
+        return "it aborted the handshake"
     reason = error.reason or ""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
@@ -173,7 +176,7 @@ def why_listening_failed(error: OSError) -> str:
         if error.verify_code in _UNKNOWN:
             return "its certificate was signed by an authority that is not trusted here"
         if error.verify_code == _WRONG_PURPOSE:
-            return "its certificate is not meant for who dials"
+            return "its certificate is not a client certificate"
         return f"its certificate is not accepted: {error.verify_message}"
     if "ALERT" in reason:
         why = _alert(reason)

@@ -1,13 +1,14 @@
-"""The longest turn of the event loop, and what it did.
+"""Measures the longest turn of the event loop, and records what caused it.
 
-While a turn lasts nobody else is heard, and peers take us for dead: no filter, event or message may hold one for more
-than `LONG_MS`. What is counted is the time of the processor, not that of the clock: a machine that is busy with other
-things makes turns late, but not long; the clock's time is told beside it.
+During a turn no peer is read, and peers start to suspect this one: no filter, event or message may
+take more than `LONG_MS`. Processor time counts, not the wall-clock time: on a busy machine turns
+are late, but not long. The wall-clock time is reported as well.
 
-A turn is made of pieces: a batch of a peer's messages, a timer, sending. It is known by the longest of them. Between
-them others may use the processor, an application that has our client. So a turn took no longer than its pieces did by
-the clock, and no longer than the processor worked from the first of them on: the smaller of the two counts. (To ask for
-the processor's time at every piece was a sixth of what a broker with a thousand subscribers did.)
+A turn consists of pieces: a batch of a peer's messages, a timer, sending. It is named after the
+longest piece. Between pieces, other code may use the processor, such as the application of a
+client. A turn takes no longer than the sum of its pieces' wall-clock times, and no longer than the
+processor time since its first piece: the smaller of the two counts. Reading the processor time for
+every piece took a sixth of the time of a broker with a thousand subscribers.
 """
 
 import asyncio
@@ -25,20 +26,20 @@ __all__ = ["LONG_MS", "TurnMeter"]
 LONG_MS = 100.0
 TEXT_MAX = 120
 NAMES_MAX = 3
-"""Kinds of messages that are named."""
+"""Maximum number of message kinds in a description."""
 
 
 class TurnMeter:
-    """Measures the turns of one node. Pieces do not nest: one inside another is a part of it."""
+    """Measures the turns of one node. Pieces do not nest: an inner one is part of the outer one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, logger: Logger) -> None:
         self.longest_ms = 0.0
         self.longest_by_clock_ms = 0.0
-        """How long the longest one took by the clock."""
+        """The wall-clock time of the longest turn."""
         self.what = ""
-        """What it did."""
+        """The description of the longest turn."""
         self.long = 0
-        """How many took longer than they should."""
+        """The number of turns that exceeded the limit."""
         self._loop = loop
         self._logger = logger
         self._log_backoff = LogBackoff()
@@ -51,7 +52,7 @@ class TurnMeter:
         self._worst: tuple[str, Any] = ("", None)
 
     def begin(self) -> int:
-        """A piece begins; what this returns is for `end`."""
+        """Begin a piece; pass the result to `end`."""
         if self._is_inside:
             return -1
         self._is_inside = True
@@ -64,7 +65,7 @@ class TurnMeter:
         return time.monotonic_ns()
 
     def end(self, begun: int, who: str, what: Any) -> None:
-        """A piece is over: who caused it, and with which messages or input."""
+        """End a piece, with the peer and the messages or the input that caused it."""
         if begun < 0:
             return
         self._is_inside = False
@@ -75,7 +76,7 @@ class TurnMeter:
             self._worst = (who, what)
 
     def _close(self) -> None:
-        """The turn is over."""
+        """End the turn."""
         turn_ns = min(self._turn_ns, time.thread_time_ns() - self._worked_ns)
         turn_ms, (who, what) = turn_ns / 1e6, self._worst
         self._is_open = False
@@ -90,7 +91,7 @@ class TurnMeter:
                 self._logger.warning(f"a turn of the event loop took {turn_ms:.0f} ms: {_describe(who, what)}")
 
     def told(self) -> dict[str, Any]:
-        """For reports."""
+        """Return the values for reports."""
         return {
             "longest_ms": round(self.longest_ms, 2),
             "longest_by_clock_ms": round(self.longest_by_clock_ms, 2),
@@ -110,7 +111,7 @@ def _describe(who: str, what: Any) -> str:
 
 
 def _kind(message: Any) -> str:
-    """The name of a message, with that of what it wraps, and how many events it carries."""
+    """Return the name of a message, with that of the wrapped one, and the number of events."""
     names = []
     for layer in layers_of(message):
         names.append(type(layer).__name__)

@@ -1,9 +1,9 @@
-"""No turn of the event loop takes long, however many peers have much to say.
+"""Bounds each turn of the event loop, however many peers have sent data.
 
-The loop reads from all connections that have something, and only then sends what was written and looks at its timers.
-With a hundred busy clients that may take seconds: meanwhile peers hear nothing from us, and take us for dead. So a peer
-whose turn comes after `TURN_US` waits, with what it has sent, for one of the next turns; peers wait in the order in
-which they came. A peer that has sent more than fits into a turn, in one batch or in several, waits with the rest of it.
+The loop reads from all readable connections before it sends and runs its timers. With a hundred
+busy clients that can take seconds; meanwhile this node sends nothing, and peers suspect it. So a
+peer whose turn comes after `TURN_US` waits for one of the next turns, in order of arrival. A peer
+that has sent more than fits into a turn, in one batch or in several, waits with the remainder.
 """
 
 import asyncio
@@ -19,7 +19,9 @@ NEVER = 1 << 62
 
 
 class Turns:
-    """Who is heard in this turn, and who waits. `is_readable` says whether more may be read from a connection."""
+    """Decides which connections are read in this turn. `is_readable` returns whether a connection
+    may be read.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, is_readable: Callable[[Connection], bool]) -> None:
         self._loop = loop
@@ -28,7 +30,9 @@ class Turns:
         self._waiting: dict[Connection, None] = {}
 
     def has_time_for(self, connection: Connection) -> bool:
-        """Whether it is heard now. If not, nothing more is read from it, and it is called when its turn comes."""
+        """Return whether the connection is read now. If not, reading is paused, and it is called
+        when its turn comes.
+        """
         now = now_us()
         if self._begun_us is None:
             self._begun_us = now
@@ -39,7 +43,7 @@ class Turns:
         return True
 
     def wait(self, connection: Connection) -> None:
-        """Nothing more is read from the connection; it is called when its turn comes."""
+        """Pause reading the connection until its turn comes."""
         if self._begun_us is None:
             self._begun_us = now_us()
             self._loop.call_soon(self._begin)
@@ -48,21 +52,21 @@ class Turns:
 
     @property
     def deadline_us(self) -> int:
-        """When this turn is over for a peer that has more to say."""
+        """Return when this turn ends for a peer with more data."""
         return NEVER if self._begun_us is None else self._begun_us + TURN_US
 
     def forget(self, connection: Connection) -> None:
-        """The connection is over."""
+        """Handle a closed connection."""
         self._waiting.pop(connection, None)
 
     def _begin(self) -> None:
-        """A new turn; who waits is heard in it when all has been done that the last one left to do."""
+        """Begin a new turn; waiting peers are read after the tasks that the last turn left."""
         self._begun_us = None
         if self._waiting:
             self._loop.call_soon(self._hear)
 
     def _hear(self) -> None:
-        """Those who waited, in order, as far as the time allows."""
+        """Read waiting peers in order, as far as the time allows."""
         if self._begun_us is None:
             self._loop.call_soon(self._begin)
         self._begun_us = begun = now_us()
@@ -70,7 +74,7 @@ class Turns:
             if now_us() - begun > TURN_US:
                 break
             if self._waiting.pop(connection, self) is self:
-                continue  # it has gone meanwhile
+                continue  # it was closed meanwhile
             if connection.is_open:
                 if self._is_readable(connection):
                     connection.resume_reading()

@@ -1,25 +1,25 @@
-"""For what a broker waits, and since when: what an operator has to know when nothing moves.
+"""Tracks what a broker waits for, and since when, for operators.
 
-A node tells what it waits for now (`overview`), and has no clock to say for how long; this looks at it again and again,
-and remembers. What can hold a broker up:
+A node reports what it waits for (`overview`), but not for how long, as it has no clock. This module
+compares successive reports. The kinds of waits:
 
-| kind | what | is the broker up? |
+| kind | cause | is the broker up? |
 | --- | --- | --- |
-| `start` | it starts, and brokers around it do not answer | no |
-| `clock` | it starts, and the clock of its host is far from those of most brokers that it hears | no |
-| `recovery` | it has restarted, and brokers around it have not told what they know of it | no |
-| `hand-over` | a part of the tree is handed over and somebody has not contributed, or it was not taken in yet | no |
-| `return` | nobody has what an excluded broker had confirmed; it must come back, or another that holds it | no |
-| `cut-off` | it hears too few of the others to go on | no |
-| `unheard` | it no longer hears a broker that nobody has excluded: what is for those behind it waits | yes |
-| `away` | it was excluded again and again, and stays away for a while | no |
-| `arrival` | a client wants its session back, and is told to come again | yes |
-| `client` | a client has not taken what it was delivered: no broker may forget that, and publishers stand still | yes |
-| `name` | a durable subscription is opened, confirmed or moved, and too few of its keepers answer | yes |
-| `history` | a client reads history, and brokers that have it do not answer | yes |
+| `start` | it starts, and other brokers do not answer | no |
+| `clock` | it starts, and its host's clock is far from those of most brokers that it reaches | no |
+| `recovery` | it has restarted, and other brokers have not reported what they know of it | no |
+| `hand-over` | in a handover a broker has not contributed, or this one has not rejoined yet | no |
+| `return` | no broker has what an excluded one had confirmed; it must return, or another that holds it | no |
+| `cut-off` | it reaches too few other brokers to continue | no |
+| `unheard` | it no longer hears a broker that is not excluded: messages that pass through it wait | yes |
+| `away` | it was excluded repeatedly, and stays away for a while | no |
+| `arrival` | a client claims its session, and is asked to retry | yes |
+| `client` | a client has not taken its deliveries: brokers have to keep them, and publishers are blocked | yes |
+| `name` | a durable subscription is opened, acknowledged or moved, and too few registry replicas answer | yes |
+| `history` | a client reads history, and the brokers that have it do not answer | yes |
 
-A wait of less than `LONG_S` is nothing unusual. For a client nobody waits that long where the protocol leaves it behind
-earlier (`lag_ms` of the overview): it is named at half of that time.
+A wait of less than `LONG_S` is normal. If the protocol marks a client as lagging earlier (`lag_ms`
+of the overview), the client is reported at half of that time.
 """
 
 import math
@@ -50,7 +50,7 @@ KINDS = (
 )
 
 LONG_S = 5.0
-"""Hand-overs take a moment, and healthy clients do; who waits for longer says so."""
+"""Handovers and healthy clients take less; longer waits are logged."""
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -58,31 +58,31 @@ class Wait(msgspec.Struct, frozen=True):
 
     kind: str
     what: str
-    """In words, as they follow on "waits"."""
+    """The rest of the sentence that begins with "waits"."""
     names: tuple[str, ...]
     """The brokers or the client that it waits for."""
     seconds: float
     long_s: float = math.inf
-    """After how long it is named, if that is before `LONG_S`."""
+    """After how long it is reported, if that is before `LONG_S`."""
 
     @property
     def is_long(self) -> bool:
-        """Whether it has lasted longer than such a thing should."""
+        """Return whether it has lasted longer than normal."""
         return self.seconds >= min(LONG_S, self.long_s)
 
     @property
     def stops_broker(self) -> bool:
-        """Whether the broker cannot be called up."""
+        """Return whether the broker is not healthy because of it."""
         return self.is_long and self.kind not in ("arrival", "client", "unheard", "name", "history")
 
     @property
     def text(self) -> str:
-        """In words, with its time."""
+        """Return the sentence with its duration."""
         return f"waits {self.what}, for {self.seconds:.0f} s"
 
 
 class Waiting:
-    """What one broker waits for."""
+    """The waits of one broker."""
 
     def __init__(self, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._waits: list[Wait] = []
@@ -90,23 +90,23 @@ class Waiting:
         self._logger = logger
         self._clock = clock
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
-        """When each wait began, and with what it is over."""
+        """When each wait began, and the state that ends it."""
         self._log_backoff = LogBackoff(clock)
         self._told: dict[tuple[str, tuple[str, ...]], None] = {}
         self._warned: set[tuple[str, tuple[str, ...]]] = set()
-        """What the log was told of since it began."""
+        """Waits that were logged since they began."""
 
     @property
     def waits(self) -> list[Wait]:
-        """What was waited for when it was last looked at, and for how long by now."""
+        """Return the waits at the last call of `look`, with their current durations."""
         more = self._clock() - self._looked
         return [msgspec.structs.replace(wait, seconds=wait.seconds + more) for wait in self._waits]
 
     def look(self, overview: Mapping[str, Any], awaited: Mapping[str, str], clock: str = "") -> None:
-        """See what is waited for now; say so in the log if it takes long, and when it is over.
+        """Update the waits; log long ones, and those that have ended.
 
-        While the broker starts, `awaited` says which brokers it waits for and why, and `clock` what is wrong with the
-        clock of its host.
+        During the start, `awaited` names the brokers that are waited for, with reasons, and `clock`
+        describes a wrong clock of the host.
         """
         now = self._clock()
         found = list(_found(overview, awaited))
@@ -130,7 +130,9 @@ class Waiting:
         self._tell_what_is_over()
 
     def _tell_what_is_over(self) -> None:
-        """A client that takes its time again and again is said less and less often, so it is not forgotten here."""
+        """Log the end of waits. A client that is slow repeatedly is logged less and less often, so
+        it is not forgotten here.
+        """
         lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
         for kind, names in [key for key in self._told if key not in lasting]:
             if kind != "client":
@@ -138,42 +140,54 @@ class Waiting:
             elif (kind, names) not in self._warned:
                 continue
             self._warned.discard((kind, names))
-            self._logger.info("waits no more", extra={"waited_for": ",".join(names)})
+            self._logger.info("no longer waiting", extra={"waited_for": ",".join(names)})
         self._told = lasting
 
 
 def _found(
     overview: Mapping[str, Any], awaited: Mapping[str, str]
 ) -> Iterator[tuple[str, str, int, int, str, tuple[str, ...]]]:
-    """Kind and name of each wait; where it has to get and where it is, for those that get on; words; names."""
+    """Yield for each wait: kind, name, the value that ends it, the current value, the sentence, and
+    the names.
+    """
     for peer, reason in awaited.items():
         yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
     if overview.get("cut_off"):
         missing = tuple(overview.get("not_heard", ()))
         whom = f" (not {', '.join(missing)})" if missing else ""
-        yield "cut-off", "", 1, 0, f"for other brokers: it hears too few of them to go on{whom}", missing
+        yield "cut-off", "", 1, 0, f"for other brokers: it reaches too few of them to continue{whom}", missing
     unheard = tuple(overview.get("unheard", ()))
     if unheard:
-        yield "unheard", "", 1, 0, f"for {', '.join(unheard)}: not heard, and not excluded by those around", unheard
-    recovering = tuple(overview.get("recovery", ()))
-    if recovering:
-        what = f"for {', '.join(recovering)}: it has restarted, and does not know what it had promised them"
-        yield "recovery", "", 1, 0, what, recovering
+        yield (
+            "unheard",
+            "",
+            1,
+            0,
+            f"for {', '.join(unheard)}: no heartbeat, but its neighbours have not excluded it",
+            unheard,
+        )
     handed = overview.get("hand_overs") or []
     needed = tuple(dict.fromkeys(name for item in handed for name in item.get("needs_back", ())))
     if overview.get("stays_away"):
-        yield "away", "", 1, 0, "before it returns: the others excluded it again and again", ()
+        yield "away", "", 1, 0, "before it rejoins: the others excluded it repeatedly", ()
     elif needed:
-        what = f"for {' or '.join(needed)} to come back: nobody else has all that was confirmed there"
+        what = f"for {' or '.join(needed)} to return: no other broker has everything that was confirmed there"
         yield "return", "", 1, 0, what, needed
     elif handed:
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
         of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
-        yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a hand-over around {of}", names
-    elif not overview.get("settled", True) and not recovering:
-        yield "hand-over", f"life {overview.get('life')}", 1, 0, "to be taken in by the brokers around it", ()
+        yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a handover around {of}", names
+    elif not overview.get("settled", True):
+        yield (
+            "hand-over",
+            f"life {overview.get('life')}",
+            1,
+            0,
+            "to rejoin: its neighbours have not accepted it yet",
+            (),
+        )
     for client, why in overview.get("put_off", {}).items():
-        yield "arrival", client, 1, 0, f"before it lets client {client} in: {why}", (client,)
+        yield "arrival", client, 1, 0, f"before it accepts client {client}: {why}", (client,)
     for client, wanted in overview.get("held_up_by", {}).items():
         behind = overview.get("lag", {}).get(client)
         left = f" {behind} deliveries" if behind else " its deliveries"
@@ -181,10 +195,10 @@ def _found(
         yield "client", client, wanted["owes"], wanted["took"], f"for client {client}, which {where}{left}", (client,)
     for name, change in overview.get("names", {}).items():
         keepers = tuple(change["waits_for"])
-        what = f"for a majority of those who keep names, to change {name!r} (not {', '.join(keepers)})"
+        what = f"for a majority of the registry replicas, to change {name!r} (not {', '.join(keepers)})"
         yield "name", name, change["change"] + 1, change["change"], what, keepers
     for reading in overview.get("history", {}).get("waiting", ()):
         client, position, names = reading["client"], reading["position"], tuple(reading["waits_for"])
         if names and client not in names:
-            what = f"for {' or '.join(names)}: client {client} reads what is kept there"
+            what = f"for {' or '.join(names)}: client {client} reads history that is kept there"
             yield "history", f"{client} {reading['subscription']}", position + 1, position, what, names

@@ -1,11 +1,13 @@
-"""What travels on a connection. `docs/WIRE.md` describes it for authors of clients in other languages.
+"""The wire format of a connection. `docs/WIRE.md` describes it for authors of clients in other
+languages.
 
-A frame is a length (4 bytes, big-endian, of what follows), a kind (1 byte), and a body in MessagePack. The first frame
-each way is a greeting: `Hello` from the side that dialled, `Welcome` or `Refusal` from the side that listened. After
-that come batches of the protocol's messages, pings where there is nothing to say, and at the end a `Refusal` or a
-goodbye, which tell the other side that silence follows, and why.
+A frame is a length (4 bytes, big-endian, of what follows), a kind (1 byte), and a body in
+MessagePack. The first frame in each direction is a greeting: `Hello` from the side that dialled,
+`Welcome` or `Refusal` from the side that listened. Then follow batches of the protocol's messages,
+pings on an idle connection, and at the end a `Refusal` or a goodbye with the reason.
 
-Greetings are arrays that may grow at the end, so that another version can be told what is the matter.
+Greetings are arrays that may grow at the end, so that a peer of another version gets a
+comprehensible error.
 """
 
 from struct import Struct
@@ -33,11 +35,13 @@ REASON_MAX = 1_000
 HEADER = Struct(">IB")
 
 HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED, FORGET = range(1, 12)
-"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session;
-`DENIED` tells a client that a call of it is refused; `FORGET` tells a broker that another will not return."""
+"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a
+client's session; `DENIED` refuses a call of a client; `FORGET` tells a broker that another will not
+return.
+"""
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"
-"""Who dials. A probe asks, and takes no part."""
+"""The roles of the side that dials. A probe asks questions and does not join."""
 
 
 class _Beginning(msgspec.Struct, frozen=True, array_like=True):
@@ -48,28 +52,28 @@ class _Beginning(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True):
-    """Who dialled. A probe only wants to see the `Welcome`."""
+    """The greeting of the side that dialled. A probe is only interested in the `Welcome`."""
 
     magic: str = ""
     version: int = 0
     role: str = ""
     name: str = ""
     protocol: str = ""
-    """Empty if the client takes any."""
+    """Empty if the client accepts any protocol."""
     network: str = ""
-    """Fingerprint of the network's file; a client, who has none, leaves it empty."""
+    """Fingerprint of the network's file; empty for a client, which has none."""
     incarnation: int = 0
     boot: int = 0
-    """Tells one start of a process from another."""
+    """Identifies one start of a process."""
     token: str = ""
-    """What proves who dials, if no certificate does. It is secret, and shown nowhere."""
+    """The token that authenticates the peer without a certificate. It is secret, and shown nowhere."""
 
     def __repr__(self) -> str:
         return f"Hello({self.role!r}, {self.name!r})"
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
-    """The listener, and all that a client needs to know of the network."""
+    """The answer of the listener, with all that a client needs to know of the network."""
 
     version: int
     name: str
@@ -79,23 +83,23 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     incarnation: int
     boot: int
     is_ready: bool
-    """Whether the broker takes part yet."""
+    """Whether the broker has joined."""
     remembered: int
-    """The last incarnation of who dialled that the listener has met; -1 if none."""
+    """The last incarnation of the peer that the listener has met; -1 if none."""
     network_name: str
     f: int
     brokers: int
     options: dict[str, Any]
     settings: RuntimeSettings
     contacts: list[str]
-    """Brokers that a client of this one may turn to: itself first, then by distance."""
+    """Brokers that a client of this one can use: itself first, then by distance."""
     addresses: dict[str, str]
     trace: str = ""
-    """Where clients on the same machine are asked to write their part of the trace."""
+    """The directory in which clients on the same machine are asked to write their part of the trace."""
     user: str = ""
-    """Whom the broker takes the client for: the client's name has to begin so. Empty where nobody is asked."""
+    """The user of the client, with which the client's name must begin. Empty in a network without users."""
     time_s: float = 0.0
-    """The time of day at the listener's host, in seconds since 1970; 0 if it does not say."""
+    """The time of day at the listener's host, in seconds since 1970; 0 if unknown."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
@@ -108,8 +112,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
 
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises: of the last two, for text that is no UTF-8 and for what nests without end, `msgspec` makes no
-error of its own."""
+"""Errors of decoding: for text that is not UTF-8 and for unlimited nesting, `msgspec` raises the last two."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _beginning = msgspec.msgpack.Decoder(_Beginning)
@@ -122,7 +125,7 @@ _denial = msgspec.msgpack.Decoder(tuple[str, str])
 
 
 def frame(kind: int, body: Any = None) -> bytes:
-    """One whole frame. Batches of messages are made by the codec, which does not copy them."""
+    """Return one whole frame. The codec creates batches of messages itself, without copying them."""
     content = b"" if body is None else _encode(body)
     return HEADER.pack(len(content) + 1, kind) + content
 
@@ -137,20 +140,20 @@ def greeting(
     boot: int = 0,
     token: str = "",
 ) -> bytes:
-    """The first frame of the side that dials."""
+    """Return the first frame of the side that dials."""
     hello = Hello(MAGIC, VERSION, role, name, protocol, network, incarnation, boot, token)
-    # Who has nothing to prove says what it always said.
+    # Without a token, the greeting is the same as in earlier versions.
     return frame(HELLO, hello if token else msgspec.structs.astuple(hello)[:-1])
 
 
 def decode_hello(body: memoryview) -> Hello:
-    """The hello, or a `WireError` that can be told to the sender."""
+    """Return the hello; raise a `WireError` that the sender can be shown."""
     try:
         beginning = _beginning.decode(body)
     except UNREADABLE:
-        raise WireError("this is no greeting; a Gapless broker listens here") from None
+        raise WireError("this is not a greeting; a Gapless broker listens here") from None
     if beginning.magic != MAGIC:
-        raise WireError("this is no greeting; a Gapless broker listens here")
+        raise WireError("this is not a greeting; a Gapless broker listens here")
     if beginning.version != VERSION:
         told = f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}"
         raise WireError(told, "version")
@@ -159,7 +162,7 @@ def decode_hello(body: memoryview) -> Hello:
     except UNREADABLE as error:
         raise WireError(f"the greeting is malformed: {error}") from None
     if hello.role not in (BROKER, CLIENT, PROBE):
-        raise WireError(f"there is no role {hello.role!r}; it is broker, client or probe")
+        raise WireError(f"unknown role {hello.role!r}; use broker, client or probe")
     _check_name(hello.name)
     if len(hello.token) > TOKEN_MAX:
         raise WireError(f"a token has at most {TOKEN_MAX} characters")
@@ -167,16 +170,16 @@ def decode_hello(body: memoryview) -> Hello:
 
 
 def decode_welcome(body: memoryview) -> Welcome:
-    """The welcome, or a `WireError`."""
+    """Return the welcome; raise a `WireError` if it is malformed."""
     try:
         return _welcome.decode(body)
     except UNREADABLE as error:
-        told = f"whoever listens there is no Gapless broker of version {VERSION}: {error}"
+        told = f"the listener is not a Gapless broker of version {VERSION}: {error}"
         raise WireError(told, "version") from None
 
 
 def decode_pace(body: memoryview) -> int:
-    """How many times more seldom than usual the broker pings from now on."""
+    """Return the factor by which the broker pings less frequently from now on."""
     try:
         return _pace.decode(body) if body else 1
     except UNREADABLE:
@@ -184,7 +187,7 @@ def decode_pace(body: memoryview) -> int:
 
 
 def decode_name(body: memoryview) -> str:
-    """The name of a client, or of a broker."""
+    """Return the name of a client or broker."""
     try:
         name = _name.decode(body)
     except UNREADABLE:
@@ -200,15 +203,15 @@ def _check_name(name: str) -> None:
 
 
 def decode_goodbye(body: memoryview) -> str:
-    """Why a broker leaves; empty if it is told to."""
+    """Return why a broker leaves; empty if it was asked to."""
     try:
         return _name.decode(body)[:REASON_MAX] if len(body) else ""
     except UNREADABLE:
-        raise WireError("a goodbye has a reason, in words, or none") from None
+        raise WireError("a goodbye has a reason as a string, or none") from None
 
 
 def decode_denial(body: memoryview) -> tuple[str, str]:
-    """The name of a subscription or advertisement that we do not get, and why."""
+    """Return the name of a refused subscription or advertisement, and the reason."""
     try:
         return _denial.decode(body)
     except UNREADABLE:
@@ -216,8 +219,8 @@ def decode_denial(body: memoryview) -> tuple[str, str]:
 
 
 def decode_refusal(body: memoryview) -> Refusal:
-    """Why the peer ends the connection."""
+    """Return why the peer ends the connection."""
     try:
         return _refusal.decode(body)
     except UNREADABLE:
-        return Refusal("malformed", "the connection was refused, in words that cannot be read")
+        return Refusal("malformed", "the connection was refused with an unreadable reason")

@@ -1,6 +1,7 @@
-"""A broker's disk: journals, history and entries in one SQLite file, committed off the event loop.
+"""A broker's disk: journals, history and entries in one SQLite file, committed outside the event
+loop.
 
-`open_store` opens a directory, or makes it. Nothing here knows what the blobs mean.
+`open_store` opens a directory, or creates it. The store does not interpret the blobs that it keeps.
 """
 
 from gapless.storage.interface import (

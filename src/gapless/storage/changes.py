@@ -1,10 +1,11 @@
-"""Changes become rows: what each of them does to the tables and to the heads, inside a transaction.
+"""Translates changes into rows and heads, inside a transaction.
 
-Rows of history are chained: each knows the last stamp of the one before it, in the order of last stamps. Whoever reads
-a range can tell from the rows alone that none is missing between them, before them or after them.
+Rows of history are chained: each row stores the last timestamp of the row before it. A reader of a
+range can tell from the rows alone that none is missing inside it or at its ends.
 
-Large numbers of rows are not deleted at once. What a snapshot replaced, or what is to be forgotten, goes a few
-megabytes at a time, with later commits: these are the *chores*.
+Many rows are never deleted at once. Rows that a snapshot replaced, or that are to be forgotten, are
+deleted a few megabytes at a time, together with later commits. This pending work is called
+*chores*.
 """
 
 import sqlite3
@@ -29,7 +30,7 @@ from gapless.storage.schema import insert_rows
 __all__ = ["Changes"]
 
 CHORE_ROWS = 10_000
-"""Deleted by one commit at most: some 20 ms of small ones."""
+"""Maximum number of rows that one commit deletes: about 20 ms for small rows."""
 
 _ADD_JOURNAL_ROW = "INSERT INTO journals (name, number, is_snapshot, size, crc, blob) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD_HISTORY_ROW = (
@@ -38,11 +39,11 @@ _ADD_HISTORY_ROW = (
 )
 
 _Row: TypeAlias = tuple[int, int, int, int]
-"""An id, a number or stamp, a size; and a count, or whether it is a snapshot."""
+"""An id, a number or timestamp, a size, and a count or a flag that marks a snapshot."""
 
 
 class Changes:
-    """Carries changes out on a connection, inside a transaction that its caller begins and ends."""
+    """Applies changes on a connection, inside a transaction that the caller begins and ends."""
 
     def __init__(self, connection: sqlite3.Connection, heads: Heads) -> None:
         self._connection = connection
@@ -52,7 +53,9 @@ class Changes:
         self._chores: dict[tuple[str, str], int] = {
             ("journal", name): head.snapshot for name, head in heads.journals.items() if head.snapshot != NONE
         }
-        """What is to be deleted: up to which number, or stamp. A start looks once for what an earlier life left."""
+        """Pending deletions: up to which number or timestamp. At start, the chores of an earlier
+        process are looked up once.
+        """
 
     @property
     def has_chores(self) -> bool:
@@ -80,7 +83,7 @@ class Changes:
                     self._truncate(change)
 
     def finish(self) -> list[tuple[str, str]]:
-        """Write what was gathered, and the heads; which of them were touched."""
+        """Write the gathered rows and the heads; return the kinds and names that changed."""
         self._flush()
         return self._heads.write(self._connection)
 
@@ -179,7 +182,9 @@ class Changes:
         )
 
     def _insert_between(self, origin: str, last: int, head: HistoryHead) -> tuple[HistoryHead, int]:
-        """Make room for a row that is not the last: the one in its place goes, the one after it is chained to it."""
+        """Make room for a row that is not the last: delete the row in its place and chain the
+        following one to it.
+        """
         self._flush()
         same = self._connection.execute(
             "SELECT id, last, size, count FROM history WHERE origin = ? AND last = ?", (origin, last)
@@ -203,7 +208,7 @@ class Changes:
         )
 
     def _remove(self, head: HistoryHead, rows: Sequence[_Row]) -> HistoryHead:
-        """Without these rows."""
+        """Delete these rows and return the head without them."""
         self._connection.executemany("DELETE FROM history WHERE id = ?", [(row[0],) for row in rows])
         return head._replace(
             rows=head.rows - len(rows),
@@ -250,7 +255,7 @@ class Changes:
     # ---- chores ---------------------------------------------------------------------------------------------
 
     def do_chores(self, bytes_max: int) -> None:
-        """Delete some of what is to be deleted; what was asked for first, first."""
+        """Delete up to `bytes_max` of the pending deletions, oldest request first."""
         self._flush()
         while self._chores and bytes_max > 0:
             (kind, name), upto = next(iter(self._chores.items()))
@@ -291,7 +296,7 @@ class Changes:
 
 
 def _some(rows: Sequence[_Row], bytes_max: int) -> tuple[Sequence[_Row], int]:
-    """The first of them, until their sizes exceed a bound, and these sizes."""
+    """Return the first rows, up to the one that exceeds the bound, and the sum of their sizes."""
     spent = 0
     for place, row in enumerate(rows):
         if spent >= bytes_max:

@@ -1,8 +1,8 @@
-"""Checksums: what was written is what is read, and it is read from where it was written.
+"""Checksums of rows, which detect damage inside SQLite's pages and rows in the wrong place.
 
-SQLite finds damage in the frame of its pages, and knows none in what they hold. So each row carries a CRC of its blob
-and of the columns that say what it is: a bit that turned over anywhere in it is found, and a row that stands in the
-place of another one, too.
+SQLite detects damage in the structure of its pages, but not in their content. Therefore each row
+carries a CRC of its blob and of its identifying columns. It detects a flipped bit anywhere in the
+row, and a row that replaced another one.
 """
 
 import zlib
@@ -11,20 +11,24 @@ __all__ = ["checksum", "link", "piece", "span"]
 
 
 def checksum(blob: bytes, *columns: str | int) -> int:
-    """Of a row: its blob, and the columns that name it."""
+    """Return the checksum of a row's blob and of the columns that identify it."""
     return zlib.crc32(blob, zlib.crc32("\0".join(map(str, columns)).encode()))
 
 
 def span(origin: str, first: int, last: int) -> int:
-    """Of the range of a row of history, with which `link` and `piece` begin. There are many rows: these are quick."""
+    """Return the checksum of a history row's range, with which `link` and `piece` begin. It is
+    fast, as there are many rows.
+    """
     return zlib.crc32(b"\0%d\0%d" % (first, last), zlib.crc32(origin.encode()))
 
 
 def link(ranged: int, previous: int) -> int:
-    """Of a row of history without its blob: its range, and the last stamp of the row before it."""
+    """Return the checksum of a history row without its blob: its range, and the last timestamp of
+    the row before it.
+    """
     return zlib.crc32(b"\0%d" % previous, ranged)
 
 
 def piece(ranged: int, count: int, blob: bytes) -> int:
-    """Of a row of history: its range, its count and its blob."""
+    """Return the checksum of a history row: its range, its count and its blob."""
     return zlib.crc32(blob, zlib.crc32(b"\0%d" % count, ranged))

@@ -1,10 +1,11 @@
-"""A directory that one process at a time may use: its files, its lock, and its mark.
+"""A data directory for one process at a time: its files, its lock, and its mark.
 
 - `data.sqlite`, and beside it SQLite's own `-wal` and `-shm` while it is open or was not closed;
-- `lock`, locked by the process that uses the directory, whose number is in it;
-- `mark`: how many commits were reported. It is written after each report and synced at the end only, so it costs next
-  to nothing. It is no part of the data: it tells that a log was cut short, or its end damaged, or an older copy put in
-  its place, which SQLite takes for a log that ended there. A mark that is missing or cannot be read says nothing.
+- `lock`, locked by the process that uses the directory, and containing its process id;
+- `mark`: the number of reported commits. It is written after each report but synced only at the
+  end, so it costs almost nothing. It is not part of the data. It reveals that a log was truncated,
+  that its end is damaged, or that the file is an older copy: SQLite takes all of these for a
+  shorter log. A missing or unreadable mark proves nothing.
 """
 
 import fcntl
@@ -24,13 +25,13 @@ LOCK = "lock"
 MARK = "mark"
 OWN = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal", LOCK, MARK}
 FOREIGN_ALLOWED = {"lost+found"}
-"""What file systems put into a directory that is the whole of one."""
+"""Names that file systems create at the root of a volume."""
 
 _MARK = struct.Struct("<QI")
 
 
 class Directory:
-    """Locked from its making to `close`."""
+    """A data directory, locked from its creation to `close`."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
@@ -40,7 +41,7 @@ class Directory:
         _must_be_ours(path, create=create)
         self._lock = _locked(path)
         self.exposed: tuple[str, ...] = ()
-        """What was done about files that others could use."""
+        """Sentences about files that other users could access, and how their modes were changed."""
         try:
             if create:
                 self.exposed = _make_private(path)
@@ -50,7 +51,7 @@ class Directory:
             raise cannot_open(path, error) from None
 
     def read_mark(self) -> int:
-        """How many commits were reported, as far as is known; 0 if nothing is."""
+        """Return the number of reported commits, or 0 if it is unknown."""
         written = os.pread(self._mark, _MARK.size, 0)
         if len(written) < _MARK.size:
             return 0
@@ -62,7 +63,7 @@ class Directory:
         os.pwrite(self._mark, _MARK.pack(commits, zlib.crc32(number)), 0)
 
     def sync(self) -> None:
-        """The names of new files, and the mark."""
+        """Sync the names of new files, and the mark."""
         os.fsync(self._mark)
         for place in (self.path, self.path.parent):
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -82,12 +83,13 @@ def _make(path: Path) -> None:
     except FileExistsError:
         raise StorageError(f"{path} is a file; name a directory for the broker's data") from None
     except OSError as error:
-        raise StorageError(f"{path} cannot be made: {error.strerror}; name another directory") from None
+        raise StorageError(f"{path} cannot be created: {error.strerror}; name another directory") from None
 
 
 def _make_private(path: Path) -> tuple[str, ...]:
-    """Only the broker's user may use the directory and its files; SQLite gives those that it makes the mode of the
-    database."""
+    """Restrict the directory and its files to the broker's user. SQLite gives new files the mode of
+    the database.
+    """
     create_private(path / DATABASE)
     told = [restrict(path), *(restrict(path / name) for name in sorted(OWN))]
     return tuple(filter(None, told))
@@ -112,7 +114,7 @@ def _locked(path: Path) -> int:
         handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageError(
-            f"{path} cannot be written: {error.strerror}; give this user the right to, or name another directory"
+            f"{path} is not writable: {error.strerror}; give this user write permission, or name another directory"
         ) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,7 +125,7 @@ def _locked(path: Path) -> int:
             raise cannot_open(path, error) from None
         who = f"process {owner}" if owner.isdigit() else "another process"
         raise StorageError(
-            f"{path} is in use by {who}; two brokers cannot share it: stop that one, or name another directory"
+            f"{path} is in use by {who}; two brokers cannot share it: stop that process, or name another directory"
         ) from None
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

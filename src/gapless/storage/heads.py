@@ -1,8 +1,9 @@
-"""Heads: what the store believes it holds of each journal and each origin, in a few small rows.
+"""Heads: for each journal and each origin, a small row with the totals that the store expects.
 
-They are written in the commit of what they speak of. So totals are cheap to ask for, a start need not count, and
-whoever reads a journal or a piece of history and finds less than its head says knows that something is missing. Without
-them, a single byte of a page that says how many rows it has could take rows away that nobody would miss.
+Heads are written in the same commit as the rows that they describe. So totals are cheap, a start
+need not count rows, and a reader that finds fewer rows than the head says knows that some are
+missing. Without heads, one damaged byte in a page's row count could hide rows without anybody
+noticing.
 """
 
 import json
@@ -16,7 +17,7 @@ from gapless.storage.schema import insert_rows
 __all__ = ["NONE", "Heads", "HistoryHead", "JournalHead", "read_heads"]
 
 NONE = -(2**63)
-"""No number and no stamp: below all of them."""
+"""Lower than all numbers and timestamps."""
 
 
 class JournalHead(NamedTuple):
@@ -25,7 +26,7 @@ class JournalHead(NamedTuple):
     first: int
     last: int
     snapshot: int
-    """The number of its snapshot, or NONE. Rows up to it that are still there do not count."""
+    """The number of its snapshot, or NONE. Remaining rows up to this number are ignored."""
 
     @property
     def totals(self) -> JournalTotals:
@@ -39,9 +40,9 @@ class HistoryHead(NamedTuple):
     first: int
     last: int
     widest: int
-    """No row has a longer range: so those that meet a range are known without looking at all."""
+    """The longest range of any row. It bounds the search for rows that overlap a range."""
     forgotten: int
-    """The last stamp of the youngest row that was forgotten, or NONE."""
+    """The last timestamp of the youngest forgotten row, or NONE."""
 
     @property
     def totals(self) -> HistoryTotals:
@@ -52,7 +53,7 @@ _Head: TypeAlias = JournalHead | HistoryHead
 
 
 class Heads:
-    """All heads, owned by the thread that writes."""
+    """All heads, owned by the writer thread."""
 
     def __init__(self) -> None:
         self.commits = 0
@@ -69,7 +70,7 @@ class Heads:
             self.journals[name] = head
 
     def set_history(self, origin: str, head: HistoryHead | None) -> None:
-        """An origin of which nothing is left has no head."""
+        """Set the head of an origin; None removes it, when no rows are left."""
         self._touched["history", origin] = None
         if head is None or not head.rows:
             self.history.pop(origin, None)
@@ -77,7 +78,7 @@ class Heads:
             self.history[origin] = head
 
     def write(self, connection: sqlite3.Connection) -> list[tuple[str, str]]:
-        """Put what was touched, and the number of the commit, into the transaction; what was touched."""
+        """Write the changed heads and the commit's number; return the kinds and names that changed."""
         touched = list(self._touched)
         self._touched.clear()
         self.commits += 1
@@ -102,12 +103,12 @@ def _row(kind: str, name: str, *numbers: int) -> tuple[str, str, str, int]:
 
 
 def read_heads(connection: sqlite3.Connection) -> tuple[Heads, str]:
-    """All heads, and what is wrong with them, if something is. A file with wrong heads is of no use as it is."""
+    """Return all heads, and a description of the first problem, or an empty string."""
     heads, wrong = Heads(), ""
     expected = None
     for kind, name, body, check in connection.execute("SELECT kind, name, body, crc FROM heads"):
         if checksum(str(body).encode(), kind, name) != check:
-            wrong = f"what it says of the {kind} {name!r} has changed"
+            wrong = f"the head of the {kind} {name!r} has changed"
             continue
         numbers = json.loads(body)
         if kind == "journal":
@@ -117,5 +118,5 @@ def read_heads(connection: sqlite3.Connection) -> tuple[Heads, str]:
         else:
             heads.commits, heads.entries, expected = numbers
     if len(heads.journals) + len(heads.history) != expected and not wrong:
-        wrong = "it does not say all that it holds"
+        wrong = "a head is missing"
     return heads, wrong

@@ -1,6 +1,7 @@
-"""Looking into a directory whose broker does not run: what is in it, and whether all of it is as it was written.
+"""Inspects the data directory of a stopped broker: shows what it contains and checks that nothing
+is damaged.
 
-Nothing is changed: a log that was left is read as it is, and stays.
+Nothing is modified: a remaining write-ahead log is read as it is and left in place.
 """
 
 import sqlite3
@@ -21,29 +22,29 @@ __all__ = ["Checked", "Contents", "check_directory", "show_directory"]
 
 PIECE_BYTES = 8 * 1024 * 1024
 PROBLEMS_MAX = 100
-"""Told of each kind: a file with more is of no use."""
+"""Maximum number of problems reported of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a directory, as it says itself."""
+    """What a directory contains, according to its own records."""
 
     version: int
     about: About
     commits: int
     missing: int
-    """Commits that were reported and are not there."""
+    """Number of commits that were reported but are not in the file."""
     file_bytes: int
-    """With the log."""
+    """Including the write-ahead log."""
     journals: dict[str, JournalTotals]
     history: dict[str, HistoryTotals]
     entries: dict[str, int]
-    """The size of each."""
+    """The size of each entry by its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is wrong with a directory, a sentence each; and how much was looked at."""
+    """The problems of a directory, one sentence each, and how much was examined."""
 
     about: About
     rows: int
@@ -52,7 +53,7 @@ class Checked:
 
 
 def show_directory(path: Path) -> Contents:
-    """What is in it; a `StorageError` if that cannot be read."""
+    """Return the contents of a directory; raise a `StorageError` if they cannot be read."""
     with _examined(path) as (directory, connection, about, heads):
         entries = read_entries(connection, directory.database, heads)
         return Contents(
@@ -64,13 +65,13 @@ def show_directory(path: Path) -> Contents:
 
 
 def check_directory(path: Path, tell: Callable[[str], None] = lambda stage: None) -> Checked:
-    """Read all of it; a `StorageError` if it cannot be read at all."""
+    """Read and verify all data; raise a `StorageError` if it cannot be read at all."""
     with _examined(path) as (directory, connection, about, heads):
         problems: list[str] = []
         missing = directory.read_mark() - heads.commits
         if missing > 0:
             problems.append(
-                f"{path}: the last {missing:,} commits that were reported are not there: the log was cut short or "
+                f"{path}: the last {missing:,} commits that were reported are missing: the log was truncated or "
                 "damaged, or the file is an older copy"
             )
         tell("SQLite's own check")
@@ -110,7 +111,7 @@ def _examined(path: Path) -> Iterator[tuple[Directory, sqlite3.Connection, About
 
 
 def _why_empty(directory: Directory) -> str:
-    """Whether nothing was ever written, or what was written is gone."""
+    """Return whether nothing was ever written, or the data was lost."""
     place, commits, log_bytes = directory.path, directory.read_mark(), _log_bytes(directory)
     signs = [f"{commits:,} commits were reported"] if commits else []
     signs += [f"its log holds {log_bytes:,} bytes"] if log_bytes else []
@@ -133,13 +134,13 @@ def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
         told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")]
     except SQLITE_ERRORS as error:
         told = [str(error)]
-    return [f"{file}: SQLite says: {' '.join(line.split())}" for line in told if line != "ok"]
+    return [f"{file}: SQLite reports: {' '.join(line.split())}" for line in told if line != "ok"]
 
 
 def _contents(
     connection: sqlite3.Connection, file: Path, heads: Heads, tell: Callable[[str], None]
 ) -> Iterator[tuple[int, int] | DamagedError]:
-    """Rows and bytes that are as they were written, and what is not."""
+    """Count the intact rows and their bytes, and collect the problems."""
     for name in sorted(heads.journals):
         tell(f"journal {name}")
         try:
@@ -175,11 +176,11 @@ def _history(
 
 
 def _strangers(connection: sqlite3.Connection, file: Path, heads: Heads) -> Iterator[str]:
-    """Rows that belong to nothing that is known."""
+    """Yield a sentence for each journal and origin whose rows have no head."""
     for table, column, known in (("journals", "name", heads.journals), ("history", "origin", heads.history)):
         try:
             found = {str(row[0]) for row in connection.execute(f"SELECT DISTINCT {column} FROM {table}")}
         except SQLITE_ERRORS:
-            continue  # SQLite's own check has told
+            continue  # SQLite's own check has reported it
         for name in sorted(found - set(known)):
-            yield f"{file}: there are rows of {name!r} in {table}, of which nothing is known"
+            yield f"{file}: table {table} has rows of {name!r}, which is not registered"

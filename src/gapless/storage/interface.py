@@ -1,17 +1,18 @@
-"""What a broker can put on its disk, and ask it for.
+"""The interface of a broker's store: what it keeps, and how it is written and read.
 
-A store holds three kinds of things, all of them bytes that it does not look into:
+A store keeps three kinds of data, all of them opaque bytes:
 
-- *Journals*: numbered blobs under a name. A snapshot stands for everything up to its number.
-- *History*: blobs by origin, each with the range of stamps that it covers.
-- *Entries*: a blob under a key, for small things.
+- *Journals*: numbered blobs under a name. A snapshot replaces everything up to its number.
+- *History*: blobs by origin, each with the range of timestamps that it covers.
+- *Entries*: a blob under a key, for small items.
 
-Changes are handed over in batches. A batch is taken as a whole or not at all, in the order in which they were handed
-over. A background thread commits as many at a time as there are, and reports it; what a report means is the matter of
-`Sync`. Reading is blocking, for threads of the caller: a `Reader` sees what was committed before it asks.
+Changes are written in batches. A batch is applied as a whole or not at all, in the order of the
+calls. A background thread commits all waiting batches together and reports it; `Sync` says what a
+report guarantees. Reads block, so they belong in threads of the caller. A `Reader` sees everything
+that was committed before the call.
 
-Whatever goes wrong with the disk, the store says so once and does nothing more: a commit or sync that failed is never
-tried again, because nobody knows what the disk has done with the first attempt.
+When the disk fails, the store reports it once and stops writing. A failed commit or sync is never
+retried, because the state of the disk after the first attempt is unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,13 +63,15 @@ __all__ = [
 ]
 
 Sync: TypeAlias = Literal["always", "interval", "never"]
-"""When the disk is made to keep what was written.
+"""When written data is synced to the disk.
 
-- `always`: before a batch is reported. Nothing reported is lost, unless the disk lies or breaks.
-- `interval`: every so many milliseconds; a batch is reported when it was written. The end of a process loses nothing; a
-  power cut, or the end of the operating system, loses what was reported in the last interval.
-- `never`: when the log is folded into the file, every few megabytes, and at the end. The end of a process loses
-  nothing; a power cut loses what was reported since. What is left is whole: the state after one of the commits.
+- `always`: before a batch is reported. No reported batch is lost, unless the disk itself is faulty.
+- `interval`: every `interval_ms`; a batch is reported when it is written. A crash of the process
+  loses nothing. A power cut or a crash of the operating system loses what was reported since the
+  last sync.
+- `never`: when the log is checkpointed, every few megabytes, and at the end. A crash of the process
+  loses nothing; a power cut loses what was reported since then. The remaining data is consistent:
+  the state after one of the commits.
 """
 SYNCS: tuple[Sync, ...] = ("always", "interval", "never")
 
@@ -77,7 +80,7 @@ SYNCS: tuple[Sync, ...] = ("always", "interval", "never")
 
 
 class JournalTotals(Struct, frozen=True):
-    """What is kept of a journal, its snapshot included. `last` is the highest number."""
+    """Totals of a journal, its snapshot included. `last` is the highest number."""
 
     rows: int
     bytes: int
@@ -86,7 +89,7 @@ class JournalTotals(Struct, frozen=True):
 
 
 class HistoryTotals(Struct, frozen=True):
-    """What is kept of an origin; stamps of the first and the last event."""
+    """Totals of an origin, with the timestamps of the first and the last event."""
 
     rows: int
     bytes: int
@@ -96,22 +99,24 @@ class HistoryTotals(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What the store was when it was opened."""
+    """The state of the store when it was opened."""
 
     is_new: bool
-    """The directory was empty: there is nothing in it yet."""
+    """The directory was empty."""
     missing: int
-    """So many commits had been reported and are not there: the disk has lost its latest state, and is an old one.
-    0 if none is known to be missing: what the disk lost along with the memory of it cannot be known."""
+    """The number of reported commits that are missing, so the disk's state is stale.
+
+    0 if none is known to be missing. A loss that also destroyed the mark cannot be detected.
+    """
     exposed: tuple[str, ...] = ()
-    """Sentences about files of the directory that others could use before it was opened."""
+    """Sentences about files of the directory that other users could access before it was opened."""
 
 
 class DamagedError(StorageError):
-    """Something that was written cannot be read as it was. All else can.
+    """A part of the data is damaged; the rest can be read.
 
-    Of history, `since` and `until` say what is missing: whatever lies in (since, until]. Whoever reads goes on from
-    `until`, and gets from elsewhere what is between. Of a journal, or of an entry, all of it is lost.
+    For history, (`since`, `until`] is the damaged range: continue at `until` and fetch the range
+    from another broker. A damaged journal or entry is lost as a whole.
     """
 
     def __init__(self, message: str, kind: str, name: str, since: int = 0, until: int = 0) -> None:
@@ -119,13 +124,13 @@ class DamagedError(StorageError):
         self.kind = kind
         """`journal`, `history` or `entry`."""
         self.name = name
-        """Of the journal, of the origin, or the key."""
+        """The name of the journal, the origin, or the key."""
         self.since = since
         self.until = until
 
 
 class NoRoomError(StorageError):
-    """A batch was handed over while `room()` was 0 or less. It was not taken."""
+    """A batch was written while `room()` was 0 or less. It was not accepted."""
 
 
 # ---- the store ------------------------------------------------------------------------------------------------
@@ -134,70 +139,79 @@ class NoRoomError(StorageError):
 class StorageSettings(Struct, frozen=True):
     sync: Sync = "always"
     interval_ms: float = 100.0
-    """With `interval`: how long something written may wait to be synced."""
+    """With `interval`: the longest time in ms before written data is synced."""
     queue_bytes_max: int = 64 * 1024 * 1024
-    """How much may wait to be committed: some seconds of a slow disk."""
+    """Maximum number of bytes that wait for a commit: a few seconds on a slow disk."""
 
 
 class Store(Protocol):
-    """One broker's disk. `synced` and `failed`, given at the opening, are called in the store's thread."""
+    """The store of one broker. It calls `synced` and `failed`, which `open_store` is given, in its
+    own thread.
+    """
 
     @property
     def found(self) -> Found: ...
 
     @property
     def failure(self) -> StorageError | None:
-        """Why nothing is written any more, or None."""
+        """The error that stopped the writer, or None."""
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Hand over a batch; returns at once. `synced(batch)` follows, or `failed(error)`, never both.
+        """Enqueue a batch and return at once. Either `synced(batch)` or `failed(error)` follows,
+        never both.
 
-        Numbers of batches grow; `synced(n)` is said of the last batch of a commit, and is true of all before it.
-        A batch is taken as long as `room()` is positive, however large it is: so the queue exceeds its bound by one
-        batch at most. Without room, a `NoRoomError`; after a failure, the failure.
+        Batch numbers increase. `synced(n)` reports the last batch of a commit and includes all
+        batches before it. A batch of any size is accepted while `room()` is positive, so the queue
+        exceeds its bound by at most one batch. Raises `NoRoomError` if there is no room, and the
+        failure after a failure.
         """
 
     def room(self) -> int:
-        """How many bytes may be written before the queue is full. It grows with each report of `synced`."""
+        """Return how many bytes can be written before the queue is full. Each `synced` report frees some."""
 
     def journals(self) -> Mapping[str, JournalTotals]:
-        """As of the last commit; cheap."""
+        """Return the totals of all journals as of the last commit; cheap."""
 
     def history_totals(self) -> Mapping[str, HistoryTotals]:
-        """As of the last commit, by origin; cheap."""
+        """Return the totals by origin as of the last commit; cheap."""
 
     def reader(self) -> "Reader":
-        """A new one, which its caller closes."""
+        """Return a new reader, which the caller closes."""
 
     def close(self) -> None:
-        """Commit and sync what was handed over, and give the directory free. Blocking."""
+        """Commit and sync all waiting batches, and unlock the directory. Blocks."""
 
 
 class Reader(Protocol):
-    """Blocking, for one thread at a time. Each call sees one state, that after some batch."""
+    """Reads a store. Calls block, and belong to one thread at a time. Each call sees the state
+    after one commit.
+    """
 
     def journals(self) -> Mapping[str, JournalTotals]: ...
 
     def read_journal(self, name: str) -> list[JournalRow]:
-        """From the last snapshot on, ascending; nothing if there is no such journal."""
+        """Return the rows from the last snapshot on, ascending; an empty list if there is no such journal."""
 
     def history(self, origin: str, since: int, until: int, bytes_max: int) -> list[HistoryRow]:
-        """Pieces whose range meets (since, until], ascending by their last stamp; go on from the last one's.
+        """Return pieces that overlap (since, until], ascending by last timestamp; continue from the
+        last one's.
 
-        At least one if there is one, and then as many as fit into `bytes_max`; none: there are no more. If the first
-        that is due is damaged, a `DamagedError` says how far; what is readable before a damage is returned first.
+        Returns as many as fit into `bytes_max`, but at least one if there is any. An empty list
+        means that there are no more. Pieces before a damaged one are returned first; if the first
+        one is damaged, `DamagedError` says up to where.
         """
 
     def history_totals(self) -> Mapping[str, HistoryTotals]: ...
 
     def oldest(self, origin: str, bytes_min: int) -> int | None:
-        """How far the oldest pieces reach that take at least so many bytes: what to forget to get room for as many.
+        """Return the last timestamp of the oldest pieces that take at least `bytes_min` bytes
+        together.
 
-        None if all of them together take less.
+        Forgetting up to there frees as many bytes. Returns None if all pieces together take less.
         """
 
     def entries(self, prefix: str = "") -> dict[str, bytes]:
-        """All whose key begins so, by key."""
+        """Return all entries whose key begins with `prefix`."""
 
     def close(self) -> None: ...
 

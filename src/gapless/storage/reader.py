@@ -1,4 +1,4 @@
-"""Reading: one state at a time, checked row by row, with a word about whatever is not as it was written."""
+"""Reads a store: each call sees one state and checks every row, and reports each damaged range."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,9 @@ _HISTORY = (
 )
 STAMP_MAX = 2**63 - 1
 SEARCHED_MAX = 10_000
-"""Rows that are looked at to find the end of a damage. A longer one reaches to the end of what was asked for."""
+"""Maximum number of rows searched for the end of a damaged range. If it is not found, the rest of
+the range counts as damaged.
+"""
 
 
 class FileReader:
@@ -75,7 +77,7 @@ class FileReader:
 
     @contextmanager
     def _state(self) -> Iterator[Heads]:
-        """All that is read inside belongs together."""
+        """Hold one read transaction, so that all reads inside see the same state."""
         try:
             self._connection.execute("BEGIN")
             try:
@@ -91,7 +93,7 @@ class FileReader:
 
 
 def read_journal_rows(connection: sqlite3.Connection, file: Path, heads: Heads, name: str) -> list[JournalRow]:
-    """All that counts of a journal; a `DamagedError` if a row is not as it was written, or is not there."""
+    """Return the current rows of a journal; raise `DamagedError` if one is damaged or missing."""
     head = heads.journals.get(name)
     if head is None:
         return []
@@ -104,7 +106,7 @@ def read_journal_rows(connection: sqlite3.Connection, file: Path, heads: Heads, 
         )
         for number, is_snapshot, check, blob in found:
             if number == head.snapshot and not is_snapshot:
-                continue  # stands for nothing any more, and waits to be deleted
+                continue  # replaced by the snapshot, and waits to be deleted
             if checksum(blob, name, number, is_snapshot) != check:
                 raise DamagedError(f"{file}: row {number} of the journal {name!r} is damaged", "journal", name)
             rows.append(JournalRow(number, bool(is_snapshot), blob))
@@ -118,14 +120,14 @@ def read_journal_rows(connection: sqlite3.Connection, file: Path, heads: Heads, 
 
 
 def read_entries(connection: sqlite3.Connection, file: Path, heads: Heads) -> dict[str, bytes]:
-    """All of them, so that one that is missing is missed."""
+    """Read all entries at once, so that a missing one is detected."""
     found: dict[str, bytes] = {}
     try:
         for key, check, blob in connection.execute("SELECT key, crc, blob FROM entries ORDER BY key"):
             if checksum(blob, key) != check:
                 raise DamagedError(f"{file}: the entry {key!r} is damaged", "entry", key)
             found[key] = blob
-    except (*SQLITE_ERRORS, TypeError) as error:  # TypeError: a column that has changed its type
+    except (*SQLITE_ERRORS, TypeError) as error:  # TypeError: a damaged column has another type
         raise DamagedError(f"{file}: the entries cannot be read: {error}", "entry", "") from None
     if len(found) != heads.entries:
         raise DamagedError(f"{file}: there are {len(found)} entries where {heads.entries} were written", "entry", "")
@@ -141,7 +143,7 @@ def read_history(
     until: int,
     bytes_max: int,
 ) -> list[HistoryRow]:
-    """As `Reader.history`: each row is checked, and that it follows on the one before."""
+    """Implements `Reader.history`: checks each row, and that it follows the row before it."""
     rows: list[HistoryRow] = []
     reached, size = since, 0
     may_begin_after = max(since, head.forgotten)
@@ -160,26 +162,28 @@ def read_history(
                 size += row[3]
             if size >= bytes_max or last >= ends_at:
                 return rows
-    except (*SQLITE_ERRORS, TypeError) as error:  # a row whose columns have changed their types
+    except (*SQLITE_ERRORS, TypeError) as error:  # columns of a damaged row have other types
         what = f"cannot be read ({error})"
     if rows:
         return rows
     end = _end_of_damage(connection, origin, since, until)
     raise DamagedError(
-        f"{file}: the history of {origin} from {since} to {end} {what or 'is not all there'}",
+        f"{file}: the history of {origin} from {since} to {end} {what or 'is incomplete'}",
         "history", origin, since, end,
     )  # fmt: skip
 
 
 def _is_whole(origin: str, row: tuple[Any, ...], until: int) -> bool:
-    """As it was written: its range, its link, and if it is wanted, its blob."""
+    """Check the range and the link of a row, and its blob if it was read."""
     last, first, count, _, previous, linked, check, blob, *_ = row
     ranged = span(origin, first, last)
     return link(ranged, previous) == linked and bool(first > until or piece(ranged, count, blob) == check)
 
 
 def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, until: int) -> int:
-    """Just before the next row that is as it was written and follows on another: what is before it may be missing."""
+    """Return the timestamp before the next intact row that follows another one: everything before
+    it may be missing.
+    """
     try:
         keys = connection.execute(
             "SELECT id, first FROM history WHERE origin = ? AND last > ? AND first > ? ORDER BY last LIMIT ?",

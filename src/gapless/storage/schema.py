@@ -1,7 +1,8 @@
-"""The file: its tables, its version, whose it is, and how it is opened.
+"""The SQLite file: its tables, its version, its owner, and how it is opened.
 
-One connection writes and folds the log into the file, in one thread; all others read. Besides being simple, this is
-needed: in SQLite before 3.51.3, two connections that write and fold at the same instant can damage a file.
+One thread owns the only connection that writes and checkpoints; all others read. SQLite before
+3.51.3 requires this: two connections that write and checkpoint at the same instant can damage the
+file.
 """
 
 import sqlite3
@@ -22,12 +23,12 @@ VERSION = 1
 APPLICATION = int.from_bytes(b"Gpls", "big")
 
 PAGE_BYTES = 8192
-"""Measured: small rows and large ones are written and read at least as fast as with 4 or 16 KiB."""
+"""Measured: at least as fast as 4 or 16 KiB, for small rows and large ones."""
 CACHE_KIB = 8192
 READERS_WAITED_FOR_S = 1.0
-"""By the one who writes, when the log has to begin anew: longer than a call of a reader takes."""
+"""How long the writer waits for readers before it restarts the log: longer than any call of a reader."""
 ROWS_AT_ONCE = 32
-"""Inserted by one statement. Between two, a thread has to get the interpreter back from the one that serves clients."""
+"""Rows per INSERT statement. Between two statements, the thread has to reacquire the interpreter lock."""
 
 TABLES = """
 CREATE TABLE about (network TEXT NOT NULL, broker TEXT NOT NULL, created TEXT NOT NULL, crc INTEGER NOT NULL);
@@ -52,7 +53,7 @@ CREATE TABLE heads (
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whose data it is."""
+    """The network and the broker that a file belongs to."""
 
     network: str
     broker: str
@@ -66,7 +67,7 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise StorageError(f"{file}: this file system cannot share memory between connections; name a local disk")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")  # the writer decides when
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # the writer decides when to checkpoint
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute("PRAGMA synchronous = FULL")
@@ -77,7 +78,7 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(file: Path) -> sqlite3.Connection:
-    """Cannot change the file, nor fold the log into it."""
+    """Open a connection that can neither change the file nor checkpoint its log."""
     uri = f"file:{quote(str(file.absolute()))}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
     connection.execute("PRAGMA cell_size_check = ON")
@@ -85,7 +86,7 @@ def open_for_reading(file: Path) -> sqlite3.Connection:
 
 
 def write_schema(connection: sqlite3.Connection, network: str, broker: str) -> None:
-    """Tables, and whose they are, inside a transaction of the caller's."""
+    """Create the tables and record the owner, inside the caller's transaction."""
     about = About(network, broker, datetime.now(UTC).isoformat(timespec="seconds"))
     for statement in TABLES.split(";"):
         connection.execute(statement)
@@ -98,7 +99,7 @@ def write_schema(connection: sqlite3.Connection, network: str, broker: str) -> N
 
 
 def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """With as few statements as it can be; `statement` ends with the places for one row."""
+    """Insert rows with as few statements as possible; `statement` ends with the placeholders of one row."""
     values = statement[statement.rindex("(") :]
     for place in range(0, len(rows), ROWS_AT_ONCE):
         some = rows[place : place + ROWS_AT_ONCE]
@@ -106,13 +107,13 @@ def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[t
 
 
 def read_about(connection: sqlite3.Connection, file: Path) -> About | None:
-    """Whose it is; None if it is empty. An error if it is not ours, or of another version."""
+    """Return the owner of a file, or None if it is empty; raise if it is foreign or of another version."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if not application and not version and not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
         return None
     if application != APPLICATION:
-        raise StorageError(f"{file} is no data of a broker, or its beginning is damaged; {REFILL}")
+        raise StorageError(f"{file} does not hold a broker's data, or its beginning is damaged; {REFILL}")
     if version != VERSION:
         age = "a newer" if version > VERSION else "an older"
         raise StorageError(
@@ -124,5 +125,5 @@ def read_about(connection: sqlite3.Connection, file: Path) -> About | None:
     except SQLITE_ERRORS as error:
         raise cannot_open(file, error) from None
     if row is None or row[3] != checksum(b"", *row[:3]):
-        raise StorageError(f"{file} is damaged where it says whose it is; {REFILL}")
+        raise StorageError(f"{file} is damaged in the row that names its owner; {REFILL}")
     return About(*row[:3])

@@ -1,7 +1,8 @@
-"""Opening a directory: is it ours, is it whole, is it free; and then the store.
+"""Opens a data directory: checks its owner, its integrity and its lock, and returns the store.
 
-What a log still held is folded into the file before anything is written. So whatever an earlier life left half done, or
-a disk that failed to sync left in memory only, is on the disk anew, and the log begins empty.
+A remaining log is checkpointed before anything is written. So data that an earlier process left
+half-written, or that a failed sync left in memory only, is written to the disk again, and the log
+starts empty.
 """
 
 import sqlite3
@@ -39,19 +40,19 @@ def open_store(
     synced: Synced,
     failed: Failed,
 ) -> "FileStore":
-    """Open a broker's directory, or make it; a `StorageError` says why not. Blocking.
+    """Open a broker's directory, or create it; raise a `StorageError` that says why not. Blocks.
 
-    `network` is any text that is the same for all brokers of a network, and of no other. `synced` and `failed` are
-    called in a thread of the store's own (`loop.call_soon_threadsafe` leads out of it); what `synced` raises counts as
-    a failure.
+    `network` is any text that identifies the network. The store's own thread calls `synced` and
+    `failed` (`loop.call_soon_threadsafe` leads back to the event loop). An exception from `synced`
+    counts as a failure.
     """
     settings = settings or StorageSettings()
     if settings.sync not in SYNCS:
-        raise StorageError(f"there is no sync {settings.sync!r}; write one of {', '.join(SYNCS)}")
+        raise StorageError(f"unknown sync mode {settings.sync!r}; use one of {', '.join(SYNCS)}")
     if settings.interval_ms <= 0 or settings.queue_bytes_max <= 0:
         raise StorageError(
-            f"an interval of {settings.interval_ms} ms with a queue of {settings.queue_bytes_max} bytes cannot be; "
-            "both are positive"
+            f"invalid interval of {settings.interval_ms} ms or queue of {settings.queue_bytes_max} bytes; "
+            "both must be positive"
         )
     directory = Directory(path, create=True)
     connection = None
@@ -80,7 +81,9 @@ def open_store(
 
 
 def _create(connection: sqlite3.Connection, network: str, broker: str) -> None:
-    """All of it or nothing: a start that is cut short leaves an empty file, which is a new one."""
+    """Create the whole schema in one transaction: an interrupted start leaves an empty file, which
+    counts as new.
+    """
     connection.execute("BEGIN IMMEDIATE")
     write_schema(connection, network, broker)
     Heads().write(connection)
@@ -95,7 +98,7 @@ def _must_belong_to(path: Path, about: About, network: str, broker: str) -> None
         )
     if about.broker != broker:
         raise StorageError(
-            f"{path} holds the data of broker {about.broker}, not of {broker}; give each broker a directory of its own"
+            f"{path} holds the data of broker {about.broker}, not of {broker}; give each broker its own directory"
         )
 
 
@@ -116,7 +119,8 @@ class FileStore:
         self._directory = directory
         self._connection = connection
         self._heads = heads
-        # While somebody else has the file open, closing the connection that writes does not fold the log.
+        # While another connection has the file open, closing the writing connection does not checkpoint the
+        # log.
         self._guard = open_for_reading(directory.database)
         self._guard.execute("SELECT 1 FROM heads").fetchone()
         self._lock = threading.Lock()
@@ -157,13 +161,13 @@ class FileStore:
         if self._writer.failure is None:
             self._guard.close()
             self._connection.close()
-        else:  # nothing more may be done with what a failed disk holds: the next opening starts from the log
+        else:  # a failed disk is not written any more: the next opening starts from the log
             self._connection.close()
             self._guard.close()
         self._directory.close()
 
     def _adopt(self, touched: list[tuple[str, str]]) -> None:
-        """In the writer's thread: totals as they are after a commit."""
+        """Take over the totals after a commit; called in the writer's thread."""
         with self._lock:
             for kind, name in touched:
                 if kind == "journal":

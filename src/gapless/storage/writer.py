@@ -1,14 +1,15 @@
-"""The thread that writes: it commits whatever waits, as one transaction, and says so.
+"""The writer thread: commits all waiting batches as one transaction, and reports it.
 
-While one commit is on its way to the disk, batches gather, and the next commit takes all of them: so commits grow with
-the load, and a slow disk costs time for each commit, not for each batch.
+Batches gather while a commit is being written, and the next commit takes all of them. So commits
+grow with the load, and a slow disk costs time for each commit, not for each batch.
 
-A commit puts its pages at the end of SQLite's log, and with `synchronous = FULL` syncs the log before it returns. When
-some megabytes have gathered there they are folded into the file, by this thread, after the report: what is handed over
-meanwhile waits for some 20 ms, and nobody else does.
+A commit appends its pages to SQLite's write-ahead log. With `synchronous = FULL` it syncs the log
+before it returns. After a few megabytes this thread checkpoints the log into the file, after the
+report. Batches written meanwhile wait about 20 ms; no other part of the broker waits.
 
-With `interval`, commits are not synced (`synchronous = NORMAL`), except one whenever the interval is over: a sync of
-the log covers all that was written to it before. If nothing comes, an empty commit does it.
+With `interval`, commits are not synced (`synchronous = NORMAL`), except one at the end of each
+interval: a sync of the log covers everything written to it before. If there are no batches, an
+empty commit does it.
 """
 
 import sqlite3
@@ -29,21 +30,27 @@ from gapless.storage.schema import PAGE_BYTES
 __all__ = ["Writer"]
 
 COMMIT_BYTES = 8 * 1024 * 1024
-"""One commit takes no more, so that the first of a long queue is not reported after the last."""
+"""Maximum size of one commit, so that the first batch of a long queue is not reported after the last."""
 COMMIT_BATCHES = 4096
-"""Nor more than these, so that they are taken from the queue in a moment: who wants to write waits for that."""
+"""Maximum number of batches in one commit: callers of `write` wait while they are taken from the queue."""
 CHORE_BYTES = 4 * 1024 * 1024
-"""Deleted by one commit, if so much is to be deleted; and at least twice what it writes, so that deleting keeps up."""
+"""Bytes that one commit deletes, if as many are pending; it deletes at least twice what it writes,
+so deletion keeps up.
+"""
 FOLD_BYTES = 4 * 1024 * 1024
-"""Of blobs, written to the log before it is folded. More makes the pause longer and nothing faster: each page of a blob
-is written twice, once to the log and once to the file, sooner or later."""
+"""Bytes of blobs in the log before it is checkpointed. A larger value makes the pause longer and
+nothing faster: each page of a blob is written twice in any case, once to the log and once to the
+file.
+"""
 LOG_BYTES_MAX = 32 * 1024 * 1024
-"""The log is folded at this length even if it holds few blobs: small commits write the same few pages again and again,
-and only the last version of a page goes to the file. So here, more makes it faster, and a start after a kill longer."""
+"""Log length at which it is checkpointed even with few blobs. Small commits rewrite the same few
+pages, and only the last version of a page goes to the file. A larger value is faster, but a start
+after a kill takes longer.
+"""
 CHANGE_BYTES = 64
-"""What a change takes besides its blob, about."""
+"""Approximate size of a change without its blob."""
 COMMIT_PAGES = 6
-"""Pages that a commit writes besides those of the blobs, about."""
+"""Approximate number of pages that a commit writes besides those of the blobs."""
 
 
 class _Batch(NamedTuple):
@@ -53,7 +60,7 @@ class _Batch(NamedTuple):
 
 
 class Writer:
-    """Owns the one connection that writes, from `start` to `close`."""
+    """Owns the only connection that writes, from `start` to `close`."""
 
     def __init__(
         self,
@@ -80,11 +87,11 @@ class Writer:
         self._is_closing = False
         self.failure: StorageError | None = None
         self._fresh_bytes = 0
-        """Of blobs in the log."""
+        """Bytes of blobs in the log."""
         self._log_bytes = 0
-        """Of the log, about."""
+        """Approximate length of the log."""
         self._is_full = True
-        """Whether commits sync, as the connection is set now."""
+        """Whether the connection currently syncs its commits."""
         self._unsynced_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="gapless-storage", daemon=True)
 
@@ -112,7 +119,7 @@ class Writer:
         return self._settings.queue_bytes_max - self._waiting_bytes
 
     def close(self) -> None:
-        """Commit all that waits, and end. After a failure, end."""
+        """Commit all waiting batches and stop. After a failure, only stop."""
         with self._wake:
             self._is_closing = True
             self._wake.notify()
@@ -125,11 +132,11 @@ class Writer:
             while (batches := self._take()) is not None:
                 self._commit(batches)
             self._sync_all()
-        except Exception as error:  # whatever it is, somebody waits for a report
+        except Exception as error:  # whatever it is, a caller waits for a report
             self._fail(error)
 
     def _take(self) -> list[_Batch] | None:
-        """What is to be committed now; nothing if it is time for a sync or a chore; None at the end."""
+        """Return the batches to commit, an empty list if a sync or a chore is due, or None at the end."""
         with self._wake:
             while not self._waiting:
                 if self._is_closing:
@@ -146,7 +153,7 @@ class Writer:
             return batches
 
     def _due_s(self) -> float | None:
-        """How long until what was written has to be synced."""
+        """Return the time in seconds until written data has to be synced."""
         if self._settings.sync != "interval" or self._unsynced_since is None:
             return None
         return self._unsynced_since + self._settings.interval_ms / 1000 - time.monotonic()
@@ -183,10 +190,10 @@ class Writer:
             self._is_full = wanted
 
     def _fold(self) -> None:
-        """Bring the log into the file. If nobody reads from the log, the next commit begins it anew.
+        """Checkpoint the log into the file. If no reader uses the log, the next commit restarts it.
 
-        If somebody always does, it would grow without end: then wait for those who read now. Who comes meanwhile reads
-        from the file.
+        With readers at all times the log would grow without bound, so beyond `LOG_BYTES_MAX` this
+        waits for the current readers. Readers that start meanwhile read from the file.
         """
         _, pages, _ = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages * PAGE_BYTES >= LOG_BYTES_MAX + FOLD_BYTES:
@@ -194,7 +201,7 @@ class Writer:
         self._fresh_bytes = self._log_bytes = 0
 
     def _sync_all(self) -> None:
-        if self._unsynced_since is not None:  # a reader may keep the log from being folded, and so from being synced
+        if self._unsynced_since is not None:  # a reader can prevent the checkpoint, and with it the sync
             self._set_full(True)
             self._connection.execute("BEGIN IMMEDIATE")
             self._changes.finish()

@@ -12,7 +12,7 @@ GOOD = {"url": "gapless://127.0.0.1:7400"}
     ("options", "complaint"),
     [
         ({"url": ""}, 'the option "url" is missing: say where a broker is'),
-        ({"url": "kafka://x:1"}, "'kafka://x:1' is not for us; write gapless://host:port"),
+        ({"url": "kafka://x:1"}, "unsupported URL 'kafka://x:1'; write gapless://host:port"),
         ({"url": "x:99999"}, "'x:99999' is no address"),
         ({"filtr": "TRUE"}, "the source has no option 'filtr'; did you mean 'filter'?"),
         ({"colour": "red"}, "the source has no option 'colour'; there are url, filter"),
