@@ -10,6 +10,8 @@
 | a worker that Spark needs no longer ends quietly | `quiet_worker` |
 | what Spark asks for | `source`, `sink` |
 | older history, from an archive | `continuing` |
+| brokers know how far a query got | `durable` |
+| how far a query is behind | `lag` |
 | what the options of the sink mean | `sink_options` |
 | columns as events | `layout` |
 | timestamps, dates, decimals, arrays | `conversions` |

@@ -11,9 +11,10 @@ from gapless.archive import Archive, Contents
 from gapless.errors import SparkError
 from gapless.filters import parse
 from gapless.positions import Position
+from gapless_spark.stream.lookout import Portion, thinned
 from gapless_spark.stream.reading import ArchivedRange
 
-__all__ = ["archived", "archived_ranges", "around"]
+__all__ = ["archived", "archived_portion", "archived_ranges", "around"]
 
 
 def archived(directory: str, network: str, text: str) -> Contents:
@@ -48,6 +49,24 @@ def archived_ranges(
         ArchivedRange(max(since, file.since), min(until, file.until), str(Path(directory) / file.path))
         for file in contents.between(since, until)
     ]
+
+
+def archived_portion(contents: Contents, since: Position, target: Position | None, events_max: int) -> Portion | None:
+    """What a micro-batch reads of an archive, whole files of it; None if it has nothing after that position.
+
+    Without a limit it is all that there is. A batch has at least one file.
+    """
+    files = [file for file in contents.between(since, target or contents.until) if file.events]
+    if not files or since < contents.since:
+        return None
+    count = 1
+    while count < len(files) and (not events_max or sum(file.events for file in files[: count + 1]) <= events_max):
+        count += 1
+    ends = [file.until for file in files[:count]]
+    if count == len(files):
+        ends[-1] = contents.until
+    until = ends[-1] if target is None else min(ends[-1], target)
+    return Portion(until, thinned([end for end in ends[:-1] if end < until]), is_empty=False, gone=0)
 
 
 def around(contents: Contents, since: Position, until: Position) -> list[tuple[Position, Position]]:

@@ -19,7 +19,7 @@ from gapless.positions import Position
 from gapless_spark.stream.connection import LONG, handle_loss, in_time
 from gapless_spark.stream.options import Options
 
-__all__ = ["Limit", "Lookout", "Portion", "thinned"]
+__all__ = ["Limit", "Lookout", "Portion", "size_of", "thinned"]
 
 GLANCE = 8_192
 """So many events are counted if there is no limit."""
@@ -163,7 +163,7 @@ class Lookout:
                 if not self._groups or self._groups[-1].timestamp != event.stamp:
                     self._groups.append(_Group(event.stamp))
                 self._groups[-1].events += 1
-                self._groups[-1].size += _size(event)
+                self._groups[-1].size += size_of(event)
             return bool(events)
 
 
@@ -174,7 +174,7 @@ def _exceeds(limit: Limit, total: _Group, group: _Group) -> bool:
     )
 
 
-def _size(event: Event) -> int:
+def size_of(event: Event) -> int:
     """Bytes, without what surrounds them."""
     return len(event.payload) + sum(
         len(name) + (len(value) if isinstance(value, str) else 8) for name, value in event.attributes.items()

@@ -15,7 +15,7 @@ EARLIEST, LATEST = "earliest", "latest"
 
 _NAMES = (
     "url", "filter", "credentials", "attributes", "startingPosition", "endingPosition", "maxEventsPerTrigger",
-    "maxBytesPerTrigger", "maxEventsPerPartition", "failOnDataLoss", "timeout", "archive",
+    "maxBytesPerTrigger", "maxEventsPerPartition", "failOnDataLoss", "timeout", "archive", "durable",
 )  # fmt: skip
 _PARTITION = 16_384
 _TIMEOUT_S = 20.0
@@ -48,6 +48,8 @@ class Options:
     """So long a broker may take to be found."""
     archive: str = ""
     """Where older history is: a directory that the driver and all executors see."""
+    durable: str = ""
+    """The name under which brokers know how far the query got; empty if they need not know."""
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "Options":
@@ -72,6 +74,7 @@ class Options:
             partition=_count("maxEventsPerPartition", value("maxEventsPerPartition")) or _PARTITION,
             fails_on_loss=_choice("failOnDataLoss", value("failOnDataLoss", "true"), ("true", "false")) == "true",
             archive=value("archive"),
+            durable=value("durable"),
             timeout_s=float(_count("timeout", value("timeout")) or _TIMEOUT_S),
         )
 

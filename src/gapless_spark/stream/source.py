@@ -6,6 +6,7 @@ Spark starts many, and waits for them.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,7 +34,8 @@ from gapless.errors import SkippedError, SparkError
 from gapless.positions import Position
 from gapless_spark.stream.columns import Columns, default_schema
 from gapless_spark.stream.connection import LONG, Connection, handle_loss, in_time, urls
-from gapless_spark.stream.lookout import STRETCH, Limit, Lookout, thinned
+from gapless_spark.stream.durable import DurablePosition
+from gapless_spark.stream.lookout import STRETCH, Limit, Lookout, Portion, thinned
 from gapless_spark.stream.offsets import check_offset, offset, positions
 from gapless_spark.stream.options import EARLIEST, LATEST, Options
 from gapless_spark.stream.pushdown import Pushdown
@@ -119,6 +121,8 @@ class Reader(DataSourceReader):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         Columns(schema)  # so that a column that cannot be filled is known at once
+        if options.durable:
+            raise SparkError("a table is read once: the option 'durable' is for spark.readStream")
         self._options = options
         self._schema = schema
         self._pushdown = Pushdown(schema)
@@ -182,12 +186,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         Columns(schema)
-        if options.archive:
-            raise SparkError("a stream reads from brokers alone: the option 'archive' is for spark.read")
         self._options = options
         self._schema = schema
         self._connection: Connection | None = None
         self._lookout: Lookout | None = None
+        self._durable: DurablePosition | None = None
+        self._is_durable = False
+        """Brokers know the durable position."""
+        self._is_past_archive = False
+        """The query has read all that the archive has."""
         self._initial: dict[str, Any] | None = None
         self._target: Position | None = None
         """If it shall end: where."""
@@ -203,10 +210,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._initial
 
     async def _start(self, client: Client) -> Position:
-        start = self._options.start or LATEST
+        start = self._options.start
+        if not start and self._durable is not None:
+            known = await self._durable.find()
+            if known is not None:
+                return known
+        kept = self._kept() if start == EARLIEST else None
+        if kept is not None:
+            return kept.since
         if start == EARLIEST:
             return await earliest(client, self._options.filter)
-        return await client.position("now" if start == LATEST else start)
+        return await client.position("now" if start in ("", LATEST) else start)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """It shall end with what is there now."""
@@ -224,12 +238,51 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with sentences():
             client = self._client
             since = check_offset(client.network, start)
-            assert self._lookout is not None
-            portion = self._run(self._lookout.look(since, self._target, self._limit(limit)))
+            if self._durable is not None:
+                self._run(self._keep_durable(self._durable, since))
+            portion = self._next_portion(since, self._limit(limit))
             gone = start.get("gone", 0) + portion.gone
             if portion.is_empty and not portion.gone and portion.until.timestamp - since.timestamp < IDLE_US:
                 return start
             return offset(client.network, portion.until, portion.cuts, gone)
+
+    def _next_portion(self, since: Position, limit: Limit) -> Portion:
+        """From the archive, as long as it has something; then from brokers."""
+        assert self._lookout is not None
+        kept = None if self._is_past_archive else self._kept()
+        target = self._target
+        if kept is not None:
+            from gapless_spark.stream.continuing import archived_portion
+
+            found = archived_portion(kept, since, target, limit.events)
+            if found is not None:
+                return found
+            if since < kept.since:
+                target = kept.since if target is None else min(target, kept.since)
+        self._is_past_archive = kept is None or since >= kept.until
+        portion: Portion = self._run(self._lookout.look(since, target, limit))
+        return portion
+
+    def _kept(self) -> "Contents | None":
+        """What the archive holds, if there is one."""
+        if not self._options.archive:
+            return None
+        from gapless_spark.stream.continuing import archived
+
+        return archived(self._options.archive, self._client.network, self._options.filter)
+
+    async def _keep_durable(self, durable: DurablePosition, since: Position) -> None:
+        """Brokers know the query from its first batch on."""
+        if not self._is_durable:
+            if await in_time(self._options, durable.find()) is None:
+                await in_time(self._options, durable.create(since), LONG)
+            self._is_durable = True
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """A batch is done: brokers need not keep it for this query."""
+        if self._durable is not None:
+            with sentences():
+                self._run(self._durable.move(check_offset(self._client.network, end)))
 
     def _limit(self, limit: ReadLimit) -> Limit:
         if isinstance(limit, ReadMaxRows):
@@ -247,7 +300,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with sentences():
             client = self._client
             ends = positions(client.network, start, end)
-            return ranges(ends, urls(self._options, client, len(ends) - 1))
+            kept = None if ends[0] == ends[-1] else self._kept()
+            if kept is None or kept.until <= ends[0]:
+                return ranges(ends, urls(self._options, client, len(ends) - 1))
+            return self._with_archive(kept, ends)
+
+    def _with_archive(self, kept: "Contents", ends: list[Position]) -> list[InputPartition]:
+        from gapless_spark.stream.continuing import archived_ranges, around
+
+        options, parts = self._options, list[InputPartition]()
+        for first, last in pairwise(ends):
+            parts += archived_ranges(options.archive, kept, first, last, fails=options.fails_on_loss)
+            for since, until in around(kept, first, last):
+                parts += ranges([since, until], urls(options, self._client, 1))
+        return parts
 
     def stop(self) -> None:
         """The query is over."""
@@ -260,6 +326,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._connection is None:
             self._connection = Connection(self._options)
             self._lookout = Lookout(self._options, self._connection.client)
+            if self._options.durable:
+                self._durable = DurablePosition(self._options, self._connection.client)
         return self._connection.client
 
     def _run(self, work: Any) -> Any:

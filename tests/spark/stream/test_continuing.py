@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from gapless import sync
 from gapless.archive import Archive
 from gapless.cli.archive import archive_history
 from gapless.errors import GaplessError
@@ -14,10 +15,11 @@ from gapless.positions import Position
 from gapless.runtime.fleet import Fleet
 from gapless_spark.stream import register
 from gapless_spark.stream.columns import default_schema
+from gapless_spark.stream.lag import lag_of
 from gapless_spark.stream.options import Options
 from gapless_spark.stream.source import Reader, StreamReader
 
-from .network import PATIENCE_S, history, schema, served, speak
+from .network import PATIENCE_S, history, rows_between, schema, served, speak, stream_reader
 
 EVENTS = 600
 
@@ -72,7 +74,69 @@ def test_an_archive_that_does_not_fit_is_told(archived: tuple[Fleet, Path], tmp_
     fleet, directory = archived
     assert "there is no archive at" in refusal(fleet, tmp_path)
     assert "which is not all that 'TRUE' matches" in refusal(fleet, directory, filter="TRUE")
-    with pytest.raises(GaplessError, match="a stream reads from brokers alone"):
-        StreamReader(Options.of(options(fleet, directory)), schema(n="long"))
     with served(tmp_path / "other", 1, name="bank") as other:
         assert "is an archive of network 'shop', but these brokers are of network 'bank'" in refusal(other, directory)
+
+
+@pytest.mark.parametrize("limit", [None, 150])
+def test_a_stream_begins_in_the_archive_and_continues_at_brokers(
+    archived: tuple[Fleet, Path], limit: int | None
+) -> None:
+    fleet, directory = archived
+    more = {} if limit is None else {"maxEventsPerTrigger": str(limit)}
+    given = Options.of(options(fleet, directory, startingPosition="earliest", **more))
+    reader = StreamReader(given, schema(n="long", origin="string"))
+    found: list[list[dict[str, Any]]] = []
+    start = reader.initialOffset()
+    while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+        found.append(rows_between(reader, start, end))
+        again = StreamReader(given, schema(n="long", origin="string"))
+        assert rows_between(again, start, end) == found[-1], "a batch that is read again is the same"
+        again.stop()
+        start = end
+    reader.stop()
+    assert [row["n"] for rows in found for row in rows] == list(range(EVENTS))
+    assert {row["origin"] for rows in found for row in rows} == {"archive", "brokers"}
+    if limit is not None:
+        assert len(found) >= EVENTS // limit
+        assert max(map(len, found)) <= limit
+
+
+def test_a_query_has_a_durable_position_that_its_commits_move(archived: tuple[Fleet, Path]) -> None:
+    fleet, _ = archived
+    given = {"filter": "topic = 'trade'", "durable": "nightly", "startingPosition": "latest"}
+    reader = stream_reader(fleet, schema(n="long"), **given)
+    first = reader.initialOffset()
+    assert reader.latestOffset(first, reader.getDefaultReadLimit()) == first
+    speak(fleet, "b0", [{"topic": "trade", "n": n} for n in range(EVENTS, EVENTS + 10)])
+    end = reader.latestOffset(first, reader.getDefaultReadLimit())
+    with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+        [before] = client.admin.list()
+        reader.commit(end)
+        [after] = client.admin.list()
+        assert (before.name, before.filter, before.client) == ("nightly", given["filter"], "")
+        assert (str(before.position), str(after.position)) == (first["position"], end["position"])
+        reader.stop()
+        again = stream_reader(fleet, schema(n="long"), **given | {"startingPosition": ""})
+        assert again.initialOffset()["position"] == end["position"]
+        again.stop()
+        other = stream_reader(fleet, schema(n="long"), **given | {"filter": "TRUE"})
+        with pytest.raises(GaplessError, match="'nightly' has the filter \"topic = 'trade'\", and not 'TRUE'"):
+            other.latestOffset(first, other.getDefaultReadLimit())
+        other.stop()
+    with pytest.raises(GaplessError, match="the option 'durable' is for spark"):
+        Reader(Options.of({"url": fleet.config.url, "durable": "nightly"}), schema(n="long"))
+
+
+def test_the_lag_of_a_query_is_counted_from_its_progress(archived: tuple[Fleet, Path]) -> None:
+    fleet, _ = archived
+    with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+        position = str(client.position())
+    progress = {"sources": [{"endOffset": f'{{"network": "shop", "position": "{position}"}}'}]}
+    speak(fleet, "b0", [{"topic": "slow", "n": n} for n in range(30)], b"." * 100)
+    lag = lag_of(progress, url=fleet.config.url, filter="topic = 'slow'")
+    assert lag is not None
+    assert (lag.events, lag.bytes, str(lag.position)) == (30, 30 * (100 + 9 + 9), position)
+    assert lag.ms > 0
+    assert lag.newest > lag.position
+    assert lag_of({"sources": [{"endOffset": None}]}, url=fleet.config.url) is None

@@ -1,0 +1,67 @@
+"""The durable position of a query: brokers know up to where it has read, and history can wait for it.
+
+It is a durable subscription of the network to which no client is attached. `gapless subscriptions` lists it with its
+lag, and with `history_keeps_names` brokers keep what it has not read yet, within their bounds.
+"""
+
+import logging
+
+from gapless.client import Client
+from gapless.errors import GaplessError, SparkError
+from gapless.names import DurableInfo
+from gapless.positions import Position
+from gapless_spark.stream.connection import in_time
+from gapless_spark.stream.options import Options
+
+__all__ = ["DurablePosition"]
+
+_logger = logging.getLogger("gapless.spark")
+
+
+class DurablePosition:
+    """Of one query, by the option `durable`."""
+
+    def __init__(self, options: Options, client: Client) -> None:
+        self._options = options
+        self._client = client
+        self._moved: Position | None = None
+
+    async def find(self) -> Position | None:
+        """Where it is; None if the network does not know it. A `SparkError` if it belongs to somebody else."""
+        found = await self._info()
+        if found is None:
+            return None
+        name = self._options.durable
+        if found.client or found.is_shared:
+            raise SparkError(
+                f"the durable subscription {name!r} is used by client {found.client or 'of a group'}; give this query "
+                "another name with the option 'durable'"
+            )
+        if found.filter != self._options.filter:
+            raise SparkError(
+                f"the durable subscription {name!r} has the filter {found.filter!r}, and not {self._options.filter!r}; "
+                f"give this query another name with the option 'durable', or delete it (gapless subscriptions delete)"
+            )
+        self._moved = found.position
+        return found.position
+
+    async def create(self, position: Position) -> None:
+        """Let the network know it, at this position."""
+        subscription = await self._client.durable(self._options.durable, self._options.filter, ack="manual")
+        await subscription.close()
+        await self._client.admin.move(self._options.durable, position)
+        self._moved = position
+
+    async def move(self, position: Position) -> None:
+        """All up to there is processed. If brokers cannot store that now, a later call does."""
+        if self._moved is not None and position <= self._moved:
+            return
+        try:
+            await in_time(self._options, self._client.admin.move(self._options.durable, position))
+            self._moved = position
+        except GaplessError as error:
+            _logger.warning(f"the durable position {self._options.durable!r} stays behind for now: {error}")
+
+    async def _info(self) -> DurableInfo | None:
+        listed = await self._client.admin.list()
+        return next((each for each in listed if each.name == self._options.durable), None)
