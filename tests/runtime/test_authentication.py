@@ -180,7 +180,7 @@ class Raw:
 
     async def greet(self, name: str, role: str = "client") -> wire.Welcome | wire.Refusal:
         """What the broker says to that name."""
-        self.writer.write(wire.greeting(role, name, protocol="gapless"))
+        self.writer.write(wire.greeting(role, name))
         kind, body = await self.hear()
         return wire.decode_refusal(body) if kind == wire.REFUSAL else wire.decode_welcome(body)
 

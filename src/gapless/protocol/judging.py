@@ -30,10 +30,16 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """If it changes what others may rely on: the key of that event in audit logs."""
     is_whole: bool = False
     """Whether the client has no other subscriptions and advertisements than these."""
+    is_resuming: bool = False
+    """Whether the client goes on with its session, and what that holds. If some of it is refused, the rewritten message
+    does not go on: the client says again what it holds."""
     is_passing: bool = False
     """Whether nothing stays of it: the subscription is only what the call is about."""
     is_exact: bool = False
     """Whether narrower filters would not do: what comes is chosen by somebody else."""
+    resumed: Mapping[str, tuple[int, bytes]] = {}
+    """Those of them that were active at another broker: from which position on they go on, and the ticket that shows it
+    (`Owners.ticket`)."""
 
 
 class Judging(msgspec.Struct, frozen=True):

@@ -22,6 +22,9 @@ class Owners(msgspec.Struct, frozen=True):
     """How many durable subscriptions of the network may be a user's; 0 if there is no limit."""
     may_read_history: Callable[[str], bool] = lambda client: True
     """Whether the client may read what was published before its subscriptions began."""
+    ticket: Callable[[str, str, int], bytes] = lambda client, text, position: b""
+    """What proves to any broker that this client has had a subscription with this filter from a position on; empty if
+    nothing has to."""
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):

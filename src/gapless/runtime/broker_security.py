@@ -31,6 +31,7 @@ from gapless.runtime.tls import server_context, uris_of
 from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
 from gapless.security.identity import ANYBODY, Identity, client_prefix, is_user_name, named_in
 from gapless.security.key_url import KeysPendingError
+from gapless.security.tickets import TicketKeys, Tickets
 from gapless.security.tokens import matches, split_token
 from gapless.security.users_file import User, Users, load_users
 
@@ -56,6 +57,7 @@ class _Read(NamedTuple):
     server: ssl.SSLContext
     users: Users | None
     expiries: dict[str, float]
+    tickets: Tickets | None
 
 
 class BrokerSecurity:
@@ -100,7 +102,9 @@ class BrokerSecurity:
         if complaint:
             self._logger.warning(complaint)
         expiries = {kind: expiry_of(files[kind]) for kind in ("authority", "certificate")}
-        return _Read(server_context(*shown), users, expiries)
+        context = server_context(*shown)
+        tickets = None if users is None else Tickets(self.network, self._brokers, TicketKeys(files))
+        return _Read(context, users, expiries, tickets)
 
     def _note(self, path: Path) -> None:
         """Record a file that the users' file refers to, before it is read."""
@@ -187,6 +191,18 @@ class BrokerSecurity:
             "failed_reloads": self.failed_reloads,
             "failed_key_fetches": self._remote_keys.failures,
         }
+
+    # ---- tickets ------------------------------------------------------------------------------------------
+
+    def ticket(self, client: str, text: str, position: int) -> bytes:
+        """Signs what a client has subscribed to; empty if the network has no users."""
+        tickets = self._read.tickets
+        return b"" if tickets is None else tickets.issue(client, text, position)
+
+    def granted(self, ticket: bytes, client: str, position: int) -> str | None:
+        """The filter that a ticket grants to a client from this position on; None if it grants nothing."""
+        tickets, users = self._read.tickets, self.users
+        return None if tickets is None or users is None else tickets.read(ticket, client, position, users.revoked)
 
     # ---- who ----------------------------------------------------------------------------------------------
 

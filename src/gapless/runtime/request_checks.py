@@ -8,9 +8,9 @@
   sends another event is malicious, and its session ends.
 - **Durable subscriptions** require the right `named`. A client that refers to one that it could not
   have opened is malicious. Listing all of them requires the right `status`.
-- **History** requires the right `history`. A lagging client gets the events that it lacks in any
-  case; the protocol calls `may_read_history` to decide how far to believe the state that a client
-  supplies.
+- **History** requires the right `history`. A client that moves to another broker gets the events
+  that it lacks in any case, as far as its ticket proves that it had the subscription
+  (`security.tickets`).
 - A client's names for its subscriptions and advertisements begin with the client's name. So no
   client can end or take over those of another.
 
@@ -143,7 +143,14 @@ class Gate:
 
     def owners(self) -> Owners:
         """Return the owners of clients, for the protocol."""
-        return Owners() if self._users is None else Owners(user_of, self._names_max, self._may_read_history)
+        if self._users is None:
+            return Owners()
+        return Owners(user_of, self._names_max, self._may_read_history, self._ticket)
+
+    def _ticket(self, client: str, text: str, position: int) -> bytes:
+        if self._broker_security is None or self._may_read_history(client):
+            return b""
+        return self._broker_security.ticket(client, text, position)
 
     def _names_max(self, user: str) -> int:
         return self._limits_of(user).names
@@ -192,12 +199,13 @@ class Gate:
             asked = self._demand(message)
             if asked is None:
                 return message
-            if not asked.subscriptions and not asked.advertisements and not asked.is_whole:
+            is_attaching = asked.is_whole or asked.is_resuming
+            if not asked.subscriptions and not asked.advertisements and not is_attaching:
                 return self._judge_small(link, client, asked, message)
             client.brings_filters = True
             if self._must_wait(client):
                 return UNJUDGED
-            client.attaches += asked.is_whole
+            client.attaches += is_attaching
             client.work = self._judge_in_pieces(link, client, asked, message)
         work, client.work = client.work, None
         begun = now_us()
@@ -339,9 +347,21 @@ class Gate:
                     why = _outside(user, "subscribe to", text, user.may_subscribe)
                 else:
                     narrowed[name] = narrow
+            if not why and name in asked.resumed and not user.history:
+                granted = self._granted(link.name, narrowed.get(name, text), *asked.resumed[name])
+                if granted is None:
+                    why = f"user {user.name!r} may not read what was published before; {name!r} was not active then"
+                elif granted != text:
+                    narrowed[name] = granted
             if why:
                 refused[name] = why
             yield
+        if asked.is_resuming:
+            for name, text in () if node is None else node.held_by(link.name).items():
+                why = self._why_not_held(self._known_user(client), text)
+                if why:
+                    refused[name] = why
+                yield
         room = self._room(link, client, asked, "advertisements")
         for name, text in asked.advertisements.items():
             user = self._known_user(client)
@@ -352,6 +372,14 @@ class Gate:
                 refused[name] = why
             yield
         return self._without(link, message, narrowed, refused)
+
+    def _granted(self, client: str, text: str, position: int, ticket: bytes) -> str | None:
+        """What of the filter a client may go on with from a position on; None if it did not have it."""
+        granted = None if self._broker_security is None else self._broker_security.granted(ticket, client, position)
+        if granted is None or granted == text:
+            return granted
+        within = Within([granted])
+        return text if within.covers(text) else within.narrow(text)
 
     def _judge_count(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
         """Check only the limits, in a network without users."""

@@ -11,7 +11,18 @@ from itertools import count
 from typing import Any
 
 from gapless.overlay import Overlay, chain
-from gapless.protocol import BrokerPlace, Connected, Expel, Owners, Received, Send, SetTimer, Start, TimerFired
+from gapless.protocol import (
+    BrokerPlace,
+    Connected,
+    Expel,
+    Owners,
+    Received,
+    Send,
+    SetTimer,
+    Start,
+    Suspected,
+    TimerFired,
+)
 from gapless.protocols.fenced.broker import FencedBroker
 from gapless.protocols.fenced.client_messages import (
     Attach,
@@ -92,7 +103,15 @@ class Bench:
                 self.settle()
         self.now = end
 
+    def crash(self, broker: str) -> None:
+        """A broker is gone, and the others notice."""
+        del self.nodes[broker]
+        self._waiting += [(name, Suspected(broker)) for name in self.nodes]
+        self.settle()
+
     def _step(self, broker: str, item: Any) -> None:
+        if broker not in self.nodes:
+            return
         for effect in self.nodes[broker].step(item, self.now):
             if isinstance(effect, SetTimer):
                 number = self._current[broker, effect.key] = next(self._order)

@@ -244,6 +244,19 @@ def test_forged_pasts_cost_the_liar_its_own_events_alone(
     bench.check_honest()
 
 
+def test_a_client_that_did_not_hear_of_its_session_opens_another() -> None:
+    """Its broker is dead, and the answer of the next one was lost. The first session here is in the way."""
+    bench = Bench(3, f=1)
+    bench.begin_honest()
+    bench.attach("mover", "b2")
+    bench.crash("b2")
+    bench.pass_time(5.0)
+    for session in (2, 3):
+        bench.say("mover", "b1", attach(session=session, incarnation=Incarnation("b2", 0)))
+        bench.pass_time(2.0)
+    assert [ready.session for ready in bench.told("mover", Ready)] == [1, 2, 3]
+
+
 def test_two_sessions_of_one_name_at_two_brokers_hurt_nobody_else() -> None:
     bench = Bench(3)
     bench.begin_honest()

@@ -43,6 +43,8 @@ __all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "note_arrival", 
 
 EFFORT_MAX = 300_000
 """Steps to understand all filters of one client, a fifth of a second: those that people write take some dozens each."""
+TICKET_MAX = 1 << 18
+"""Bytes: some certificates, and a filter."""
 TEXTS_AT_ONCE = 50
 """Characters of names and filters that weigh as much as one event."""
 
@@ -96,6 +98,8 @@ def _check_positions(client: str, message: ClientSubscribe) -> None:
         raise CallError(f"{client!r} reads from {message.since} to {message.until}: positions go to {TIMESTAMP_MAX}")
     if message.is_resumed and message.since < 0:
         raise CallError(f"{client!r} resumes {message.subscription!r} at no position")
+    if len(message.ticket) > TICKET_MAX:
+        raise CallError(f"{client!r} shows a ticket of {len(message.ticket):,} bytes; {TICKET_MAX:,} is the limit")
 
 
 def _parse(client: str, text: str) -> Filter:

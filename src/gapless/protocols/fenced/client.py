@@ -304,6 +304,7 @@ class FencedClient(ClientNode):
             return
         held.state = HeldState.ACTIVE
         held.cuts, held.begin, held.position = dict(message.cuts), message.begin, message.position
+        held.ticket = message.ticket
         if held.begins is None:
             held.born = self._incarnation
         elif held.begins == NEWEST:

@@ -88,6 +88,8 @@ class ClientSubscribe(_OfSession, frozen=True):
     """If it is not 0: nothing with a larger timestamp, and then the subscription ends. `NEWEST`, as above."""
     is_resumed: bool = False
     """It was active elsewhere: everything up to `since` has been delivered."""
+    ticket: bytes = b""
+    """What `Active` said there."""
 
 
 class ClientUnsubscribe(_OfSession, frozen=True):
@@ -153,6 +155,8 @@ class Active(_OfSession, frozen=True):
     """The final position before `begin`; if it begins in the past: where."""
     until: int = 0
     """If it ends: where."""
+    ticket: bytes = b""
+    """Proves to other brokers that the client has had the subscription from the position on (`Owners.ticket`)."""
 
 
 class Stable(_OfSession, frozen=True):

@@ -43,6 +43,8 @@ class HeldSubscription:
         """The incarnation whose clock `begin` is."""
         self.position = -1 if since is None else since.floor
         """Everything with a timestamp up to this has come."""
+        self.ticket = b""
+        """What proves to other brokers that it was active."""
         self.is_reading = since is not None
         """Whether it reads history, so that positions of others are not its own."""
 
@@ -78,7 +80,7 @@ class HeldSubscription:
             since = -1 if self.begins is None else NEWEST.timestamp if self.begins == NEWEST else self.begins.floor
             return messages.ClientSubscribe(session, name, text, since, until)
         is_resumed = self.begins is None or not self.is_reading
-        return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed)
+        return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed, self.ticket)
 
     def reached(self) -> Position:
         """The position that it has got to, as the application knows it."""

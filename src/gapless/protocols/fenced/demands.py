@@ -8,6 +8,7 @@ import msgspec
 from gapless.names import LISTING
 from gapless.protocol import Demand
 from gapless.protocols.fenced.client_messages import (
+    Attach,
     ClientAdvertise,
     ClientPublish,
     ClientSubscribe,
@@ -28,11 +29,15 @@ __all__ = ["demand", "rewrite"]
 def demand(message: Any) -> Demand | None:
     """What a message of a client asks for."""
     match message:
+        case Attach():
+            return Demand(is_resuming=True)
         case ClientPublish():
             return Demand(events=message.events)
         case ClientSubscribe():
-            histories = [message.subscription] if message.since >= 0 and not message.is_resumed else []
-            return Demand({message.subscription: message.filter}, histories)
+            name, since = message.subscription, message.since
+            histories = [name] if since >= 0 and not message.is_resumed else []
+            resumed = {name: (since, message.ticket)} if message.is_resumed else {}
+            return Demand({name: message.filter}, histories, resumed=resumed)
         case ClientAdvertise():
             return Demand(advertisements={message.advertisement: message.filter})
         case ClientUnsubscribe():
@@ -55,6 +60,8 @@ def demand(message: Any) -> Demand | None:
 
 def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
     """The message with other filters; None if nothing is left of it."""
+    if isinstance(message, Attach):
+        return msgspec.structs.replace(message, resumes=0)  # the client says again what it holds
     if isinstance(message, ClientSubscribe):
         if message.subscription in without:
             return None

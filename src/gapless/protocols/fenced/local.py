@@ -147,7 +147,8 @@ def activate_whole(s: BrokerState) -> bool:
 
 def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscription) -> None:
     name = local.name.local
-    place = note(s, session, Active, name, dict(local.cuts), local.begin, local.position)
+    ticket = s.owners.ticket(session.client, local.filter.text, local.position)
+    place = note(s, session, Active, name, dict(local.cuts), local.begin, local.position, 0, ticket)
     kept = local.kept
     if kept is None or not kept.is_complete:
         note(s, session, Lagging, local.position, [name])

@@ -120,12 +120,17 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
 
 
 def check_fences(s: BrokerState) -> bool:
-    """Open the sessions whose fence holds."""
-    ready = [session for session in s.arrivals.values() if "fence" in s.off or _is_fenced(s, session)]
-    for session in ready:
-        if session.client not in s.sessions:
+    """Open the sessions whose fence holds. An earlier one is ended first: its client has not heard of it."""
+    is_busy = False
+    for session in [each for each in s.arrivals.values() if "fence" in s.off or _is_fenced(s, each)]:
+        earlier = s.sessions.get(session.client)
+        if earlier is None:
             _open(s, session)
-    return bool(ready)
+            is_busy = True
+        elif earlier.phase is not SessionPhase.CLOSING:
+            _begin_closing(s, earlier)
+            is_busy = True
+    return is_busy
 
 
 def _is_fenced(s: BrokerState, session: Session) -> bool:
@@ -293,7 +298,9 @@ def receive(s: BrokerState, client: str, message: object) -> None:
     """A call of a client; ignored if it belongs to another session."""
     session = s.sessions.get(client)
     if isinstance(message, Detach):
-        s.arrivals.pop(client, None)
+        waiting = s.arrivals.get(client)
+        if waiting is not None and waiting.number <= message.session:
+            del s.arrivals[client]
         if session is not None and session.number == message.session:
             _begin_closing(s, session)
         return
