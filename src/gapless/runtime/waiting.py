@@ -158,14 +158,12 @@ def _found(
         yield "cut-off", "", 1, 0, f"for other brokers: it reaches too few of them to continue{whom}", missing
     unheard = tuple(overview.get("unheard", ()))
     if unheard:
-        yield (
-            "unheard",
-            "",
-            1,
-            0,
-            f"for {', '.join(unheard)}: no heartbeat, but its neighbours have not excluded it",
-            unheard,
-        )
+        what = f"for {', '.join(unheard)}: no heartbeat, but its neighbours have not excluded it"
+        yield "unheard", "", 1, 0, what, unheard
+    recovering = tuple(overview.get("recovery", ()))
+    if recovering:
+        what = f"for {', '.join(recovering)}: it has restarted, and does not know what it had promised them"
+        yield "recovery", "", 1, 0, what, recovering
     handed = overview.get("hand_overs") or []
     needed = tuple(dict.fromkeys(name for item in handed for name in item.get("needs_back", ())))
     if overview.get("stays_away"):
@@ -177,7 +175,7 @@ def _found(
         names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
         of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
         yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a handover around {of}", names
-    elif not overview.get("settled", True):
+    elif not overview.get("settled", True) and not recovering:
         yield (
             "hand-over",
             f"life {overview.get('life')}",
