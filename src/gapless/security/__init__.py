@@ -1,7 +1,8 @@
-"""Who may come in, what it may do, and how much of it: the parts that need no socket.
+"""Authentication, permissions and limits: the parts that need no socket.
 
-`identity` says who somebody is, `tokens` and `signed_tokens` how it proves that, `users_file` what it may,
-`permissions` whether a filter or an event lies within, `limits` how much. `certificates` makes and reads
-certificates, `credentials` is what a client shows, and `first_steps` puts all of it into a directory for development.
-Brokers ask at their doors: see `gapless.runtime.broker_security` and `gapless.runtime.request_checks`.
+`identity` identifies a peer, `tokens` and `signed_tokens` authenticate it, `users_file` lists the
+permissions of users, `permissions` decides whether a filter or an event is allowed, and `limits`
+bounds the usage. `certificates` creates and reads certificates, `credentials` holds what a client
+presents, and `development` puts all of it into a directory for development. Brokers use them in
+`gapless.runtime.broker_security` and `gapless.runtime.request_checks`.
 """

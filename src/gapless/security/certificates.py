@@ -1,7 +1,7 @@
-"""Certificates: an authority for development, what it signs, and how long a certificate is still valid.
+"""Certificates: an authority for development, the certificates that it issues, and their expiry.
 
-Keys are on the curve P-256, so that a handshake costs a broker well below a millisecond. Use an authority of your own
-for a network that matters; its certificates must name brokers and users as `identity` says.
+Keys are on the curve P-256, so that a handshake costs a broker well below a millisecond. Use your
+own authority in production; its certificates must name brokers and users as `identity` describes.
 """
 
 import ipaddress
@@ -22,13 +22,13 @@ __all__ = ["Authority", "expiry_of", "write_secret"]
 
 AUTHORITY_DAYS = 3650
 DAYS = 397
-"""The most that browsers accept. An operator who renews certificates once a year knows how to do it."""
+"""The maximum that browsers accept. Yearly renewal keeps operators in practice."""
 SKEW = timedelta(minutes=5)
-"""Certificates count from a little before they are made: other hosts' clocks are not ours."""
+"""Certificates are valid from a little before their creation, because clocks of other hosts differ."""
 
 
 class Authority:
-    """Signs certificates. Its key is in memory, and wherever `write` puts it."""
+    """Issues certificates. Its key is in memory, and in the file that `write` creates."""
 
     def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
         self.certificate = certificate
@@ -36,7 +36,7 @@ class Authority:
 
     @classmethod
     def make(cls, name: str, *, days: int = AUTHORITY_DAYS) -> "Authority":
-        """A new one."""
+        """Return a new authority."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _subject(name)
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
@@ -47,7 +47,7 @@ class Authority:
 
     @classmethod
     def load(cls, certificate: Path, key: Path) -> "Authority":
-        """One that was written before."""
+        """Return the authority in these files."""
         complaint = exposure_of_key(key)
         if complaint:
             raise ConfigError(complaint)
@@ -63,7 +63,7 @@ class Authority:
         return cls(loaded, found)
 
     def write(self, certificate: Path, key: Path) -> None:
-        """Put both into files; the key for its owner alone."""
+        """Write both to files; only the owner can read the key."""
         certificate.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
         write_secret(key, _pem(self._key))
 
@@ -78,7 +78,7 @@ class Authority:
         days: float = DAYS,
         is_server: bool = True,
     ) -> None:
-        """A certificate for who is named by the URI, and its key; for a server, with its hosts."""
+        """Issue a certificate for the URI, with a key; for a server, with its host names."""
         own = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri), *map(_host, hosts)]
         uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if is_server else [])]
@@ -123,14 +123,14 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """A file that only its owner can read, from the first moment on."""
+    """Create a file that only its owner can read, from the first moment on."""
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
 
 
 def expiry_of(certificate: Path) -> float:
-    """When the first certificate in the file that does so expires, in seconds since 1970."""
+    """Return when the first certificate in the file to expire does so, in seconds since 1970."""
     try:
         found = x509.load_pem_x509_certificates(certificate.read_bytes())
     except OSError as error:

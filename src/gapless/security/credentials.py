@@ -1,16 +1,16 @@
-"""What a client shows to a broker, and whom it trusts.
+"""The credentials of a client, and the authority that it trusts.
 
-A file of credentials, in TOML, is for the command line and for programs that are given no more than a path:
+A credentials file in TOML serves the command line, and programs that are configured with a path:
 
 ```toml
-authority = "authority.pem"      # signed the brokers' certificates; left out: the authorities of the system
-certificate = "ann.pem"          # a certificate of ours,
+authority = "authority.pem"      # signed the brokers' certificates; default: the system's authorities
+certificate = "ann.pem"          # a client certificate,
 key = "ann.key"                  # and its key
-token = "ann:…"                  # or a token, signed or not
+token = "ann:…"                  # or a token, static or signed
 ```
 
-Paths are relative to the file. Anybody who can read a token or a key can act as this user. So a file with a token that
-others can read is named in a warning, and a key that others can read is refused.
+Paths are relative to the file. Anybody who can read a token or a key can act as this user. So a
+token that others can read causes a warning, and a key that others can read is refused.
 """
 
 import logging
@@ -38,7 +38,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Files in PEM, and a token or a function that returns one. Each connection calls it, so it can renew it."""
+    """PEM files, and a token or a function that returns one. Each connection calls the function, so
+    it can renew the token.
+    """
 
     authority: str | Path = ""
     certificate: str | Path = ""
@@ -50,14 +52,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, path: str | Path) -> "Credentials":
-        """Those in a file."""
+        """Return the credentials in a file."""
         path = Path(path)
         try:
             found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _File)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, msgspec.ValidationError):
-            # What is in it is not repeated: it is secret.
+            # The error does not repeat the content, which is secret.
             raise ConfigError(
                 f"{path}: these are no credentials; write authority, certificate, key and token, each as text, in TOML"
             ) from None
@@ -71,7 +73,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**files, token=found.token)
 
     def current_token(self) -> str:
-        """The token to show now."""
+        """Return the current token."""
         token = self.token() if callable(self.token) else self.token
         if not isinstance(token, str):
             raise ConfigError(f"a token is text, but {type(token).__name__} was given")

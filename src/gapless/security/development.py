@@ -1,15 +1,16 @@
-"""A directory with all that a secure network needs, for development and as a model for what matters.
+"""Creates a directory with everything that a secure network needs, for development and as a
+template.
 
 ```
 DIR/authority.pem, authority.key     an authority; keep the key away from brokers
-DIR/brokers/NAME.pem, NAME.key       what each broker shows
-DIR/users.toml                       who may do what
-DIR/users/NAME.pem, NAME.key         what a user shows,
-DIR/users/NAME.toml                  and its credentials: with it, the command line and programs can be this user
+DIR/brokers/NAME.pem, NAME.key       the certificate of each broker
+DIR/users.toml                       users and their permissions
+DIR/users/NAME.pem, NAME.key         the certificate of a user,
+DIR/users/NAME.toml                  and its credentials, for the command line and for programs
 ```
 
-What is there and has not expired stays: it can be made again after a broker was added to the network, for a further
-user, or when certificates have expired.
+Existing files are kept unless they have expired. Repeat the command after a broker was added to the
+network, for another user, or when certificates have expired.
 """
 
 import time
@@ -32,7 +33,7 @@ HEADING = "# Who may do what. Brokers read it again when it changes."
 
 
 class Made(NamedTuple):
-    """What was made, and a user whose credentials are there; no name if there is none."""
+    """The created files, and a user whose credentials exist; an empty name if there is none."""
 
     files: list[Path]
     user: str
@@ -41,9 +42,10 @@ class Made(NamedTuple):
 def make_security(
     directory: Path, network: str, brokers: Mapping[str, Sequence[str]], user: str | None = None
 ) -> Made:  # fmt: skip
-    """Make what is missing or has expired, for brokers with these hosts and a user who may do everything.
+    """Create what is missing or has expired, for brokers with these hosts and a user with all
+    permissions.
 
-    If no user is named, it is one that is there; `FIRST` if there is no file of users yet.
+    The default is an existing user, or `FIRST` if there is no users' file yet.
     """
     if user is not None and not is_user_name(user):
         raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
@@ -66,7 +68,7 @@ def make_security(
 
 
 def _user(directory: Path, authority: Authority, network: str, user: str | None, made: list[Path]) -> str:
-    """Make the user, if that is missing; its name."""
+    """Create the user if it is missing; return its name."""
     file, folder = directory / "users.toml", directory / "users"
     known = load_users(file).by_name if file.exists() else {}
     if user is None and known:
@@ -102,18 +104,18 @@ def _authority(directory: Path, network: str, made: list[Path]) -> Authority:
 
 
 def _is_due(certificate: Path) -> bool:
-    """Whether it is not there, or has expired."""
+    """Return whether the certificate is missing or has expired."""
     return not certificate.exists() or expiry_of(certificate) <= time.time()
 
 
 def _certify(certificate: Path, authority: Authority, network: str) -> None:
-    """A certificate of a user, named as its file."""
+    """Issue a user's certificate, named after the file."""
     uri = certificate_uri(network, "user", certificate.stem)
     authority.issue(certificate, certificate.with_suffix(".key"), uri=uri, name=certificate.stem, is_server=False)
 
 
 def _make_user(directory: Path, authority: Authority, network: str, user: str) -> str:
-    """Certificate, token and credentials of a user; returns the token."""
+    """Create certificate, token and credentials of a user; return the token."""
     _certify(directory / f"{user}.pem", authority, network)
     token = make_token(user)
     _write_credentials(directory / f"{user}.toml", token)
@@ -147,7 +149,7 @@ named = true
 
 
 def security_section(directory: Path) -> dict[str, str]:
-    """What to put under `[security]` in the network's file."""
+    """Return the entries for `[security]` in the network's file."""
     return {
         "authority": str(directory / "authority.pem"),
         "certificate": str(directory / "brokers" / "{name}.pem"),

@@ -1,8 +1,8 @@
-"""Bounds on the filters that one message of a client brings, checked before they are parsed and on the way.
+"""Bounds the filters in one message of a client, before and while they are parsed.
 
-An `Attach` may bring thousands of filters. Their text is bounded before any of it is parsed, and the steps that parsing
-takes are added up as it goes on, so a client that brings too much is refused after a fifth of a second of work, and
-before anything is compared with the filters of its user.
+An `Attach` can contain thousands of filters. Their text is bounded before any of it is parsed, and
+the steps of the parser are counted, so a client that sends too much is refused after a fifth of a
+second of work, and before its filters are compared with those of its user.
 """
 
 from collections.abc import Generator
@@ -14,7 +14,7 @@ __all__ = ["check_text", "understand"]
 
 
 def check_text(client: str, texts: list[tuple[str, str]], most: int) -> None:
-    """Refuse more text than a client may bring, before any of it is parsed."""
+    """Refuse more text than a client may send, before any of it is parsed."""
     size = sum(len(name) + len(text) for name, text in texts)
     if size > most:
         raise CallError(
@@ -24,7 +24,7 @@ def check_text(client: str, texts: list[tuple[str, str]], most: int) -> None:
 
 
 def understand(client: str, texts: list[tuple[str, str]], most: int) -> Generator[None, None, list[Filter]]:
-    """Parse the filters, in pieces, and refuse them as soon as that takes too many steps."""
+    """Parse the filters in pieces; refuse them as soon as that takes too many steps."""
     effort = 0
     found: list[Filter] = []
     for _, text in texts:

@@ -1,10 +1,12 @@
-"""Who somebody is, and what that makes of names.
+"""Identities of peers, and the names that they may use.
 
-A certificate says it in a URI among its alternative names: `gapless://NETWORK/broker/NAME` or
-`gapless://NETWORK/user/NAME`. So the certificate of a user is never that of a broker, whoever signed both.
+A certificate contains it as a URI among its alternative names: `gapless://NETWORK/broker/NAME` or
+`gapless://NETWORK/user/NAME`. So a user's certificate is never valid for a broker, whoever signed
+both.
 
-A client belongs to a user, and its name says so: `USER:anything`. So no broker has to remember to whom a name belongs.
-A client that comes with the name must prove to be that user, at every broker, whatever has failed.
+A client belongs to a user, and its name begins with it: `USER:anything`. So no broker has to
+remember the owner of a name: a client that uses the name must prove to be that user, at every
+broker, whatever has failed.
 """
 
 import re
@@ -25,18 +27,18 @@ _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """A peer that has proved its identity; or anybody, if the network asks for no proof."""
+    """An authenticated peer, or anybody in a network without users."""
 
     kind: Kind
     name: str = ""
     proof: str = ""
-    """What it showed: a certificate, a token, a signed token."""
+    """The kind of credential: a certificate, a token, or a signed token."""
     expires: float = inf
-    """When the proof expires, in seconds since 1970."""
+    """When the credential expires, in seconds since 1970."""
 
     @property
     def text(self) -> str:
-        """For logs."""
+        """Return a description for logs."""
         return f"{self.kind} {self.name}" if self.name else "anybody"
 
 
@@ -44,28 +46,28 @@ ANYBODY = Identity("anybody")
 
 
 def is_user_name(name: str) -> bool:
-    """Whether users can be called so: nothing that separates it from what follows in a client's name."""
+    """Return whether this is a valid user name: it contains no separator of client names."""
     return _USER.fullmatch(name) is not None
 
 
 def client_prefix(user: str) -> str:
-    """How the names of this user's clients begin."""
+    """Return the prefix of the names of this user's clients."""
     return user + SEPARATOR
 
 
 def user_of(client: str) -> str:
-    """The user whose client this is; empty if the name does not tell."""
+    """Return the user of this client; empty if the name has no prefix."""
     user, separator, _ = client.partition(SEPARATOR)
     return user if separator else ""
 
 
 def certificate_uri(network: str, kind: Kind, name: str) -> str:
-    """What a certificate says to prove that somebody belongs to the network."""
+    """Return the URI in a certificate of a member of the network."""
     return f"gapless://{quote(network, safe='')}/{kind}/{quote(name, safe='')}"
 
 
 def named_in(uris: Iterable[str], network: str) -> tuple[Kind, str] | None:
-    """The broker or user of the network that a certificate with these URIs names; None if it names none."""
+    """Return the broker or user of the network that these URIs name, or None."""
     for uri in uris:
         for kind in KINDS:
             prefix = certificate_uri(network, kind, "")

@@ -1,7 +1,7 @@
-"""Fetch a JSON Web Key Set from an issuer: from the URL in `[signed_tokens]`, within bounds of size and time.
+"""Fetches a JSON Web Key Set from the URL in `[signed_tokens]`, with bounds on size and time.
 
-The URL must be https, because whoever can change the answer can be any user with signed tokens; plain http is accepted
-from this host alone. No redirect is followed.
+The URL must be https, because anybody who can change the answer can act as any user with signed
+tokens. Plain http is accepted from this host only. Redirects are not followed.
 """
 
 import ssl
@@ -19,14 +19,14 @@ __all__ = ["KeysPendingError", "check_url", "fetch", "is_url"]
 BYTES_MAX = 256 * 1024
 PIECE = 16 * 1024
 TIMEOUT_S = 5.0
-"""For the connection, and for each piece of the answer."""
+"""Timeout of the connection, and of each piece of the answer."""
 WHOLE_S = 10.0
-"""For all of it: an issuer that sends a byte at a time occupies no thread for ever."""
+"""Timeout of the whole answer: an issuer that sends a byte at a time does not occupy a thread forever."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class KeysPendingError(DeniedError):
-    """The key that signed a token is not known, and may be after the next request."""
+    """The key of a signed token is unknown, but the next fetch may bring it."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -35,12 +35,12 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 def is_url(keys: str) -> bool:
-    """Whether keys are fetched, and not read from a file."""
+    """Return whether keys are fetched, not read from a file."""
     return "://" in keys
 
 
 def check_url(url: str) -> None:
-    """A `ConfigError` if keys may not be fetched from there."""
+    """Raise a `ConfigError` if keys may not be fetched from this URL."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -54,7 +54,9 @@ def check_url(url: str) -> None:
 
 
 def fetch(url: str, authority: Path | None) -> str:
-    """The answer; a `ConfigError` says why there is none. Blocking, for at most about `WHOLE_S`."""
+    """Return the answer; raise a `ConfigError` with the reason otherwise. Blocks for at most about
+    `WHOLE_S`.
+    """
     try:
         context = ssl.create_default_context(cafile=None if authority is None else str(authority))
     except (OSError, ssl.SSLError) as error:

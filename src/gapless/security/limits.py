@@ -1,10 +1,11 @@
-"""How much one user may take of a broker, or one address where a network has no users.
+"""Limits on the use of a broker by one user, or by one address in a network without users.
 
-A count ends at a number. A rate is a bucket that fills with time and holds what fits into a second: who takes more than
-it holds goes into debt, and waits until the debt is paid. Nothing is dropped, and nobody else pays.
+A count has a maximum. A rate is a token bucket that holds the amount of one second: a user who
+takes more than it holds goes into debt and waits until the debt is paid. Nothing is dropped, and
+nobody else is affected.
 
-The defaults are on in every network. They are far above what honest clients need, and keep the rest of a broker
-available: half of its places for clients, and half of its time.
+The defaults apply in every network. They are far above the needs of regular clients, and keep half
+of a broker's places for clients, and half of its time, available to others.
 """
 
 import msgspec
@@ -13,28 +14,35 @@ __all__ = ["BrokerLimits", "Bucket", "Limits"]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a user, or of an address, at each broker; 0 means that there is no limit."""
+    """The limits of a user, or of an address, at each broker; 0 means no limit."""
 
     connections: int = 5_000
-    """At a time. Further ones are refused. Half of the clients that a broker takes (`clients_max`)."""
+    """Simultaneous connections. Further ones are refused. The default is half of `clients_max`."""
     connections_per_s: float = 1_000.0
-    """A connection that comes sooner is refused, and may come again."""
+    """A connection above this rate is refused, and can be retried."""
     attach_share: float = 0.5
-    """How much of a broker's time its clients may take by attaching, subscribing and advertising, which may bring
-    thousands of filters; 1 is all of it. A second of work is free, and then a client that brings more waits."""
+    """The fraction of a broker's time that its clients may use by attaching, subscribing and
+    advertising, which may involve thousands of filters. A second of work is free; after that, a
+    client with more waits.
+    """
     subscriptions: int = 0
-    """At a time. A further call is refused."""
+    """Simultaneous subscriptions. A further call is refused."""
     advertisements: int = 0
-    """At a time. A further call is refused."""
+    """Simultaneous advertisements. A further call is refused."""
     names: int = 1_000
-    """Under which it holds subscriptions, in the whole network and not at each broker; of one user, not of a broker. A
-    further one is refused. Those that were ended do not count."""
+    """Durable subscriptions of one user in the whole network. A further one is refused. Deleted
+    ones do not count.
+    """
     publications_per_s: float = 0.0
-    """A client that publishes faster waits: the broker does not read from it until its debt is paid."""
+    """A client that publishes faster is slowed down: the broker does not read from it until its
+    debt is paid.
+    """
     bytes_per_s: float = 0.0
-    """A client that sends faster waits, too."""
+    """A client that sends faster is slowed down, too."""
     history_bytes_per_s: float = 0.0
-    """A client that reads history faster waits, too: it cannot confirm what it got, so it gets no more."""
+    """A client that reads history faster is slowed down, too: it cannot acknowledge, so it receives
+    no more.
+    """
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -44,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BrokerLimits(Limits, frozen=True, forbid_unknown_fields=True):
-    """Of all clients of a broker together: without limits, unless somebody sets them."""
+    """The limits of all clients of a broker together: unlimited by default."""
 
     connections: int = 0
     connections_per_s: float = 0.0
@@ -52,7 +60,7 @@ class BrokerLimits(Limits, frozen=True, forbid_unknown_fields=True):
 
 
 class Bucket:
-    """A rate. The clock is the caller's."""
+    """A token bucket. The caller supplies the clock."""
 
     __slots__ = ("_at", "_held", "_most", "_rate")
 
@@ -63,13 +71,13 @@ class Bucket:
         self._at = now
 
     def take(self, count: float, now: float) -> float:
-        """Take so much, and return for how many seconds to wait until that is paid."""
+        """Take this amount, and return how many seconds to wait until it is paid."""
         self._fill(now)
         self._held -= count
         return max(0.0, -self._held / self._rate)
 
     def try_take(self, now: float) -> bool:
-        """Take one if there is one."""
+        """Take one if it is available; return whether it was."""
         self._fill(now)
         if self._held < 1.0:
             return False

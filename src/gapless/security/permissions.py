@@ -1,8 +1,9 @@
-"""What a user may: within which filters it publishes and subscribes, and which names it may give to subscriptions.
+"""The permissions of a user: filters for publishing and subscribing, and names of durable
+subscriptions.
 
-A filter lies within if the allowed filters surely cover it, and the denied ones surely do not overlap it. If that is
-not certain, the filter counts as outside, and a sentence says what is allowed. An event lies within if it matches an
-allowed filter and no denied one.
+A filter is allowed if the allowed filters certainly cover it, and the denied ones certainly do not
+overlap it. In doubt it is refused, with a sentence that says what is allowed. An event is allowed
+if it matches an allowed filter and no denied one.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ Outside: TypeAlias = Literal["refuse", "narrow"]
 
 
 class Within:
-    """What one of the allowed filters matches, and none of the denied."""
+    """The events that match one of the allowed filters and none of the denied ones."""
 
     def __init__(self, filters: Sequence[str], denied: Sequence[str] = ()) -> None:
         self.text = _any_of(filters)
@@ -29,7 +30,7 @@ class Within:
         self._denied = parse(self.denied) if denied else None
         self._not_denied = parse(f"NOT ({self.denied})") if denied else None
         self.test = self._filter.test if self._denied is None else _both(self._filter.test, self._denied.test)
-        """Whether an event with these attributes lies within."""
+        """Returns whether an event with these attributes is allowed."""
 
     def __eq__(self, other: object) -> bool:
         return (self.text, self.denied) == (other.text, other.denied) if isinstance(other, Within) else NotImplemented
@@ -38,11 +39,13 @@ class Within:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing at all is allowed."""
+        """Return whether nothing is allowed."""
         return self.text == "FALSE"
 
     def covers(self, text: str) -> bool:
-        """Whether all that the filter matches surely lies within. A `FilterError` if it cannot be read."""
+        """Return whether everything that the filter matches is certainly allowed. Raises a
+        `FilterError` if it is invalid.
+        """
         asked = parse(text)
         is_allowed = self._filter.covers(asked) or _demands(asked, self._filter)
         if not is_allowed or self._denied is None or self._not_denied is None:
@@ -50,9 +53,10 @@ class Within:
         return not self._denied.overlaps(asked) or _demands(asked, self._not_denied)
 
     def narrow(self, text: str) -> str | None:
-        """Of what the filter matches, what lies within; None if that is nothing, or too much for one filter.
+        """Return the filter restricted to what is allowed; None if nothing remains, or the result
+        is too large.
 
-        Events of which a denied filter cannot tell whether they match, because they lack an attribute, are left out.
+        Events for which a denied filter is undecided, because they lack an attribute, are excluded.
         """
         narrowed = f"({text}) AND ({self.text})" + (f" AND (NOT ({self.denied}))" if self.denied else "")
         try:
@@ -71,17 +75,18 @@ def _both(allowed: Test, denied: Test) -> Test:
 
 
 def _demands(asked: Filter, other: Filter) -> bool:
-    """Whether the filter demands the other, word for word; `narrow` makes such filters, and some are too large to be
-    compared in another way."""
+    """Return whether the filter contains the other literally as a conjunct. `narrow` creates such
+    filters, and some are too large for another comparison.
+    """
     condition, own = asked.condition, other.condition
     if not isinstance(condition, And):
         return False
-    # Trees that are equal may differ all the same: to Python, TRUE equals 1. Their texts tell them apart.
+    # Equal trees can differ: in Python, TRUE equals 1. Their texts distinguish them.
     return any(each == own and render(each) == render(own) for each in condition.conditions)
 
 
 class Names:
-    """The names in the network that a user may hold subscriptions under: all, none, or those like one of these."""
+    """The names that a user may give to durable subscriptions: all, none, or those that match a pattern."""
 
     def __init__(self, allowed: bool | Sequence[str], user: str = "") -> None:
         if isinstance(allowed, bool):
@@ -94,5 +99,5 @@ class Names:
         self._test = parse(filled(condition, user)).test
 
     def has(self, name: str) -> bool:
-        """Whether the user may hold this one."""
+        """Return whether the user may use this name."""
         return self._test({"name": name})

@@ -1,7 +1,7 @@
-"""`${user}` in the filters of a users' file: it stands for the name of the user whom the filter is for.
+"""Replaces `${user}` in the filters of a users' file by the name of the user.
 
-It may stand only in strings. In the pattern of a LIKE, a `_` of the name stands for itself and not for any character:
-otherwise the filter `topic LIKE 'users/${user}/%'` of user `a_b` would match what belongs to `axb`.
+It is allowed in strings only. In a LIKE pattern, a `_` of the name is escaped: otherwise the filter
+`topic LIKE 'users/${user}/%'` of user `a_b` would match topics of `axb`.
 """
 
 from gapless.errors import FilterError
@@ -11,11 +11,13 @@ __all__ = ["USER", "filled"]
 
 USER = "${user}"
 ESCAPES = "!^~|#\\"
-"""One of these is the escape character, if the pattern has none yet."""
+"""One of these becomes the escape character if the pattern has none."""
 
 
 def filled(text: str, user: str) -> str:
-    """The filter with the user's name in it; a `FilterError` if the placeholder stands where it may not."""
+    """Return the filter with the user's name; raise a `FilterError` if the placeholder is not
+    inside a string.
+    """
     if USER not in text:
         return text
     tokens = tokens_of(text)
@@ -33,7 +35,7 @@ def filled(text: str, user: str) -> str:
 
 
 def _filled(tokens: list[Token], number: int, text: str, user: str) -> str:
-    """One string, and the escape character that it needs now."""
+    """Return one string, and the escape character that it needs now."""
     value = str(tokens[number].value)
     if number == 0 or tokens[number - 1].kind != "LIKE":
         return _quoted(value.replace(USER, user))
@@ -48,7 +50,7 @@ def _filled(tokens: list[Token], number: int, text: str, user: str) -> str:
 
 
 def _escaped(user: str, escape: str) -> str:
-    """The name as a pattern that matches it alone."""
+    """Return the name as a pattern that matches it alone."""
     return "".join(escape + each if each in ("_", escape) else each for each in user)
 
 

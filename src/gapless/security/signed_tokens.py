@@ -1,8 +1,8 @@
-"""Signed tokens (JWT): an issuer that we trust says who the bearer is, and until when.
+"""Signed tokens (JWT): a trusted issuer states who the bearer is, and until when.
 
-Only signatures with a pair of keys count (EdDSA, ES256, ES384, RS256, PS256), so a broker that checks tokens cannot
-forge them. A token must name its audience (`aud`), its end (`exp`), and its user (`sub`). The users' file says what
-this user may do.
+Only asymmetric signatures are accepted (EdDSA, ES256, ES384, RS256, PS256), so a broker that
+verifies tokens cannot forge them. A token must contain its audience (`aud`), its expiry (`exp`),
+and its user (`sub`). The users' file defines the permissions of this user.
 """
 
 import json
@@ -19,10 +19,10 @@ from gapless.security.key_url import KeysPendingError
 __all__ = ["SignedTokens", "is_signed"]
 
 LEEWAY_S = 5.0
-"""How far the clocks of who signs and who checks may differ."""
+"""The tolerated difference between the clocks of issuer and broker."""
 KEYS_MAX = 16
 ABSENT_MAX = 1_000
-"""Names of keys that are remembered because there is no such key."""
+"""Maximum number of key names that are remembered as unknown."""
 NO_KEYS = "there are no public keys in it, in PEM or as a JSON Web Key Set"
 _END = "-----END PUBLIC KEY-----"
 _KINDS: tuple[tuple[type[Any], list[str]], ...] = (
@@ -33,35 +33,36 @@ _KINDS: tuple[tuple[type[Any], list[str]], ...] = (
 
 
 def is_signed(token: str) -> bool:
-    """Whether it looks like a signed token."""
+    """Return whether the text looks like a signed token."""
     return token.count(".") == 2 and ":" not in token
 
 
 class SignedTokens:
-    """Checks signed tokens by public keys: of a file, in PEM or as a JSON Web Key Set, or of a set behind a URL.
+    """Verifies signed tokens with public keys: from a file, in PEM or as a JSON Web Key Set, or
+    from a set at a URL.
 
-    The keys behind a URL are fetched elsewhere (`gapless.runtime.remote_keys`), and given by `set_keys`.
+    `gapless.runtime.remote_keys` fetches the keys at a URL and passes them to `set_keys`.
     """
 
     def __init__(self, audience: str, issuer: str = "", *, url: str = "") -> None:
         self.url = url
-        """From where keys are fetched; empty if they are in a file."""
+        """The URL of the keys; empty if they are in a file."""
         self.text = ""
-        """The keys, as they were given."""
+        """The keys in their original form."""
         self.is_refresh_wanted = False
-        """Whether a token named a key that is not known."""
+        """Whether a token named an unknown key since the last fetch."""
         self._audience = audience
         self._issuer = issuer or None
         self._keys: list[tuple[Any, list[str]]] = []
         self._names: frozenset[str] = frozenset()
         self._asked: set[str] = set()
-        """Names of keys that tokens named since the keys were fetched, and that are not known."""
+        """Unknown key names in tokens since the last fetch."""
         self._absent: set[str] = set()
-        """Those that were not there when the keys were fetched after that."""
+        """Key names that were still unknown after a fetch."""
 
     @classmethod
     def of_file(cls, keys: Path, audience: str, issuer: str = "") -> "SignedTokens":
-        """With the keys of a file."""
+        """Return a verifier with the keys of a file."""
         found = cls(audience, issuer)
         try:
             found.set_keys(keys.read_text(encoding="utf-8"))
@@ -73,7 +74,7 @@ class SignedTokens:
         return found
 
     def set_keys(self, text: str) -> None:
-        """Use these keys from now on; a `ConfigError` changes nothing."""
+        """Use these keys from now on; on a `ConfigError`, nothing changes."""
         names: frozenset[str] = frozenset()
         try:
             if text.lstrip().startswith("{"):
@@ -91,11 +92,11 @@ class SignedTokens:
         self.is_refresh_wanted = False
 
     def forget_keys(self) -> None:
-        """Trust no key any more, until others are set."""
+        """Trust no key until new ones are set."""
         self._keys, self._names, self.text = [], frozenset(), ""
 
     def _must_wait(self, token: str) -> bool:
-        """Whether the token names a key that may be behind the URL by now."""
+        """Return whether the token names a key that the URL may offer by now."""
         if not self.url:
             return False
         try:
@@ -110,7 +111,7 @@ class SignedTokens:
         return not self._keys or name not in self._absent
 
     def user_of(self, token: str) -> tuple[str, float]:
-        """Whom the token names, and when it ends; a `DeniedError` if it does not count."""
+        """Return the user of the token and its expiry; raise a `DeniedError` if it is invalid."""
         if self._must_wait(token):
             self.is_refresh_wanted = True
             raise KeysPendingError(

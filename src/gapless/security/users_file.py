@@ -75,7 +75,7 @@ __all__ = ["Role", "Token", "User", "Users", "load_users"]
 USERS_MAX = 100_000
 TOKENS_MAX = 8
 SHOWN = 100
-"""Characters of what is wrong that a sentence repeats."""
+"""Characters of an invalid value that a message repeats."""
 _HEX = re.compile(r"[0-9A-F]{1,64}", re.ASCII)
 
 
@@ -92,7 +92,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What roles and users have in common."""
+    """The fields that roles and users share."""
 
     name: str
     publish: tuple[str, ...] = ()
@@ -106,11 +106,11 @@ class Rights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Role(Rights, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One of `[[roles]]`."""
+    """An entry of `[[roles]]`."""
 
 
 class User(Rights, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
-    """One of `[[users]]`."""
+    """An entry of `[[users]]`."""
 
     roles: tuple[str, ...] = ()
     certificate: bool = False
@@ -125,21 +125,21 @@ class User(Rights, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=T
 
     @cached_property
     def may_publish(self) -> Within:
-        """Within what it may publish."""
+        """Return the events that it may publish."""
         return _within(self.publish, self.deny_publish, self.name)
 
     @cached_property
     def may_subscribe(self) -> Within:
-        """Within what it may subscribe."""
+        """Return the events that it may subscribe to."""
         return _within(self.subscribe, self.deny_subscribe, self.name)
 
     @cached_property
     def may_hold(self) -> Names:
-        """Under which names it may hold subscriptions."""
+        """Return the names that it may give to durable subscriptions."""
         return Names(self.named, self.name)
 
     def with_roles(self, roles: Mapping[str, Role]) -> "User":
-        """The user with all that its roles allow and deny."""
+        """Return the user with everything that its roles allow and deny."""
         if not self.roles:
             return self
         found: list[Rights] = [self, *(roles[name] for name in self.roles)]
@@ -164,7 +164,7 @@ def _within(allowed: tuple[str, ...], denied: tuple[str, ...], user: str) -> Wit
 
 @lru_cache(maxsize=1_000)
 def _filled_within(allowed: tuple[str, ...], denied: tuple[str, ...]) -> Within:
-    """Users who share a role share what it allows."""
+    """Return the permission; users with the same role share it."""
     return Within(allowed, denied)
 
 
@@ -185,33 +185,33 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Users:
-    """All users, checked."""
+    """All users of a validated file."""
 
     def __init__(self, file: _File, signed: "SignedTokens | None", keys_authority: Path | None = None) -> None:
         roles = {role.name: role for role in file.roles}
         self.by_name = {user.name: user.with_roles(roles) for user in file.users}
-        """Each with the rights of its roles."""
+        """Each with the permissions of its roles."""
         self.broker_limits = file.broker_limits
         self.signed = signed
         self.keys_authority = keys_authority
-        """Of the host from which keys are fetched; None for the authorities of the system."""
+        """The authority of the host from which keys are fetched; None for the system's authorities."""
         self.revoked = frozenset(map(_serial, file.revoked))
         self.trust = (self.revoked, file.signed_tokens, None if signed is None else signed.text)
-        """What else decides whose proofs count."""
+        """Everything else that decides which credentials are valid."""
         self._limits = file.limits
 
     def limits_of(self, user: str) -> Limits:
-        """How much the user may."""
+        """Return the limits of the user."""
         found = self.by_name.get(user)
         return self._limits if found is None or found.limits is None else found.limits
 
     def is_revoked(self, certificate: Mapping[str, Any]) -> bool:
-        """Whether a certificate counts no more."""
+        """Return whether a certificate was revoked."""
         return _serial(str(certificate.get("serialNumber", ""))) in self.revoked if certificate else False
 
 
 def _serial(text: str) -> str:
-    """A serial number as it is compared, however it is written."""
+    """Return a serial number in canonical form."""
     digits = "".join(text.replace(":", "").split()).upper()
     return digits.removeprefix("0X").lstrip("0")
 
@@ -222,9 +222,10 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def load_users(path: Path, reads: Callable[[Path], None] = lambda path: None) -> Users:
-    """The users in this file; a `ConfigError` that names the place if a single thing is wrong.
+    """Return the users in this file; raise a `ConfigError` that names the place if anything is
+    wrong.
 
-    `reads` hears of each other file that belongs to it, before that is read.
+    `reads` is called with each further file before it is read.
     """
     try:
         document = parse_toml(read_text(path, ConfigError), ConfigError)
@@ -317,7 +318,7 @@ def _check_proofs(place: str, user: User, file: _File) -> None:
         raise ConfigError(f"{place}.tokens: {len(user.tokens)} are too many; {TOKENS_MAX} is the most")
     for number, token in enumerate(user.tokens):
         kept = token if isinstance(token, str) else token.hash
-        # The text is not repeated: somebody may have put the token itself there.
+        # The text is not repeated: it may be the token itself.
         if not is_hash(kept):
             what = (
                 "a scrypt hash, which brokers no longer accept" if kept.startswith("scrypt$") else "no hash of a token"
