@@ -8,8 +8,9 @@ import msgspec
 from gapless.positions import Position
 
 __all__ = [
-    "LISTING", "AckMode", "Acknowledge", "AcknowledgeEach", "Acknowledged", "Attached", "DurableChanged", "DurableInfo",
-    "DurablesListed", "EachAcknowledged", "ExtendAck", "JoinedGroup", "ListDurables", "MoveDurable", "Nack", "Revoked",
+    "DEAD_LETTER", "LISTING", "AckMode", "Acknowledge", "AcknowledgeEach", "Acknowledged", "Attached", "DeadLettered",
+    "DurableChanged", "DurableInfo", "DurablesListed", "EachAcknowledged", "ExtendAck", "JoinedGroup", "ListDurables",
+    "MoveDurable", "Nack", "Revoked",
 ]  # fmt: skip
 
 AckMode: TypeAlias = Literal["auto", "manual"]
@@ -17,6 +18,8 @@ AckMode: TypeAlias = Literal["auto", "manual"]
 application says so."""
 
 
+DEAD_LETTER = "dead_letter."
+"""How the names of the attributes begin that say why there is a dead letter."""
 LISTING = "names/"
 """Precedes the number of a `ListDurables` request in the message that denies it."""
 
@@ -99,11 +102,27 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 class EachAcknowledged(msgspec.Struct, frozen=True):
-    """These deliveries are acknowledged and stored by a majority of the registry replicas: the events are never
-    delivered again."""
+    """These deliveries are acknowledged one by one. Once it `is_stored` by a majority of the registry replicas, the
+    events are never delivered again."""
 
     subscription: str
     counts: Sequence[int]
+    is_stored: bool = True
+
+
+class DeadLettered(msgspec.Struct, frozen=True):
+    """The client publishes a dead letter for an event of a durable subscription: it was delivered `max_deliveries`
+    times, and never acknowledged. When the letter is confirmed, the client's node acknowledges the event."""
+
+    subscription: str
+    publisher: str
+    seq: int
+    deliveries: int
+    reason: str
+    letter: int
+    """The number of the letter among the client's events."""
+    count: int = 0
+    """The delivery to this client that failed; 0 if the event was not delivered once more."""
 
 
 class JoinedGroup(msgspec.Struct, frozen=True):

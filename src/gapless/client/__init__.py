@@ -21,7 +21,6 @@ brokers. `publish` returns when the event is confirmed. `gapless.sync` has the s
 loop.
 """
 
-from gapless.client.acks import DurableEvent
 from gapless.client.admin import Admin
 from gapless.client.advertisement import Advertisement
 from gapless.client.answering import Answer, Answering
@@ -29,6 +28,7 @@ from gapless.client.archive_reader import ArchiveReader
 from gapless.client.changes import ConnectionChange, ConnectionChanges
 from gapless.client.client import Client
 from gapless.client.connecting import connect
+from gapless.client.durable_event import DurableEvent
 from gapless.client.identity import Identity
 from gapless.client.milestones import Milestones
 from gapless.client.opening import Opening

@@ -1,67 +1,40 @@
-"""What the application has acknowledged of a durable subscription.
+"""What the application has acknowledged of a durable subscription, and what it has given back.
 
-An acknowledgement is cumulative: it covers the event and everything that the subscription delivered before it. With
-`ack="auto"` an event is acknowledged when the application asks for the next one, because it has processed the event by
-then; acknowledgements leave many at a time. A caller that awaits
+An acknowledgement is for one event (`event.ack()`), or cumulative: `subscription.ack()` covers an event and everything
+that the subscription delivered before it. With `ack="auto"` an event is acknowledged when the application asks for
+the next one, because it has processed the event by then; acknowledgements leave many at a time. A caller that awaits
 `ack()` resumes when a majority of the registry replicas has stored the acknowledgement: none of these events is
 delivered again, whichever client attaches next.
+
+Deliveries have numbers, which ascend. One that was given back, or that became another member's, is not acknowledged
+any more; when the event comes again, that is a delivery with a number of its own.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, Self
+from itertools import takewhile
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import force_setattr
 
-from gapless.client.arguments import kind_of
+from gapless.client.arguments import check_span, kind_of
+from gapless.client.durable_event import DurableEvent
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import AckTooLateError, CallError, GaplessError
 from gapless.events import Event
-from gapless.names import Acknowledge
+from gapless.names import Acknowledge, AcknowledgeEach, ExtendAck, Nack
 from gapless.positions import Position
 
-__all__ = ["Acks", "DurableEvent", "Making", "not_taken"]
+__all__ = ["AckCall", "Acks", "Making", "Settled"]
 
 SHOWN = 5
 REVOKED_MAX = 10_000
 """So many reassigned events are remembered until the application is notified."""
+DELAY_MAX_S = 86_400.0
 
-
-def not_taken(event: Event) -> CallError:
-    """The error for a copy of an event, which belongs to no subscription."""
-    return CallError(f"this copy of {event.id} was not taken from a subscription; acknowledge the event that was")
-
-
-class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
-    """An event of a durable subscription. It equals the event that was published; a copy cannot be acknowledged.
-
-    `async with event:` acknowledges it when the block succeeds. If the block raises, the event stays unacknowledged and
-    is redelivered.
-    """
-
-    redelivered: bool = False
-    """Whether it may have been delivered before, to this client or to another, without an acknowledgement. False is
-    certain; after a crash, events published up to ten seconds later are marked, too."""
-    _acks: ClassVar["Acks | None"] = None
-    """Set on each event, but no field: it is not shown, copied or encoded."""
-
-    async def ack(self) -> None:
-        """Acknowledge the event and everything that the subscription delivered before it. Returns when none of it can
-        be delivered again."""
-        if self._acks is None:
-            raise not_taken(self)
-        await self._acks.ack(self)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            await self.ack()
+AckCall: TypeAlias = Acknowledge | AcknowledgeEach | Nack | ExtendAck
+Settled: TypeAlias = Callable[[Event, str], None]
+"""Called with an event and what the application did: "ack" or "nack"."""
 
 
 class Making(NamedTuple):
@@ -75,51 +48,55 @@ class Acks:
     """The acknowledgements of one durable subscription."""
 
     def __init__(
-        self, subscription: str, give: Callable[[Acknowledge], None], *, is_manual: bool, is_shared: bool = False,
-        making: Making | None = None,
+        self, subscription: str, give: Callable[[AckCall], None], *, is_manual: bool, is_shared: bool = False,
+        is_each: bool = False, making: Making | None = None, settled: Settled | None = None,
     ) -> None:  # fmt: skip
+        """`is_each`: the protocol keeps acknowledgements one by one, so events can be given back, too."""
         self.is_shared = is_shared
         self._making = making or Making()
         self._subscription = subscription
         self._give = give
         self._is_manual = is_manual
-        self._taken: deque[tuple[int, str, int, int]] = deque()
-        """Taken and not acknowledged: the number of the delivery, publisher, number and timestamp."""
+        self._is_each = is_each
+        self._settled_hook = settled
+        self._taken: dict[int, Event] = {}
+        """By the number of the delivery, ascending: taken, and neither acknowledged nor given back. With `ack="auto"`
+        only if it is needed."""
         self._last = 0
         """The number of the delivery that was taken last."""
         self._processed = 0
         """With `ack="auto"`: the number of the last delivery that the application has processed."""
         self._told = 0
+        self._asked = 0
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._each: dict[int, tuple[str, asyncio.Future[None]]] = {}
+        """By delivery: who waits for an acknowledgement of its own."""
         self._error: GaplessError | None = None
         self._is_telling = False
         self._has_failed = False
         self._delivered = 0
-        self._again: set[tuple[str, int]] = set()
-        """In a group: events that wait to be taken and that another member may have received before."""
-        self._settled: set[tuple[str, int]] = set()
-        """Events that the application has finished while one that it took before is unfinished."""
-        self._names: dict[int, str] = {}
-        """In a group, by delivery: events that were taken and are not acknowledged."""
+        self._again: dict[int, int] = {}
+        """By delivery that waits to be taken: how often its event was delivered, if not for the first time."""
+        self._finished: set[int] = set()
+        """Without `is_each`: what the application has finished while something that it took before is unfinished."""
         self._revoked: dict[int, str] = {}
-        """Those of them that were reassigned, until the application is notified."""
+        """Events that were taken and then reassigned, until the application is notified."""
 
     # ---- for the subscription -----------------------------------------------------------------------------
 
     def took(self, number: int, event: Event) -> None:
         """Note that the application has taken an event."""
         self._last = number
-        self._again.discard((event.publisher, event.seq))
-        if self.is_shared:
-            self._names[number] = event.id
-        if self._is_manual:
-            self._taken.append((number, event.publisher, event.seq, event.stamp))
+        self._again.pop(number, None)
+        if self._is_manual or self.is_shared or self._settled_hook is not None:
+            self._taken[number] = event
 
     def asked(self) -> None:
         """With `ack="auto"`, acknowledge soon what was taken: the application asks for more, so it has processed it."""
         if not self._is_manual and self._last > self._processed:
-            self._processed = self._last
+            before, self._processed = self._processed, self._last
+            self._settle(number for number in self._taken if number > before)
             if not self._is_telling:
                 self._is_telling = True
                 asyncio.get_running_loop().call_soon(self._tell)
@@ -140,40 +117,38 @@ class Acks:
             self._told = self._processed
             self._give(Acknowledge(self._subscription, self._processed, is_urgent=False))
 
-    def pending_events(self, event: Event) -> None:
-        """Note that an event was withdrawn before the application took it."""
-        self._again.discard((event.publisher, event.seq))
+    def finish(self, event: Any) -> None:
+        """Note that the application has finished an event of this subscription. It is acknowledged, and nobody waits
+        for that."""
+        number = event._number
+        if number not in self._taken:
+            return
+        if self._is_each:
+            self._settle([number])
+            del self._taken[number]
+            self._give(AcknowledgeEach(self._subscription, [number], is_urgent=False))
+            return
+        self._finished.add(number)
+        self._acknowledge_finished()
 
-    def is_redelivered(self, event: Event) -> bool:
-        """Whether the event may have been delivered before. To be asked before it is taken."""
-        return event.stamp <= self._delivered or (event.publisher, event.seq) in self._again
+    def _acknowledge_finished(self) -> None:
+        done = list(takewhile(lambda number: number in self._finished or number in self._revoked, self._taken))
+        for number in done:
+            del self._taken[number]
+            self._finished.discard(number)
+            self._revoked.pop(number, None)
+        if done:
+            self._give(Acknowledge(self._subscription, done[-1], is_urgent=False))
 
-    def settle(self, event: Event) -> None:
-        """Note that the application has finished an event. It is acknowledged as soon as everything that was taken
-        before it is finished, too, or reassigned. Nobody waits for that."""
-        key = (event.publisher, event.seq)
-        if any(taken[1:3] == key for taken in self._taken):
-            self._settled.add(key)
-            self._ack_settled()
-
-    def _ack_settled(self) -> None:
-        number = 0
-        while self._taken:
-            first, publisher, seq, _ = self._taken[0]
-            if first not in self._revoked and (publisher, seq) not in self._settled:
-                break
-            self._taken.popleft()
-            self._settled.discard((publisher, seq))
-            self._revoked.pop(first, None)
-            number = first
-        if number:
-            self._give(Acknowledge(self._subscription, number, is_urgent=False))
-
-    def wrap(self, event: Event) -> Any:
+    def wrap(self, number: int, event: Event) -> Any:
         """The event as the application receives it."""
-        redelivered = self.is_redelivered(event)
-        made = self._making.kind(event.publisher, event.seq, event.attributes, event.payload, event.stamp, redelivered)
+        count = self._again.get(number, 1)
+        redelivered = number in self._again or event.stamp <= self._delivered
+        made = self._making.kind(
+            event.publisher, event.seq, event.attributes, event.payload, event.stamp, redelivered, count
+        )
         force_setattr(made, "_acks", self)
+        force_setattr(made, "_number", number)
         return made
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -181,31 +156,98 @@ class Acks:
         assert self._making.run is not None, "this client runs in the event loop of its caller"
         self._making.run(work)
 
-    # ---- for the application ------------------------------------------------------------------------------
+    # ---- for the application: one event -------------------------------------------------------------------
+
+    async def ack_event(self, number: int, event: Event) -> None:
+        """Acknowledge one event."""
+        if not (self._is_each and self._is_manual):
+            await self.ack(event)
+            return
+        self._check_ours([number])
+        if number in self._taken:
+            if self._error is not None:
+                raise self._error
+            self._settle([number])
+            del self._taken[number]
+            self._each[number] = event.id, asyncio.get_running_loop().create_future()
+            self._give(AcknowledgeEach(self._subscription, [number]))
+        if number in self._each:
+            await asyncio.shield(self._each[number][1])
+        elif self._kept < number <= self._asked:
+            await self._stored(number)
+
+    def nack(self, number: int, event: Event, delay_s: float) -> None:
+        """Give an event back."""
+        self._check_each("nack", "nothing is given back")
+        check_span("delay_s", delay_s, 0.0, DELAY_MAX_S)
+        if number not in self._taken and number not in self._revoked:
+            raise CallError(f"{event.id} was acknowledged or given back before; call nack() instead of ack()")
+        self._give_back(number, delay_s)
+
+    def failed_at(self, number: int, event: Event) -> None:
+        """The application failed at this event: it is delivered again, if it is not acknowledged."""
+        if self._is_each and self._is_manual:
+            self._give_back(number, 0.0)
+
+    def _give_back(self, number: int, delay_s: float) -> None:
+        self._revoked.pop(number, None)
+        if number in self._taken and self._error is None:
+            self._settle([number], "nack")
+            del self._taken[number]
+            self._give(Nack(self._subscription, [number], int(delay_s * 1e6)))
+
+    def in_progress(self, number: int, event: Event) -> None:
+        """Ask for more time for an event."""
+        self._check_each("in_progress", "no time runs")
+        self._check_ours([number])
+        if number in self._taken and self._error is None:
+            self._give(ExtendAck(self._subscription, [number]))
+
+    def _check_each(self, call: str, otherwise: str) -> None:
+        if not self._is_each:
+            raise CallError(f"the protocol of this network acknowledges events in order only, so it has no {call}()")
+        if not self._is_manual:
+            raise CallError(f'{call}() is for ack="manual"; with ack="auto" {otherwise}')
+
+    def _check_ours(self, numbers: Iterable[int]) -> None:
+        """Raise an error that names those that were reassigned, once."""
+        gone = [self._revoked.pop(number) for number in numbers if number in self._revoked]
+        if gone:
+            raise _too_late(gone)
+
+    # ---- for the application: all up to an event ----------------------------------------------------------
 
     async def ack(self, upto: Event | Position | None) -> None:
         """Acknowledge all that was taken, or all up to an event or a position."""
         number = self._number(upto)
         if number > self._kept:
             await self._ask(number)
-        gone = [self._revoked.pop(revoked) for revoked in sorted(self._revoked) if revoked <= number]
-        if gone:
-            more = ", …" if len(gone) > SHOWN else ""
-            raise AckTooLateError(
-                f"{', '.join(gone[:SHOWN])}{more} was not acknowledged in time, or this client was unreachable: "
-                "another member of the group has received it",
-                gone,
-            )
+        self._check_ours(sorted(revoked for revoked in self._revoked if revoked <= number))
 
     async def _ask(self, number: int) -> None:
         if self._error is not None:
             raise self._error
-        while self._taken and self._taken[0][0] <= number:
-            self._taken.popleft()
+        numbers = self._upto(number)
+        self._settle(numbers)
+        for each in numbers:
+            del self._taken[each]
+        self._asked = max(self._asked, number)
+        self._give(Acknowledge(self._subscription, number))
+        await self._stored(number)
+
+    async def _stored(self, number: int) -> None:
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((number, waiting))
-        self._give(Acknowledge(self._subscription, number))
         await waiting
+
+    def _upto(self, number: int) -> list[int]:
+        return list(takewhile(lambda each: each <= number, self._taken))
+
+    def _settle(self, numbers: Iterable[int], what: str = "ack") -> None:
+        """Tell the middleware what the application did."""
+        if self._settled_hook is not None:
+            for number in numbers:
+                self._settled_hook(self._taken[number], what)
 
     def _number(self, upto: Event | Position | None) -> int:
         if upto is None:
@@ -216,15 +258,12 @@ class Acks:
             )
         if not self._is_manual:
             return self._last
-        number = 0
         if isinstance(upto, Event):
-            found = (taken[0] for taken in self._taken if taken[1:3] == (upto.publisher, upto.seq))
-            return next(found, 0)  # else it is acknowledged
-        for delivery, publisher, seq, stamp in self._taken:
-            if Position.after(stamp, publisher, seq) > upto:
-                break
-            number = delivery
-        return number
+            key = upto.publisher, upto.seq
+            found = (number for number, event in self._taken.items() if (event.publisher, event.seq) == key)
+            return max(found, default=0)
+        within = takewhile(lambda item: item[1].position <= upto, self._taken.items())
+        return max((number for number, _ in within), default=0)
 
     # ---- for the client -----------------------------------------------------------------------------------
 
@@ -232,36 +271,67 @@ class Acks:
         """Events with this timestamp or an earlier one may have been delivered before."""
         self._delivered = delivered
 
-    def note_redelivered(self, event: Event) -> None:
-        """Note that another member of the group may have received the event before."""
-        self._again.add((event.publisher, event.seq))
+    def note_again(self, number: int, deliveries: int) -> None:
+        """Note that the event of a delivery was, or may have been, delivered before."""
+        self._again[number] = deliveries
 
     def revoke(self, counts: Iterable[int]) -> None:
         """Note that these deliveries were reassigned to another member."""
+        gone = []
         for count in counts:
-            name = self._names.pop(count, None)
-            if name is not None:  # else the application has not taken it
-                self._revoked[count] = name
+            self._again.pop(count, None)
+            event = self._taken.get(count)
+            if event is not None:
+                gone.append((count, event.id))
+            waiting = self._each.pop(count, None)
+            if waiting is not None:
+                refuse(waiting[1], _too_late([waiting[0]]))
+        self._revoked.update(gone)
         while len(self._revoked) > REVOKED_MAX:
             del self._revoked[next(iter(self._revoked))]
-        if self._settled:
-            self._ack_settled()
+        if self._finished:
+            self._acknowledge_finished()
+        elif self._is_each:
+            for count, _ in gone:
+                del self._taken[count]
+
+    def buried(self, count: int) -> None:
+        """Note that the event of a delivery became a dead letter."""
+        self._taken.pop(count, None)
 
     def kept(self, count: int) -> None:
         """Note that everything up to this delivery is acknowledged and stored."""
         self._kept = max(self._kept, count)
-        for number in [number for number in self._names if number <= self._kept]:
-            del self._names[number]
+        if not self._is_manual:
+            for number in self._upto(self._kept):
+                del self._taken[number]
         waiting, self._waiting = self._waiting, []
         for number, future in waiting:
             if number <= self._kept:
                 fulfil(future)
             else:
                 self._waiting.append((number, future))
+        self.kept_each([number for number in self._each if number <= self._kept])
+
+    def kept_each(self, counts: Iterable[int]) -> None:
+        """Note that these deliveries are acknowledged and stored."""
+        for count in counts:
+            waiting = self._each.pop(count, None)
+            if waiting is not None:
+                fulfil(waiting[1])
 
     def fail(self, error: GaplessError) -> None:
         """End every wait with an error: nothing more can be acknowledged."""
         self._error = self._error or error
-        for _, future in self._waiting:
+        for future in [*(future for _, future in self._waiting), *(future for _, future in self._each.values())]:
             refuse(future, error)
-        self._waiting = []
+        self._waiting, self._each = [], {}
+
+
+def _too_late(gone: list[str]) -> AckTooLateError:
+    more = ", …" if len(gone) > SHOWN else ""
+    return AckTooLateError(
+        f"{', '.join(gone[:SHOWN])}{more} was not acknowledged in time, or this client was unreachable: another member "
+        "of the group has received it",
+        gone,
+    )

@@ -105,7 +105,7 @@ class Answering:
         async for request in self._subscription:
             await self._answer(request)
             if self._subscription._acks is not None:
-                self._subscription._acks.settle(request)
+                self._subscription._acks.finish(request)
 
     async def _answer(self, request: Event) -> None:
         deadline = deadline_of(request)

@@ -21,6 +21,7 @@ __all__ = [
     "check_named",
     "check_path",
     "check_seconds",
+    "check_span",
     "check_text",
     "check_timeout",
     "kind_of",
@@ -113,6 +114,15 @@ def check_seconds(value: object) -> float:
         raise CallError(f"timeout_s is a number of seconds, but this is {kind_of(value)}")
     if isnan(value) or value < 0:
         raise CallError(f"timeout_s is {value:g}, but nobody can wait for less than 0 seconds")
+    return float(value)
+
+
+def check_span(what: str, value: object, least: float, most: float) -> float:
+    """A number of seconds within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CallError(f"{what} is a number of seconds, and not of type {type(value).__name__}")
+    if not least <= value <= most:
+        raise CallError(f"{what} goes from {least:g} s to {most:,.0f} s, not {value:g}")
     return float(value)
 
 

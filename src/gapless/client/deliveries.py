@@ -243,9 +243,6 @@ class Deliveries:
         gone = self._pending_events.withdraw(numbers)
         if not gone:
             return
-        if self._acks is not None:
-            for event in gone:
-                self._acks.pending_events(event)
         self._took()
 
     def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:

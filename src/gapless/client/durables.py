@@ -2,13 +2,13 @@
 
 from typing import get_args
 
-from gapless.client.arguments import check_choice, check_flag, check_named, check_text
+from gapless.client.arguments import check_choice, check_count, check_flag, check_named, check_span, check_text
 from gapless.errors import CallError
 from gapless.names import AckMode, DurableInfo
 from gapless.printable import NAME_MAX
 from gapless.protocol import ProtocolSpec
 
-__all__ = ["REDELIVER_S", "check_durable", "check_name_of", "check_redelivery", "find_durable"]
+__all__ = ["REDELIVER_S", "check_durable", "check_max_deliveries", "check_name_of", "check_redelivery", "find_durable"]
 
 REDELIVER_S = 30.0
 """In a group, unless its members say otherwise: an event that is not acknowledged for so long is redelivered."""
@@ -26,24 +26,34 @@ def check_name_of(spec: ProtocolSpec, name: object) -> str:
 
 
 def check_durable(
-    spec: ProtocolSpec, name: object, ack: AckMode, redeliver_s: object, *, group: bool, replace: bool
-) -> str:
+    spec: ProtocolSpec, name: object, ack: AckMode, redeliver_s: object, max_deliveries: object, *,
+    group: bool, replace: bool,
+) -> str:  # fmt: skip
     """The name, if what was chosen goes with it."""
     check_choice("ack", ack, get_args(AckMode))
     check_flag("replace", replace)
     check_flag("group", group)
     check_redelivery(redeliver_s, group=group)
-    return check_name_of(spec, name)
+    checked = check_name_of(spec, name)
+    if max_deliveries is not None:
+        check_max_deliveries(spec, ack, max_deliveries)
+    return checked
+
+
+def check_max_deliveries(spec: ProtocolSpec, ack: AckMode, value: object) -> None:
+    """Whether events can become dead letters after so many deliveries."""
+    check_count("max_deliveries", value)
+    if not spec.acknowledges_each:
+        raise CallError(f"protocol {spec.name!r} does not count deliveries; leave out max_deliveries")
+    if ack != "manual":
+        raise CallError('max_deliveries is for ack="manual": ack="auto" acknowledges every event that was taken')
 
 
 def check_redelivery(redeliver_s: object, *, group: bool) -> None:
     """Whether this can be the time after which a group's events are redelivered."""
     if not group and redeliver_s != REDELIVER_S:
         raise CallError("redeliver_s is for subscriptions that a group shares: say group=True, too")
-    if isinstance(redeliver_s, bool) or not isinstance(redeliver_s, int | float):
-        raise CallError(f"redeliver_s is a number of seconds, and not of type {type(redeliver_s).__name__}")
-    if not REDELIVER_MIN_S <= redeliver_s <= REDELIVER_MAX_S:
-        raise CallError(f"redeliver_s goes from {REDELIVER_MIN_S:g} s to {REDELIVER_MAX_S:,.0f} s, not {redeliver_s:g}")
+    check_span("redeliver_s", redeliver_s, REDELIVER_MIN_S, REDELIVER_MAX_S)
 
 
 def find_durable(name: str, found: list[DurableInfo]) -> DurableInfo:

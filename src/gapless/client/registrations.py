@@ -16,9 +16,11 @@ from gapless.names import (
     LISTING,
     Acknowledged,
     Attached,
+    DeadLettered,
     DurableChanged,
     DurableInfo,
     DurablesListed,
+    EachAcknowledged,
     JoinedGroup,
     ListDurables,
     MoveDurable,
@@ -43,6 +45,8 @@ from gapless.protocol import (
 )
 
 __all__ = ["Registrations"]
+
+_logger = logging.getLogger("gapless.client")
 
 ENDED = "the network ended the subscription: the client was away too long, or all brokers were"
 ENDED_EARLY = (
@@ -83,6 +87,8 @@ class Registrations:
             Ended: self._on_ended,
             Attached: self._on_opened,
             Acknowledged: self._on_acknowledged,
+            EachAcknowledged: self._on_each_acknowledged,
+            DeadLettered: self._on_dead_lettered,
             JoinedGroup: self._on_joined,
             Revoked: self._on_revoked,
             DurablesListed: self._on_listed,
@@ -205,9 +211,7 @@ class Registrations:
             self.subscriptions[name]._end(error)
             self._drop(name)
         elif name in self.advertisements:
-            logging.getLogger("gapless.client").warning(
-                f"an advertisement of {self._connection_manager.name} is over: {reason}"
-            )
+            _logger.warning(f"an advertisement of {self._connection_manager.name} is over: {reason}")
             self._connection_manager.tell(Unadvertise(self.advertisements.pop(name).id))
 
     def _deny_listing(self, question: int, error: DeniedError) -> None:
@@ -243,10 +247,10 @@ class Registrations:
             self.subscriptions[effect.subscription].starting_cut.clear()
 
     def _on_deliver(self, effect: Deliver) -> None:
-        if effect.redelivered:
+        if effect.redelivered or effect.deliveries > 1:
             subscription = self.subscriptions.get(effect.subscription)
             if subscription is not None and subscription._acks is not None:
-                subscription._acks.note_redelivered(effect.event)
+                subscription._acks.note_again(self.pacing.deliveries + 1, effect.deliveries)
         self._put(effect.subscription, [effect.event])
 
     def _on_deliver_many(self, effect: DeliverMany) -> None:
@@ -308,6 +312,22 @@ class Registrations:
         subscription = self.subscriptions.get(effect.subscription)
         if effect.is_stored and subscription is not None and subscription._acks is not None:
             subscription._acks.kept(effect.count)
+
+    def _on_each_acknowledged(self, effect: EachAcknowledged) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if effect.is_stored and subscription is not None and subscription._acks is not None:
+            subscription._acks.kept_each(effect.counts)
+
+    def _on_dead_lettered(self, effect: DeadLettered) -> None:
+        subscription = self.subscriptions.get(effect.subscription)
+        if subscription is None or subscription._acks is None:
+            return
+        subscription._acks.buried(effect.count)
+        _logger.warning(
+            f"event {effect.publisher}:{effect.seq} of the durable subscription {subscription.name!r} failed "
+            f"{effect.deliveries} times (the last time: {effect.reason}) and is the dead letter "
+            f"{self._connection_manager.name}:{effect.letter} now"
+        )
 
     def _on_joined(self, effect: JoinedGroup) -> None:
         subscription = self.subscriptions.get(effect.subscription)

@@ -5,6 +5,7 @@ Some begin in an archive, and continue with brokers later (`gapless.client.archi
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -110,19 +111,24 @@ class Subscribing:
 
     def make(self, settings: Settings, again: Again, values: type[Any] | None) -> Subscription[Any]:
         """A subscription to events, or to values of a type."""
-        return Subscription(settings, again, None if values is None else Reader(values).read)
+        if values is None:
+            return Subscription(settings, again)
+        reader = Reader(values)
+        return Subscription(settings, again, lambda _, event: reader.read(event))
 
     def make_durable(
         self, settings: Settings, again: Again, values: type[Any] | None, name: str, ack: AckMode, *, group: bool
     ) -> DurableSubscription[Any]:
         """The same for a durable subscription, whose events can be acknowledged."""
         acks = Acks(
-            settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group, making=self.making
-        )
+            settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group,
+            is_each=self._connection_manager.spec.acknowledges_each, making=self.making,
+        )  # fmt: skip
         reader = None if values is None else Reader(values, self.making.kind)
         made: DurableSubscription[Any] = DurableSubscription(
-            settings, again, acks.wrap if reader is None else lambda event: reader.read(event, acks.wrap)
-        )
+            settings, again,
+            acks.wrap if reader is None else lambda number, event: reader.read(event, partial(acks.wrap, number)),
+        )  # fmt: skip
         made.name, made._acks = name, acks
         return made
 
@@ -134,6 +140,7 @@ class Subscribing:
         *,
         replace: bool = False,
         redeliver_s: float | None = None,
+        max_deliveries: int | None = None,
     ) -> S:
         """Return it when it has started. With `redeliver_s`, a group shares it."""
         name = subscription.name
@@ -141,6 +148,7 @@ class Subscribing:
             subscription.id, subscription.filter, since=since, until=until, name=name,
             ack="manual" if name else "auto",  # the library is nearer to the application than the node
             replace=replace, group=redeliver_s is not None, redeliver_s=redeliver_s or 30.0,
+            max_deliveries=max_deliveries or 0, letter_max=self._connection_manager.publishing.event_max,
         )  # fmt: skip
         if since is None:
             subscription.is_live = True

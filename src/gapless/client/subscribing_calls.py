@@ -91,6 +91,7 @@ class SubscribingCalls(ClientBase):
         ack: AckMode = "auto",
         replace: bool = False,
         redeliver_s: float = REDELIVER_S,
+        max_deliveries: int | None = None,
         max_pending: int | None = None,
     ) -> Opening[DurableSubscription]: ...
 
@@ -105,6 +106,7 @@ class SubscribingCalls(ClientBase):
         ack: AckMode = "auto",
         replace: bool = False,
         redeliver_s: float = REDELIVER_S,
+        max_deliveries: int | None = None,
         max_pending: int | None = None,
     ) -> Opening[DurableSubscription[T]]: ...
 
@@ -118,6 +120,7 @@ class SubscribingCalls(ClientBase):
         ack: AckMode = "auto",
         replace: bool = False,
         redeliver_s: float = REDELIVER_S,
+        max_deliveries: int | None = None,
         max_pending: int | None = None,
     ) -> Opening[DurableSubscription[Any]]:
         """Attach to a durable subscription, which outlives this client. The first client that attaches creates it.
@@ -134,25 +137,31 @@ class SubscribingCalls(ClientBase):
                 acknowledge.
             group: share it with all clients that attach with `group=True`: each event is delivered to one of them.
             ack: "auto" acknowledges an event when you ask for the next one; "manual" when you call `event.ack()` or
-                `subscription.ack()`, or leave `async with event:`.
+                `subscription.ack()`, or leave `async with event:`. Only "manual" has `event.nack()`.
             replace: allow another filter, or another `group`, than before.
             redeliver_s: in a group, redeliver an event to another member when it is not acknowledged for so long.
+            max_deliveries: an event that was delivered so often without an acknowledgement becomes a dead letter, an
+                event with `dead_letter.subscription` and the event's own attributes with `event.` before their names.
             max_pending: as for `subscribe`.
 
         Example: `async with client.durable("billing", "topic = 'order'", ack="manual") as orders:`
         """
-        choices = (type, group, ack, replace, redeliver_s, max_pending)
+        choices = (type, group, ack, replace, redeliver_s, max_deliveries, max_pending)
         return Opening(self._attach(name, filter, *choices), "client.durable(…)", DurableSubscription)
 
     async def _attach(
         self, name: str, filter: str, type: type[Any] | None, group: bool, ack: AckMode, replace: bool,
-        redeliver_s: float, max_pending: int | None,
+        redeliver_s: float, max_deliveries: int | None, max_pending: int | None,
     ) -> DurableSubscription[Any]:  # fmt: skip
         settings = self._subscribing.settings(filter, max_pending)
-        checked = check_durable(self._connection_manager.spec, name, ack, redeliver_s, group=group, replace=replace)
-        again = partial(self._attach, name, filter, type, group, ack, replace, redeliver_s, max_pending)
+        checked = check_durable(
+            self._connection_manager.spec, name, ack, redeliver_s, max_deliveries, group=group, replace=replace
+        )
+        again = partial(self._attach, name, filter, type, group, ack, replace, redeliver_s, max_deliveries, max_pending)
         made = self._subscribing.make_durable(settings, again, type, checked, ack, group=group)
-        return await self._subscribing.begin(made, replace=replace, redeliver_s=redeliver_s if group else None)
+        return await self._subscribing.begin(
+            made, replace=replace, redeliver_s=redeliver_s if group else None, max_deliveries=max_deliveries
+        )
 
     @overload
     def read(
@@ -280,7 +289,7 @@ class SubscribingCalls(ClientBase):
     ) -> Subscription[Any]:
         if group is not None:
             check_redelivery(redeliver_s, group=True)
-            return await self._attach(group, filter, None, True, "manual", False, redeliver_s, max_pending)
+            return await self._attach(group, filter, None, True, "manual", False, redeliver_s, None, max_pending)
         check_redelivery(redeliver_s, group=False)
         return await self._subscribe(filter, None, None, max_pending)
 

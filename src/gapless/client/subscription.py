@@ -12,9 +12,10 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from gapless.client.acks import Acks, DurableEvent
+from gapless.client.acks import Acks
 from gapless.client.arguments import check_count, check_timeout
 from gapless.client.deliveries import Deliveries, Settings
+from gapless.client.durable_event import DurableEvent
 from gapless.errors import CallError, ConversionError
 from gapless.events import Event
 from gapless.positions import Position
@@ -42,7 +43,7 @@ class Subscription(Deliveries, Generic[T]):
     """
 
     def __init__(
-        self, settings: Settings, again: Callable[[], Awaitable[Any]], convert: Callable[[Event], T] | None = None
+        self, settings: Settings, again: Callable[[], Awaitable[Any]], convert: Callable[[int, Event], T] | None = None
     ) -> None:
         super().__init__(settings)
         self._again = again
@@ -187,8 +188,8 @@ class Subscription(Deliveries, Generic[T]):
             return cast("list[T]", self._pop_events(most))
         values: list[T] = []
         try:
-            for _, event in islice(self._pending_events, most):
-                values.append(self._convert(event))
+            for number, event in islice(self._pending_events, most):
+                values.append(self._convert(number, event))
         except ConversionError:
             if not values:
                 self._pop_events(1)

@@ -67,6 +67,7 @@ class SubscribingCalls:
         ack: AckMode = "auto",
         replace: bool = False,
         redeliver_s: float = REDELIVER_S,
+        max_deliveries: int | None = None,
         max_pending: int | None = None,
     ) -> DurableSubscription: ...
 
@@ -81,6 +82,7 @@ class SubscribingCalls:
         ack: AckMode = "auto",
         replace: bool = False,
         redeliver_s: float = REDELIVER_S,
+        max_deliveries: int | None = None,
         max_pending: int | None = None,
     ) -> DurableSubscription[T]: ...
 
@@ -94,6 +96,7 @@ class SubscribingCalls:
         ack: AckMode = "auto",
         replace: bool = False,
         redeliver_s: float = REDELIVER_S,
+        max_deliveries: int | None = None,
         max_pending: int | None = None,
     ) -> DurableSubscription[Any]:
         """Attach to a durable subscription, which outlives this client. The first client that attaches creates it.
@@ -110,9 +113,11 @@ class SubscribingCalls:
                 acknowledge.
             group: share it with all clients that attach with `group=True`: each event is delivered to one of them.
             ack: "auto" acknowledges an event when you ask for the next one; "manual" when you call `event.ack()` or
-                `subscription.ack()`, or leave `with event:`.
+                `subscription.ack()`, or leave `with event:`. Only "manual" has `event.nack()`.
             replace: allow another filter, or another `group`, than before.
             redeliver_s: in a group, redeliver an event to another member when it is not acknowledged for so long.
+            max_deliveries: an event that was delivered so often without an acknowledgement becomes a dead letter, an
+                event with `dead_letter.subscription` and the event's own attributes with `event.` before their names.
             max_pending: as for `subscribe`.
 
         Example: `with client.durable("billing", "topic = 'order'", ack="manual") as orders:`
@@ -129,6 +134,7 @@ class SubscribingCalls:
                     ack=ack,
                     replace=replace,
                     redeliver_s=redeliver_s,
+                    max_deliveries=max_deliveries,
                     max_pending=max_pending,
                 )
             ),

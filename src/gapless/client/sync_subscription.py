@@ -6,14 +6,16 @@ from the same subscription; each event is taken by one of them.
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from gapless.client import changes, subscription
-from gapless.client.acks import Acks, not_taken
+from gapless.client.acks import Acks
 from gapless.client.arguments import check_count
 from gapless.client.changes import ConnectionChange
+from gapless.client.durable_event import not_taken
 from gapless.client.loop_thread import LoopThread
 from gapless.events import Event
 from gapless.positions import Position
@@ -26,22 +28,54 @@ FETCH = 256
 class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     """An event of a durable subscription. It equals the event that was published; a copy cannot be acknowledged.
 
-    `with event:` acknowledges it when the block succeeds. If the block raises, the event stays unacknowledged and is
-    redelivered.
+    `with event:` acknowledges it when the block succeeds, and gives it back when the block raises.
     """
 
     redelivered: bool = False
     """Whether it may have been delivered before, to this client or to another, without an acknowledgement. False is
     certain; after a crash, events published up to ten seconds later are marked, too."""
+    delivery_count: int = 1
+    """How many times it was delivered, this time included. In a group this counts for all members, whatever became of
+    them; else it counts what was given back (`nack`), by this client or an earlier one."""
     _acks: ClassVar[Acks | None] = None
-    """Set on each event, but no field: it is not shown, copied or encoded."""
+    """Set on each event, as the next is, but no field: it is not shown, copied or encoded."""
+    _number: ClassVar[int] = 0
+    """The number of its delivery."""
 
     def ack(self) -> None:
-        """Acknowledge the event and everything that the subscription delivered before it. Returns when none of it can
-        be delivered again."""
+        """Acknowledge this event, and no other. Returns when it can never be delivered again.
+
+        With `ack="auto"` this acknowledges everything that was taken. An event that was given back stays so.
+
+        Example: `event.ack()`
+        """
         if self._acks is None:
             raise not_taken(self)
-        self._acks.run(self._acks.ack(self))
+        self._acks.run(self._acks.ack_event(self._number, self))
+
+    def nack(self, *, delay_s: float = 0.0) -> None:
+        """Give the event back: it is delivered again, in a group to another member if there is one. For
+        `ack="manual"`.
+
+        Parameters:
+            delay_s: deliver it again after so many seconds, up to a day.
+
+        Example: `event.nack(delay_s=5)`
+        """
+        if self._acks is None:
+            raise not_taken(self)
+        self._acks.run(_soon(self._acks.nack, self._number, self, delay_s))
+
+    def in_progress(self) -> None:
+        """Say that you still work on it: in a group, its `redeliver_s` begins anew. For `ack="manual"`.
+
+        Raises an `AckTooLateError` if the event is another member's by now.
+
+        Example: `event.in_progress()`
+        """
+        if self._acks is None:
+            raise not_taken(self)
+        self._acks.run(_soon(self._acks.in_progress, self._number, self))
 
     def __enter__(self) -> Self:
         return self
@@ -51,6 +85,13 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     ) -> None:
         if error is None:
             self.ack()
+        elif isinstance(error, Exception) and self._acks is not None:
+            self._acks.run(_soon(self._acks.failed_at, self._number, self))
+
+
+async def _soon(call: Callable[..., None], *arguments: Any) -> None:
+    """Make a call in the client's event loop."""
+    call(*arguments)
 
 
 if TYPE_CHECKING:  # type checkers know defaults of type variables, Python 3.11 does not

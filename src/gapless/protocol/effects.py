@@ -10,6 +10,7 @@ from gapless.events import Event, Events
 from gapless.names import (
     Acknowledged,
     Attached,
+    DeadLettered,
     DurableChanged,
     DurablesListed,
     EachAcknowledged,
@@ -201,6 +202,7 @@ Effect: TypeAlias = (
     | Attached
     | Acknowledged
     | EachAcknowledged
+    | DeadLettered
     | JoinedGroup
     | Revoked
     | DurablesListed

@@ -132,6 +132,11 @@ class Subscribe(msgspec.Struct, frozen=True):
     """Whether a group shares the durable subscription: each event is delivered to one of its members."""
     redeliver_s: float = 30.0
     """In a group: an event that is not acknowledged within this time is redelivered to another member."""
+    max_deliveries: int = 0
+    """An event that was delivered so often without an acknowledgement becomes a dead letter; 0: never. For protocols
+    that keep acknowledgements one by one (`acknowledges_each`)."""
+    letter_max: int = 65_536
+    """So many bytes a dead letter may have, as events are counted; a longer one has less of its event."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):

@@ -351,7 +351,9 @@ class FencedClient(ClientNode):
                 self._largest = max(self._largest, due[-1].stamp)
                 if held.attachment is not None:
                     for event in due:
-                        held.attachment.delivered(self.hand_over(event, name, 1, is_again=False), event)
+                        deliveries = held.attachment.deliveries_of(event)
+                        count = self.hand_over(event, name, deliveries, is_again=deliveries > 1)
+                        held.attachment.delivered(count, event)
                     continue
                 self._count += len(due)
                 self._emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
@@ -392,6 +394,7 @@ class FencedClient(ClientNode):
             events = self._unconfirmed.popleft()
             self._unconfirmed.appendleft(events[last + 1 - events[0].seq :])
         self._emit(Confirmed(last))
+        self._durable.confirmed(last)
 
     def _stable(self, name: str) -> None:
         offer = self._offers.get(name)
@@ -518,6 +521,21 @@ class FencedClient(ClientNode):
         self._count += 1
         self._emit(Deliver(event, subscription, is_again, deliveries))
         return self._count
+
+    def advertise_letters(self, call: Advertise | Unadvertise) -> None:
+        """Announce the dead letters of a durable subscription, or take that back."""
+        if isinstance(call, Advertise):
+            self._advertise(call)
+        else:
+            self._unadvertise(call)
+
+    def publish_letter(self, call: Publish) -> int:
+        """Publish a dead letter; returns its number, or 0 if there is no room now."""
+        if self._waiting() >= self._options.client_window:
+            return 0
+        before = self._seq
+        self._publish([call])
+        return self._seq if self._seq > before else 0
 
     def _parse(self, call: Advertise | Subscribe, name: str, *, is_taken: bool) -> Filter | None:
         """The filter of the call; None if the call was rejected."""

@@ -222,7 +222,7 @@ class Unsubscribed(_OfSession, frozen=True):
 Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed | DealtNote
 Answer: TypeAlias = (
     Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging | Delivery
-    | Unsubscribed | DurableAnswer
+    | Unsubscribed | DealtNote | DurableAnswer
 )  # fmt: skip
 ANSWERS = get_args(Answer)
 """All that a broker sends to a client."""

@@ -1,7 +1,8 @@
 """A durable subscription that is attached to one client: what was delivered, and what of it is acknowledged.
 
 What the client acknowledges is, in all: a position, up to which everything is acknowledged; beyond it the last number
-of each publisher; and beyond those single numbers (`done`). Positions come in their places among the deliveries. One
+of each publisher; and beyond those single numbers (`done`). It also says how often what was given back was delivered
+(`tries`), so that the next client goes on counting. Positions come in their places among the deliveries. One
 acknowledgement is under way at a time, and the next carries all that came together meanwhile.
 """
 
@@ -11,7 +12,7 @@ from enum import Enum
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
-from gapless.protocols.fenced.durable.messages import ClientAck, ClientAttach, DurableRecord, Ranges
+from gapless.protocols.fenced.durable.messages import ClientAck, ClientAttach, DurableRecord, Item, Outstanding, Ranges
 from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["Attachment", "AttachmentState", "Delivered"]
@@ -58,6 +59,9 @@ class Attachment:
         """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
         self._left_out: Ranges = {}
         """What was acknowledged before, beyond these numbers."""
+        self.max_deliveries = 0
+        self._tries: dict[Item, Outstanding] = {}
+        """What was given back and is not acknowledged, and how often it was delivered."""
         self._delivered = 0
         self._order: deque[Delivered] = deque()
         self._open: dict[int, Delivered] = {}
@@ -75,7 +79,10 @@ class Attachment:
     def request(self, session: int) -> ClientAttach:
         """What the client asks for."""
         call = self.call
-        return ClientAttach(session, call.subscription, call.name, call.filter, call.replace, line=self.line)
+        return ClientAttach(
+            session, call.subscription, call.name, call.filter, call.replace,
+            max_deliveries=call.max_deliveries, line=self.line,
+        )  # fmt: skip
 
     def attached(self, record: DurableRecord) -> None:
         """The client is attached."""
@@ -85,6 +92,8 @@ class Attachment:
         self._got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
         self._left_out = {publisher: list(ranges) for publisher, ranges in record.done.items()}
         self._delivered = record.delivered
+        self.max_deliveries = record.max_deliveries
+        self._tries = {Item(each.publisher, each.seq): each for each in record.outstanding}
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 
@@ -96,9 +105,14 @@ class Attachment:
         self._order.append(Delivered(0, event, is_done=True))
         return True
 
+    def deliveries_of(self, event: Event) -> int:
+        """How often the event was delivered, if it is delivered now: what was given back counts, also by others."""
+        known = self._tries.get(Item(event.publisher, event.seq))
+        return 1 if known is None else known.deliveries + 1
+
     def delivered(self, count: int, event: Event) -> None:
         """An event was delivered."""
-        delivered = self._open[count] = Delivered(count, event)
+        delivered = self._open[count] = Delivered(count, event, deliveries=self.deliveries_of(event))
         self._order.append(delivered)
         self._delivered = max(self._delivered, event.stamp)
 
@@ -128,8 +142,7 @@ class Attachment:
         for number in list(self._open):
             if number > count:
                 break
-            self._open.pop(number).is_done = True
-            self._is_changed = True
+            self._done_with(self._open.pop(number))
         self._pass_done()
 
     def acknowledge_each(self, counts: list[int]) -> None:
@@ -137,13 +150,29 @@ class Attachment:
         for count in counts:
             delivered = self._open.pop(count, None)
             if delivered is not None:
-                delivered.is_done = self._is_changed = True
+                self._done_with(delivered)
                 self._each.append(count)
         self._pass_done()
 
+    def _done_with(self, delivered: Delivered) -> None:
+        delivered.is_done = self._is_changed = True
+        if delivered.event is not None:
+            self._tries.pop(Item(delivered.event.publisher, delivered.event.seq), None)
+
+    def held(self, count: int) -> Delivered | None:
+        """A delivery that is not acknowledged."""
+        return self._open.get(count)
+
     def give_back(self, count: int) -> Delivered | None:
         """The application could not handle this delivery: it is to be delivered again."""
-        return self._open.pop(count, None)
+        delivered = self._open.pop(count, None)
+        if delivered is not None and delivered.event is not None:
+            event = delivered.event
+            self._tries[Item(event.publisher, event.seq)] = Outstanding(
+                event.publisher, event.seq, event.stamp, "", delivered.deliveries
+            )
+            self._is_changed = True
+        return delivered
 
     def _pass_done(self) -> None:
         while self._order and (self._order[0].is_done or self._order[0].event is None):
@@ -174,7 +203,7 @@ class Attachment:
         call = self.call
         return ClientAck(
             session, call.subscription, call.name, self.generation, self._serial, self._position, got, latest,
-            self._delivered, self._done(), self.has_left,
+            self._delivered, self._done(), self.has_left, list(self._tries.values()),
         )  # fmt: skip
 
     def _done(self) -> Ranges:
@@ -188,6 +217,11 @@ class Attachment:
             if each.is_done and each.event is not None:
                 add_range(found, each.event.publisher, each.event.seq, each.event.seq)
         return found
+
+    @property
+    def each_under_way(self) -> list[int]:
+        """Deliveries that the acknowledgement under way has one by one."""
+        return [] if self._under_way is None else self._under_way[2]
 
     def stored(self, serial: int) -> tuple[int, list[int]] | None:
         """An acknowledgement is stored: up to which delivery, and which others; None if it is not the last."""

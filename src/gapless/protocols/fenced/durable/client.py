@@ -8,6 +8,7 @@ from gapless.names import (
     Acknowledged,
     AcknowledgeEach,
     Attached,
+    DeadLettered,
     DurableChanged,
     DurableInfo,
     DurablesListed,
@@ -20,8 +21,20 @@ from gapless.names import (
     Revoked,
 )
 from gapless.printable import name_complaint
-from gapless.protocol import Activated, Effect, Ended, Rejected, SetTimer, Skipped, Subscribe
+from gapless.protocol import (
+    Activated,
+    Advertise,
+    Effect,
+    Ended,
+    Publish,
+    Rejected,
+    SetTimer,
+    Skipped,
+    Subscribe,
+    Unadvertise,
+)
 from gapless.protocols.fenced.durable.attachment import Attachment, AttachmentState, Delivered
+from gapless.protocols.fenced.durable.letters import Letter, Letters, is_letter_of, letter_filter, letter_of
 from gapless.protocols.fenced.durable.membership import Membership, MembershipState
 from gapless.protocols.fenced.durable.messages import (
     AckResult,
@@ -51,6 +64,10 @@ AGAIN = "durable-again"
 DURABLE_TIMERS = (GATHER, BEAT, AGAIN)
 MANUAL_MAX = 100_000
 """How many deliveries may wait to be acknowledged by the application."""
+BURIED = 1 << 62
+"""From here on the client counts what it was dealt and does not deliver any more, as it becomes a dead letter."""
+FAILED, UNACKNOWLEDGED = "nack", "not acknowledged"
+"""Why there is a dead letter."""
 
 
 class Host(Protocol):
@@ -90,6 +107,14 @@ class Host(Protocol):
         """Deliver an event to the application; returns which delivery that is."""
         ...
 
+    def advertise_letters(self, call: Advertise | Unadvertise) -> None:
+        """Announce the dead letters of a subscription, or take that back."""
+        ...
+
+    def publish_letter(self, call: Publish) -> int:
+        """Publish a dead letter; returns its number, or 0 if there is no room now."""
+        ...
+
 
 class DurableClient:
     """All of one client."""
@@ -105,6 +130,8 @@ class DurableClient:
         self._again: list[tuple[int, str, Delivered]] = []
         """What was given back: when it is delivered again, and for which subscription."""
         self._is_gathering = self._is_beating = False
+        self._letters = Letters()
+        self._buried = 0
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._attachments or subscription in self._memberships
@@ -135,12 +162,21 @@ class DurableClient:
                 attachment.acknowledge_each(list(call.counts))
             case Nack():
                 for count in call.counts:
-                    delivered = attachment.give_back(count)
-                    if delivered is not None:
-                        self._again.append((self._host.now + call.delay_us, call.subscription, delivered))
-                        self._host.emit(SetTimer(AGAIN, max(0, min(each[0] for each in self._again) - self._host.now)))
+                    self._give_back(attachment, count, call.delay_us)
             case ExtendAck():
                 pass  # there is nobody else to deliver them to
+
+    def _give_back(self, attachment: Attachment, count: int, delay_us: int) -> None:
+        held = attachment.held(count)
+        if held is None or held.event is None:
+            return
+        if self._is_last(attachment.call, attachment.max_deliveries, held.event, held.deliveries):
+            self._bury(attachment.call, count, held.event, held.deliveries, FAILED)
+            return
+        delivered = attachment.give_back(count)
+        assert delivered is not None
+        self._again.append((self._host.now + delay_us, attachment.call.subscription, delivered))
+        self._host.emit(SetTimer(AGAIN, max(0, min(each[0] for each in self._again) - self._host.now)))
 
     def _call_member(self, member: Membership, call: Acknowledge | AcknowledgeEach | Nack | ExtendAck) -> None:
         match call:
@@ -149,11 +185,58 @@ class DurableClient:
             case AcknowledgeEach():
                 member.acknowledge_each(list(call.counts))
             case Nack():
-                revoked = member.give_back(list(call.counts), call.delay_us)
+                counts = [count for count in call.counts if not self._bury_held(member, count)]
+                revoked = member.give_back(counts, call.delay_us)
                 if revoked:
                     self._host.emit(Revoked(call.subscription, revoked))
             case ExtendAck():
                 member.extend(list(call.counts))
+
+    # ---- dead letters -------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _is_last(call: Subscribe, most: int, event: Event, deliveries: int) -> bool:
+        """Whether the event is not delivered again."""
+        return 0 < most <= deliveries and not is_letter_of(call.name, event)
+
+    def _bury_held(self, member: Membership, count: int) -> bool:
+        held = member.held(count)
+        if held is None or not self._is_last(member.call, member.max_deliveries, held.event, held.deliveries):
+            return False
+        member.extend([count])
+        self._bury(member.call, count, held.event, held.deliveries, FAILED)
+        return True
+
+    def _bury(self, call: Subscribe, count: int, event: Event, deliveries: int, reason: str) -> None:
+        letter = letter_of(call.name, event, deliveries, reason, call.letter_max)
+        if self._letters.add(Letter(call.subscription, count, event, deliveries, reason, letter)):
+            self._send_letters()
+
+    def _send_letters(self) -> None:
+        waiting = self._letters.waiting
+        while waiting:
+            seq = self._host.publish_letter(waiting[0].call)
+            if not seq:
+                return
+            sent = self._letters.sent(seq)
+            self._host.emit(
+                DeadLettered(
+                    sent.subscription, sent.event.publisher, sent.event.seq, sent.deliveries, sent.reason, seq,
+                    sent.count if sent.count < BURIED else 0,
+                )
+            )  # fmt: skip
+
+    def confirmed(self, last: int) -> None:
+        """The client's publications up to a number are confirmed: the events of dead letters are done."""
+        for letter in self._letters.confirmed(last):
+            attachment = self._attachments.get(letter.subscription)
+            member = self._memberships.get(letter.subscription)
+            if attachment is not None:
+                attachment.acknowledge_each([letter.count])
+            elif member is not None:
+                member.acknowledge_letter(letter.count)
+        self._send_letters()
+        self._tell_later()
 
     def _objection(self, call: Subscribe) -> str:
         complaint = name_complaint("the name of a durable subscription", call.name)
@@ -176,6 +259,8 @@ class DurableClient:
         if objection:
             self._host.emit(Rejected(call, objection))
             return
+        if call.max_deliveries:
+            self._host.advertise_letters(Advertise(_letters_of(call), letter_filter(call.name)))
         if call.group:
             member = self._memberships[call.subscription] = Membership(call)
             self._host.say(member.request(self._host.session))
@@ -197,11 +282,16 @@ class DurableClient:
         attachment = self._attachments[subscription]
         if attachment.state is AttachmentState.REQUESTED:
             # The broker may attach the client all the same: it leaves when it hears so.
-            del self._attachments[subscription]
+            self._drop(attachment.call, self._attachments)
             self._host.emit(Ended(subscription, {}))
             return
         attachment.state = AttachmentState.LEAVING
         self._tell(attachment)
+
+    def _drop(self, call: Subscribe, place: dict[str, Attachment] | dict[str, Membership]) -> None:
+        del place[call.subscription]
+        if call.max_deliveries:
+            self._host.advertise_letters(Unadvertise(_letters_of(call)))
 
     # ---- the session --------------------------------------------------------------------------------------
 
@@ -326,7 +416,7 @@ class DurableClient:
 
     def _lose(self, attachment: Attachment, reason: str) -> None:
         subscription = attachment.call.subscription
-        del self._attachments[subscription]
+        self._drop(attachment.call, self._attachments)
         if attachment.state is AttachmentState.REQUESTED:
             self._host.emit(Rejected(attachment.call, reason))
         else:
@@ -342,7 +432,7 @@ class DurableClient:
         if each:
             self._host.emit(EachAcknowledged(message.subscription, each))
         if attachment.has_left:
-            del self._attachments[message.subscription]
+            self._drop(attachment.call, self._attachments)
             self._host.stop_resumed(message.subscription)
         else:
             self._tell(attachment)
@@ -368,6 +458,11 @@ class DurableClient:
         if deal.gap is not None:
             self._host.emit(Skipped(subscription, {}, deal.gap))
         for item in member.take_dealt(deal, self._host.now):
+            if self._is_last(member.call, member.max_deliveries, item.event, item.deliveries - 1):
+                self._buried += 1
+                member.take(item, BURIED + self._buried)
+                self._bury(member.call, BURIED + self._buried, item.event, item.deliveries - 1, UNACKNOWLEDGED)
+                continue
             count = self._host.hand_over(item.event, subscription, item.deliveries, is_again=item.is_again)
             member.take(item, count)
         revoked = member.take_revoked(deal)
@@ -393,7 +488,7 @@ class DurableClient:
             self._host.say(member.request(self._host.session))
 
     def _end_member(self, member: Membership, reason: str = "") -> None:
-        del self._memberships[member.call.subscription]
+        self._drop(member.call, self._memberships)
         if reason and not member.was_member:
             self._host.emit(Rejected(member.call, reason))
         else:
@@ -406,13 +501,19 @@ class DurableClient:
             self._say_ack(attachment)
 
     def _say_ack(self, attachment: Attachment) -> None:
+        message = attachment.message(self._host.session)
         self._host.emit(Acknowledged(attachment.call.subscription, attachment.count, False))
-        self._host.say(attachment.message(self._host.session))
+        if attachment.each_under_way:
+            self._host.emit(EachAcknowledged(attachment.call.subscription, attachment.each_under_way, False))
+        self._host.say(message)
 
     def _report(self, member: Membership) -> None:
         asked = member.newly_asked()
         if asked is not None:
             self._host.emit(Acknowledged(member.call.subscription, asked, False))
+        each = member.newly_each()
+        if each:
+            self._host.emit(EachAcknowledged(member.call.subscription, each, False))
         report = member.report(self._host.now)
         self._host.say(ClientGroupReport(self._host.session, member.call.subscription, member.call.name, report))
 
@@ -449,3 +550,8 @@ class DurableClient:
                     self._report(member)
             if self._memberships:
                 self._beat_later()
+
+
+def _letters_of(call: Subscribe) -> str:
+    """The advertisement of the dead letters of a subscription; refused, it refuses the subscription."""
+    return f"{call.subscription}#0"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf
 
+from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.fenced.durable.messages import (
     ClientAttach,
@@ -44,10 +45,13 @@ class Held:
     number: int
     count: int
     """Which delivery to the client it was."""
-    item: Item
+    event: Event
+    deliveries: int
     is_acked: bool = False
     is_each: bool = False
     """Whether it was acknowledged by itself."""
+    is_asked: bool = False
+    """Whether the application knows that this is under way."""
 
 
 class Membership:
@@ -60,7 +64,7 @@ class Membership:
         self.was_member = False
         self.gone = 0
         """The coordinators up to this generation are gone."""
-        self.generation = 0
+        self.generation = self.max_deliveries = 0
         self.is_dirty = False
         """Whether there is something to report."""
         self._lines = 0
@@ -89,13 +93,14 @@ class Membership:
         self.line = f"{call.subscription}#{session}.{self._lines}"
         return ClientAttach(
             session, call.subscription, call.name, call.filter, call.replace and not self.was_member, True,
-            int(call.redeliver_s * 1e6), line=self.line, was_attached=self.was_member, gone=self.gone,
+            int(call.redeliver_s * 1e6), call.max_deliveries,
+            line=self.line, was_attached=self.was_member, gone=self.gone,
         )  # fmt: skip
 
     def attached(self, record: DurableRecord) -> None:
         """It is known who coordinates."""
         self.state, self.was_member, self.is_dirty = MembershipState.MEMBER, True, True
-        self.generation = record.generation
+        self.generation, self.max_deliveries = record.generation, record.max_deliveries
         self._lease_us = min(record.redeliver_us, SILENT_US)
         self._reports, self._is_announced = 0, False
         self._sent.clear()
@@ -124,7 +129,7 @@ class Membership:
 
     def take(self, item: DealItem, count: int) -> None:
         """The item was delivered."""
-        self._held[item.number] = Held(item.number, count, Item(item.event.publisher, item.event.seq))
+        self._held[item.number] = Held(item.number, count, item.event, item.deliveries)
 
     def take_revoked(self, deal: Deal) -> list[int]:
         """Which deliveries are another member's by now."""
@@ -160,11 +165,26 @@ class Membership:
             each.is_each = True
         self._mark(found)
 
+    def acknowledge_letter(self, count: int) -> None:
+        """The dead letter of this delivery is confirmed."""
+        self._mark([each for each in self._held.values() if each.count == count])
+
+    def held(self, count: int) -> Held | None:
+        """A delivery that is not acknowledged."""
+        return next((each for each in self._held.values() if each.count == count and not each.is_acked), None)
+
     def _mark(self, found: list[Held]) -> None:
         for each in found:
             if not each.is_acked:
                 each.is_acked = self.is_dirty = True
                 self._acked.append(each.number)
+
+    def newly_each(self) -> list[int]:
+        """Deliveries that are about to be acknowledged one by one, and were not said to be."""
+        found = [each for each in self._held.values() if each.is_each and not each.is_asked]
+        for each in found:
+            each.is_asked = True
+        return [each.count for each in found]
 
     def give_back(self, counts: list[int], delay_us: int) -> list[int]:
         """The application could not handle these deliveries. Returns those that were its own."""
@@ -194,7 +214,9 @@ class Membership:
         self._reports += 1
         self._sent[self._reports] = now
         forget_oldest(self._sent, REPORTS_MAX)
-        holds = None if self._is_announced else [each.item for each in self._held.values()]
+        holds = (
+            None if self._is_announced else [Item(each.event.publisher, each.event.seq) for each in self._held.values()]
+        )
         self._is_announced = True
         report = Report(
             self.line, self._reports, holds, self._acked, self._returned, self._extended,

@@ -97,10 +97,11 @@ class DurableRecord(Message, frozen=True):
     redeliver_us: int = 0
     """Shared: an event that is not acknowledged for so long is delivered to another member."""
     max_deliveries: int = 0
-    """Shared: after so many deliveries an event becomes a dead letter; 0 for never."""
+    """After so many deliveries an event becomes a dead letter (see `letters`); 0 for never."""
     done: Ranges = msgspec.field(default_factory=dict)
     """What is acknowledged beyond `got`."""
     outstanding: list[Outstanding] = msgspec.field(default_factory=list)
+    """Of one that is not shared: what its clients gave back."""
 
     @property
     def begin(self) -> Position:
@@ -295,6 +296,8 @@ class ClientAck(_OfSession, frozen=True):
     delivered: int
     done: Ranges = msgspec.field(default_factory=dict)
     is_leaving: bool = False
+    tries: list[Outstanding] = msgspec.field(default_factory=list)
+    """What was given back and is not acknowledged, and how often it was delivered."""
 
 
 class ClientMove(_OfSession, frozen=True):

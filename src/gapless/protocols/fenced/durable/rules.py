@@ -78,20 +78,21 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
         return record
     if client and (record.client, record.line) == (client, command.line):
         return msgspec.structs.replace(record, owner=asker.owner)
+    goes_on = record.is_shared == command.is_shared and record.filter == command.filter
     return msgspec.structs.replace(
         record, filter=command.filter, generation=generation, serial=0, client=client, line=command.line,
         owner=asker.owner,
         is_shared=command.is_shared, redeliver_us=command.redeliver_us, max_deliveries=command.max_deliveries,
         user=user if command.is_shared and not record.is_shared else record.user or user,
         delivered=record.delivered if stays else _delivered(record, asker.newest),
-        done=record.done if record.is_shared == command.is_shared and record.filter == command.filter else {},
-        outstanding=record.outstanding if stays else [],
+        done=record.done if goes_on else {},
+        outstanding=record.outstanding if goes_on else [],
     )  # fmt: skip
 
 
 def _delivered(record: DurableRecord, newest: int) -> int:
     """No timestamp of what was delivered is larger. A client that is attached alone says so only when it leaves."""
-    if not record.client and not record.outstanding and not record.done:
+    if not record.client and not (record.is_shared and (record.outstanding or record.done)):
         return record.delivered
     return max(record.delivered, newest + DELIVERED_AHEAD_US)
 
@@ -127,7 +128,7 @@ def _ack(command: ClientAck, record: DurableRecord | None, asker: Asker) -> Dura
     return msgspec.structs.replace(
         record, position=command.position, got=command.got, latest=command.latest, serial=command.serial,
         client="" if command.is_leaving else asker.client, owner=None if command.is_leaving else asker.owner,
-        delivered=command.delivered, done=command.done,
+        delivered=command.delivered, done=command.done, outstanding=command.tries,
     )  # fmt: skip
 
 

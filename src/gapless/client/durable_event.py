@@ -1,0 +1,81 @@
+"""An event of a durable subscription, which can be acknowledged or given back."""
+
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from gapless.errors import CallError
+from gapless.events import Event
+
+if TYPE_CHECKING:
+    from gapless.client.acks import Acks
+
+__all__ = ["DurableEvent", "not_taken"]
+
+
+def not_taken(event: Event) -> CallError:
+    """The error for a copy of an event, which belongs to no subscription."""
+    return CallError(f"this copy of {event.id} was not taken from a subscription; acknowledge the event that was")
+
+
+class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
+    """An event of a durable subscription. It equals the event that was published; a copy cannot be acknowledged.
+
+    `async with event:` acknowledges it when the block succeeds, and gives it back when the block raises.
+    """
+
+    redelivered: bool = False
+    """Whether it may have been delivered before, to this client or to another, without an acknowledgement. False is
+    certain; after a crash, events published up to ten seconds later are marked, too."""
+    delivery_count: int = 1
+    """How many times it was delivered, this time included. In a group this counts for all members, whatever became of
+    them; else it counts what was given back (`nack`), by this client or an earlier one."""
+    _acks: ClassVar["Acks | None"] = None
+    """Set on each event, as the next two are, but no field: it is not shown, copied or encoded."""
+    _number: ClassVar[int] = 0
+    """The number of its delivery."""
+
+    async def ack(self) -> None:
+        """Acknowledge this event, and no other. Returns when it can never be delivered again.
+
+        With `ack="auto"` this acknowledges everything that was taken. An event that was given back stays so.
+
+        Example: `await event.ack()`
+        """
+        if self._acks is None:
+            raise not_taken(self)
+        await self._acks.ack_event(self._number, self)
+
+    async def nack(self, *, delay_s: float = 0.0) -> None:
+        """Give the event back: it is delivered again, in a group to another member if there is one. For
+        `ack="manual"`.
+
+        Parameters:
+            delay_s: deliver it again after so many seconds, up to a day.
+
+        Example: `await event.nack(delay_s=5)`
+        """
+        if self._acks is None:
+            raise not_taken(self)
+        self._acks.nack(self._number, self, delay_s)
+
+    async def in_progress(self) -> None:
+        """Say that you still work on it: in a group, its `redeliver_s` begins anew. For `ack="manual"`.
+
+        Raises an `AckTooLateError` if the event is another member's by now.
+
+        Example: `await event.in_progress()`
+        """
+        if self._acks is None:
+            raise not_taken(self)
+        self._acks.in_progress(self._number, self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.ack()
+        elif isinstance(error, Exception) and self._acks is not None:
+            self._acks.failed_at(self._number, self)
