@@ -129,9 +129,9 @@ async def main() -> None:
                 print(trade.amont)  # error: "Trade" has no attribute "amont"
         await client.publish(Trade(5))
         async with client.durable("n", "TRUE", ack="manual", group=True) as named:
-            reveal_type(named)  # gapless.client.subscription.DurableSubscription[gapless.client.acks.DurableEvent]
+            reveal_type(named.name)  # str
             async for taken in named:
-                reveal_type(taken)  # gapless.client.acks.DurableEvent
+                reveal_type(taken)  # gapless.client.durable_event.DurableEvent
                 reveal_type(taken.redelivered)  # bool
                 async with taken:
                     await taken.ack()

@@ -209,10 +209,9 @@ def _comparison(symbol: str, left: Expression, right: Expression, read: _Reader)
         both = F.struct(_number(left, read).alias("a"), _number(right, read).alias("b"))
         return _let(both, lambda v: _or_unknown(_compared(symbol, _of_number(v["a"]), _of_number(v["b"]))))
     choices = [_compared(symbol, a.number, b.number)]
-    if symbol in ("=", "<>"):
-        for one, other in ((a.string, b.string), (a.boolean, b.boolean)):
-            if one is not None and other is not None:
-                choices.append(_OPERATORS[symbol](one, other))
+    for one, other in ((a.string, b.string), (a.boolean if symbol in ("=", "<>") else None, b.boolean)):
+        if one is not None and other is not None:
+            choices.append(_OPERATORS[symbol](one, other))
     return _or_unknown(*choices)
 
 

@@ -43,6 +43,8 @@ WORLD: tuple[Any, ...] = (
     -math.inf,
     *STRINGS,
     *("z", "zz", "xz", "zx", "yy", "_", "x%", "xzx", "zyz", "zzz", "xx"),
+    *(text + "\0" for text in STRINGS),
+    *("w", "x\U0010ffff", "y", "\U0010ffff"),
     *dict.fromkeys((type(near), near) for number in NUMBERS for near in neighbours(number)),
 )
 WORLD = tuple(item[1] if isinstance(item, tuple) else item for item in WORLD)
@@ -68,14 +70,15 @@ def simple_texts(draw: st.DrawFn, about: st.SearchStrategy[str] = names, pattern
         operator = draw(st.sampled_from(("=", "<>", "<", "<=", ">", ">=")))
         text = f"{name} {operator} {render_value(draw(numbers))}"
     elif kind == 3:
-        text = f"{name} {draw(st.sampled_from(('=', '<>')))} {render_value(draw(strings))}"
+        text = f"{name} {draw(st.sampled_from(('=', '<>', '<', '<=', '>', '>=')))} {render_value(draw(strings))}"
     elif kind == 4:
         text = f"{name} {draw(st.sampled_from(('=', '<>')))} {draw(st.sampled_from(('TRUE', 'FALSE')))}"
     elif kind == 5:
         listed = draw(st.lists(draw(st.sampled_from((numbers, strings))), min_size=1, max_size=3))
         return f"{name} {maybe_not}IN ({', '.join(map(render_value, listed))})"
     elif kind == 6:
-        low, high = draw(numbers), draw(numbers)
+        bounds = draw(st.sampled_from((numbers, numbers, strings)))
+        low, high = draw(bounds), draw(bounds)
         return f"{name} {maybe_not}BETWEEN {render_value(low)} AND {render_value(high)}"
     elif kind == 7:
         pattern = draw(st.sampled_from(PATTERNS))

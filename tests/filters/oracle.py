@@ -78,7 +78,7 @@ def compared(operator: str, left: Any, right: Any) -> bool | None:
         return None
     if operator in ("=", "<>"):
         return bool(left == right) == (operator == "=")
-    return bool(ORDERS[operator](left, right)) if kind == "number" else None
+    return None if kind == "boolean" else bool(ORDERS[operator](left, right))
 
 
 def value_of(expression: Expression, attributes: Attributes) -> Any:

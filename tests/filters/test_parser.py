@@ -118,8 +118,9 @@ def test_constants(text: str, value: Value) -> None:
         ("a = 1 ^; b", "; means nothing"),
         ("a = ^#", "# means nothing"),
         ("a =^= 1", "single ="),
-        ("a < ^'x'", "a string compares only by = and <>"),
-        ("^'x' >= a", "a string compares only by = and <>"),
+        ("a < ^TRUE", "a boolean compares only by = and <>"),
+        ("3 >= ^'x'", "a number never compares with a string"),
+        ("a BETWEEN 'x' AND ^3", "a string never compares with a number"),
         ("^TRUE < 3", "a boolean compares only by = and <>"),
         ("^'a' + 1 = 2", "+ takes numbers, not a string"),
         ("a * ^TRUE = 2", "* takes numbers, not a boolean"),
@@ -127,7 +128,7 @@ def test_constants(text: str, value: Value) -> None:
         ("'a' = ^1", "a string never compares with a number"),
         ("TRUE <> ^1", "a boolean never compares with a number"),
         ("a + 1 = ^'x'", "a number never compares with a string"),
-        ("a BETWEEN ^'x' AND 'y'", "BETWEEN takes numbers, not a string"),
+        ("a BETWEEN ^TRUE AND 'y'", "BETWEEN takes numbers or strings, not a boolean"),
         ("a BETWEEN 1 ^OR 2", "expected AND, found OR"),
         ("a IN ^1", "expected (, found 1"),
         ("a IN (^)", "expected a name, a constant or a parenthesis, found )"),
@@ -184,11 +185,11 @@ def test_errors_point_at_the_place(text: str, message: str) -> None:
 
 
 def test_error_in_a_long_filter_shows_the_surroundings() -> None:
-    text = " OR ".join(f"a = {i}" for i in range(100)) + " OR b < 'x' OR " + " OR ".join(["a"] * 100)
+    text = " OR ".join(f"a = {i}" for i in range(100)) + " OR b < TRUE OR " + " OR ".join(["a"] * 100)
     with pytest.raises(FilterError) as caught:
         parse(text)
     shown, caret = str(caught.value).split("\n")[1:]
-    assert shown[caret.index("^")] == "'"
+    assert shown[caret.index("^")] == "T"
     assert len(shown) < 120
 
 

@@ -1,13 +1,10 @@
 """An event of a durable subscription, which can be acknowledged or given back."""
 
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from gapless.errors import CallError
 from gapless.events import Event
-
-if TYPE_CHECKING:
-    from gapless.client.acks import Acks
 
 __all__ = ["DurableEvent", "not_taken"]
 
@@ -29,8 +26,9 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     delivery_count: int = 1
     """How many times it was delivered, this time included. In a group this counts for all members, whatever became of
     them; else it counts what was given back (`nack`), by this client or an earlier one."""
-    _acks: ClassVar["Acks | None"] = None
-    """Set on each event, as the next two are, but no field: it is not shown, copied or encoded."""
+    _acks: ClassVar[Any] = None
+    """The `Acks` of its subscription. Set on each event, as the next is, but no field: it is not shown, copied or
+    encoded."""
     _number: ClassVar[int] = 0
     """The number of its delivery."""
 

@@ -40,6 +40,7 @@ ANYTHING = Constraint(True, BOTH, True, EVERY_NUMBER, EVERY_STRING)
 PRESENT = Constraint(False, BOTH, True, EVERY_NUMBER, EVERY_STRING)
 ABSENT = Constraint(absent=True)
 ANY_NUMBER = Constraint(numbers=EVERY_NUMBER)
+ORDERED = Constraint(numbers=EVERY_NUMBER, strings=EVERY_STRING)
 
 
 def boolean(value: bool) -> Constraint:

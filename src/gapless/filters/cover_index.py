@@ -18,9 +18,7 @@ of the narrower one, in an index of their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from itertools import takewhile
 from math import inf
-from sys import maxunicode
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gapless.filters import string_sets
@@ -219,7 +217,7 @@ def _stands(constraint: Constraint) -> tuple[Kind, Side | None]:
         low, high = _ends(numbers)
         return (low, None) if low == high else (NUMBERS, (low, high))
     if strings.complement:
-        return STRINGS, _ends_of_patterns(strings)
+        return STRINGS, _ends_of_strings(strings)
     if len(strings.values) == 1:
         return next(iter(strings.values)), None
     return STRINGS, ((1, min(strings.values)), (1, max(strings.values)))
@@ -248,21 +246,17 @@ def _ends(numbers: NumberSet) -> Side:
     return numbers[0][0], numbers[-1][1]
 
 
-def _ends_of_patterns(strings: StringSet) -> Side:
-    """Strings between which all lie that match: they begin as the pattern does."""
-    for pattern in strings.likes:
-        head = "".join(takewhile(lambda token: token not in (ANY_RUN, ANY_ONE), pattern.tokens))
-        if head:
-            after = ord(head[-1]) + 1
-            return (1, head), (1, head[:-1] + chr(after)) if after <= maxunicode else GREATEST
-    return LEAST, GREATEST
+def _ends_of_strings(strings: StringSet) -> Side:
+    """Strings between which all lie that are in the set."""
+    low, high = strings.bounds
+    return (1, low) if low else LEAST, (1, high) if high is not None else GREATEST
 
 
 def _sample(strings: StringSet) -> str | None:
-    """A string that the patterns allow, if the simplest one is."""
+    """A string that patterns and bounds allow, if one of the simplest is."""
     tokens = strings.likes[0].tokens if strings.likes else ()
     text = "".join("~" if token == ANY_ONE else token for token in tokens if token != ANY_RUN)
     try:
-        return text if string_sets.members((text,), strings, Work(SAMPLING)) else None
+        return min(string_sets.members((text, strings.low, strings.low + "~"), strings, Work(SAMPLING)), default=None)
     except OutOfWork:
         return None

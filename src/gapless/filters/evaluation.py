@@ -13,7 +13,8 @@ the first question, and stops at the first part that settles it.
 What an event holds: str, int, float and bool, exactly. Any other value counts as missing. A bool is no number. A float
 that is not a number (NaN) is there (IS NOT NULL) but makes every comparison unknown. Integers and floats compare by
 their exact values; an integer beyond 64 bits counts as a float (see `arithmetic`), which matters only beside constants
-that large, so that only these look.
+that large, so that only these look. Strings compare by code point, character by character, as Python, SQLite and Spark
+do by default.
 """
 
 from __future__ import annotations
@@ -122,6 +123,11 @@ def _between(conditions: tuple[Condition, ...]) -> Test | None:
         case (
             Comparison(">=", Attribute(name), Literal(low)),
             Comparison("<=", Attribute(other), Literal(high)),
+        ) if name == other and isinstance(low, str) and isinstance(high, str):
+            return _string_between(name, low, high)
+        case (
+            Comparison(">=", Attribute(name), Literal(low)),
+            Comparison("<=", Attribute(other), Literal(high)),
         ) if name == other and _is_exact(low) and _is_exact(high):
 
             def between(attributes: Attributes) -> bool:
@@ -131,6 +137,14 @@ def _between(conditions: tuple[Condition, ...]) -> Test | None:
 
             return between
     return None
+
+
+def _string_between(name: str, low: str, high: str) -> Test:
+    def between(attributes: Attributes) -> bool:
+        value: Any = attributes.get(name)
+        return type(value) is str and low <= value <= high
+
+    return between
 
 
 def _any(conditions: tuple[Condition, ...], wanted: bool) -> Test:
@@ -210,7 +224,7 @@ def _comparison(symbol: str, left: Expression, right: Expression) -> Test:
         symbol, a, b = MIRRORED[symbol], b, a
     if isinstance(a, Attribute) and isinstance(b, Literal):
         return _attribute_with_constant(symbol, a.name, b.value)
-    if symbol in ("=", "<>") and isinstance(a, Attribute) and isinstance(b, Attribute):
+    if isinstance(a, Attribute) and isinstance(b, Attribute):
         return _same_type(symbol, a.name, b.name)
     return _numbers(symbol, _number_reader(a), _number_reader(b))
 
@@ -219,11 +233,11 @@ def _attribute_with_constant(symbol: str, name: str, constant: Value) -> Test:
     if isinstance(constant, bool):
         return _boolean_is(name, constant if symbol == "=" else not constant)
     if isinstance(constant, str):
-        wanted = symbol == "="
+        compare = _COMPARE[symbol]
 
         def string(attributes: Attributes) -> bool:
             value: Any = attributes.get(name)
-            return type(value) is str and (value == constant) is wanted
+            return type(value) is str and compare(value, constant)
 
         return string
     if not _is_exact(constant):
@@ -295,18 +309,18 @@ _NUMBER_TESTS: dict[str, Callable[[str, Number], Test]] = {
 
 
 def _same_type(symbol: str, left: str, right: str) -> Test:
-    """Equality of two attributes: both numbers, both strings or both booleans; anything else is unknown."""
-    wanted = symbol == "="
+    """Two attributes: both numbers, both strings, or for = and <> both booleans; anything else is unknown."""
+    compare, is_ordered = _COMPARE[symbol], symbol not in ("=", "<>")
 
     def same(attributes: Attributes) -> bool:
         a: Any = attributes.get(left)
         b: Any = attributes.get(right)
         kind = _FAMILY.get(type(a))
-        if kind is None or kind != _FAMILY.get(type(b)):
+        if kind is None or kind != _FAMILY.get(type(b)) or (is_ordered and kind == "boolean"):
             return False
         if kind == "number":
             a, b = number_of(a), number_of(b)
-        return a == a and b == b and (a == b) is wanted
+        return a == a and b == b and compare(a, b)
 
     return same
 

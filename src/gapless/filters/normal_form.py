@@ -163,8 +163,10 @@ def _comparison(condition: Comparison, wanted: bool, work: Work) -> Disjunction:
         return ALWAYS if compile_test(Comparison(symbol, a, b), True)({}) else NEVER
     if isinstance(a, Attribute) and isinstance(b, Literal):
         return _single(a.name, _compared(symbol, b.value), work)
-    numeric = symbol not in ("=", "<>") or not (isinstance(a, Attribute) and isinstance(b, Attribute))
-    return _opaque(Comparison(symbol, a, b), (a, b), ANY_NUMBER if numeric else constraints.PRESENT)
+    needed = ANY_NUMBER
+    if isinstance(a, Attribute) and isinstance(b, Attribute):
+        needed = constraints.PRESENT if symbol in ("=", "<>") else constraints.ORDERED
+    return _opaque(Comparison(symbol, a, b), (a, b), needed)
 
 
 def _compared(symbol: str, constant: Value) -> Constraint:
@@ -176,8 +178,7 @@ def _compared(symbol: str, constant: Value) -> Constraint:
 
 
 def _compared_string(symbol: str, constant: str) -> Constraint:
-    one = frozenset((constant,))
-    return constraints.of_strings(string_sets.of_values(one) if symbol == "=" else string_sets.all_but(one))
+    return constraints.of_strings(string_sets.compared(symbol, constant))
 
 
 _shared = lru_cache(SHARED_MAX)(_compared_string)

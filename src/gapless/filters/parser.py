@@ -2,7 +2,7 @@
 
 From loosest to tightest: OR, AND, NOT, the comparisons (= <> < <= > >= BETWEEN IN LIKE IS), + and -, * and /, unary
 plus and minus. Parentheses may hold a condition or an expression, so one grammar reads both and each operator checks
-what it got. What a type makes impossible for every event (`name < 'x'`, `'a' + 1`, `TRUE < 3`) is refused here, with
+what it got. What a type makes impossible for every event (`price < 'x' + 1`, `TRUE < 3`) is refused here, with
 the place; an attribute may be of any type until an event says otherwise.
 
 Depth, number of terms and what patterns look for are bounded, so that no later stage, all of them recursive over the
@@ -140,14 +140,16 @@ class _Parser:
         for side in (left, right):
             if side.type == "condition":
                 self._fail("a condition cannot be compared: join conditions with AND, OR, NOT", side.position)
-            if operator.kind not in ("=", "<>") and side.type in ("string", "boolean"):
-                self._fail(f"a {side.type} compares only by = and <>, not by {operator.kind}", side.position)
-        known = {left.type, right.type} - {"any"}
-        if len(known) == 2:
-            self._fail(f"a {left.type} never compares with a {right.type}", right.position)
+            if operator.kind not in ("=", "<>") and side.type == "boolean":
+                self._fail(f"a boolean compares only by = and <>, not by {operator.kind}", side.position)
+        self._comparable(left, right)
         depth = max(left.depth, right.depth) + 1
         node = Comparison(operator.kind, _expression(left), _expression(right))
         return self._part(node, left.position, depth, "condition")
+
+    def _comparable(self, left: _Part, right: _Part) -> None:
+        if "any" not in (left.type, right.type) and left.type != right.type:
+            self._fail(f"a {left.type} never compares with a {right.type}", right.position)
 
     def _is_null(self, left: _Part) -> _Part:
         negated = self._accept("NOT")
@@ -169,7 +171,10 @@ class _Parser:
         self._expect("AND")
         high = self._sum()
         for part in (operand, low, high):
-            self._number(part, "BETWEEN takes numbers")
+            if part.type in ("boolean", "condition"):
+                self._fail(f"BETWEEN takes numbers or strings, not a {part.type}", part.position)
+        for left, right in ((operand, low), (operand, high), (low, high)):
+            self._comparable(left, right)
         depth = max(operand.depth, low.depth, high.depth) + 2
         at_least = Comparison(">=", _expression(operand), _expression(low))
         at_most = Comparison("<=", _expression(operand), _expression(high))

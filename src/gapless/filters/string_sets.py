@@ -1,7 +1,11 @@
-"""Sets of strings: finitely many, or all but finitely many, of those that match some patterns and not others.
+"""Sets of strings: finitely many, or all but finitely many, of those in a range that match some patterns, not others.
 
     values, complement=False       exactly these
-    values, complement=True        every string that matches each of `likes`, none of `unlikes`, and is not in `values`
+    values, complement=True        every string from `low` up to, but without, `high` that matches each of `likes`, none
+                                   of `unlikes`, and is not in `values`
+
+Strings are ordered by code point. The least string above s is s followed by the character 0, so every bound can be
+written as one of these two: `a <= 'x'` ends before 'x' and that character.
 
 A finite set absorbs patterns at once (each member is tested), a pattern without wildcards is a finite set, and
 `LIKE '%'` is no restriction. So patterns remain only where a set is infinite, and questions about them go to
@@ -12,6 +16,8 @@ A finite set absorbs patterns at once (each member is tested), a pattern without
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import takewhile
+from sys import maxunicode
 
 import msgspec
 
@@ -25,6 +31,9 @@ PATTERNS_MAX = 12
 
 
 _WILDCARDS = {ANY_RUN, ANY_ONE}
+_NEXT = "\0"
+"""A string followed by it is the least string above."""
+Bounds = tuple[str, str | None]
 
 
 class StringSet(msgspec.Struct, frozen=True, gc=False):
@@ -34,15 +43,28 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
     complement: bool = False
     likes: tuple[Pattern, ...] = ()
     unlikes: tuple[Pattern, ...] = ()
+    low: str = ""
+    high: str | None = None
+    """None: there is no end."""
 
     @property
     def patterned(self) -> bool:
-        return bool(self.likes or self.unlikes)
+        """Whether it takes more than looking a string up: there are patterns, or bounds."""
+        return bool(self.likes or self.unlikes or self.low) or self.high is not None
+
+    @property
+    def bounds(self) -> Bounds:
+        """Strings between which all of an infinite set lie: the range, and where its patterns begin."""
+        low, high = self.low, self.high
+        for pattern in self.likes:
+            head = "".join(takewhile(lambda token: token not in _WILDCARDS, pattern.tokens))
+            low, high = max(low, head), _least(high, _after_all(head))
+        return low, high
 
     @property
     def weight(self) -> int:
         """Steps to look at all of it."""
-        weight = len(self.values)
+        weight = len(self.values) + (len(self.low) + len(self.high or "")) // 32
         for pattern in self.likes + self.unlikes:
             weight += 4 + len(pattern.tokens) // 32
         return weight
@@ -58,6 +80,45 @@ def of_values(values: frozenset[str]) -> StringSet:
 
 def all_but(values: frozenset[str]) -> StringSet:
     return StringSet(values, complement=True)
+
+
+def compared(symbol: str, constant: str) -> StringSet:
+    """The strings x for which `x symbol constant` is true."""
+    one = frozenset((constant,))
+    match symbol:
+        case "=":
+            return of_values(one)
+        case "<>":
+            return all_but(one)
+        case ">=" | ">":
+            return _between(constant if symbol == ">=" else constant + _NEXT, None)
+        case _:
+            assert symbol in ("<", "<=")
+            return _between("", constant if symbol == "<" else constant + _NEXT)
+
+
+def _between(low: str, high: str | None) -> StringSet:
+    """The strings of a range without patterns."""
+    if high is None:
+        return StringSet(complement=True, low=low) if low else EVERY_STRING
+    if not high.startswith(low) or high[len(low) :].strip(_NEXT):
+        return StringSet(complement=True, low=low, high=high) if low < high else NO_STRING
+    return _finite(frozenset(low + _NEXT * more for more in range(len(high) - len(low))))
+
+
+def _after_all(head: str) -> str | None:
+    """The least string above all that begin so; None if there is none."""
+    kept = head.rstrip(chr(maxunicode))
+    return kept[:-1] + chr(ord(kept[-1]) + 1) if kept else None
+
+
+def _least(a: str | None, b: str | None) -> str | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _ends_later(a: str | None, b: str | None) -> bool:
+    """Whether a range that ends at `a` holds all of one that ends at `b`, as far as ends decide."""
+    return a is None or (b is not None and a >= b)
 
 
 def like(pattern: Pattern, wanted: bool) -> StringSet:
@@ -84,9 +145,14 @@ def intersection(a: StringSet, b: StringSet, work: Work) -> StringSet:
     if not b.complement:
         return _finite(members(b.values, a, work))
     work.spend(a.weight + b.weight)
-    both = StringSet(frozenset(), True, _merged(a.likes, b.likes), _merged(a.unlikes, b.unlikes))
+    within = _between(max(a.low, b.low), _least(a.high, b.high))
+    likes, unlikes = _merged(a.likes, b.likes), _merged(a.unlikes, b.unlikes)
+    both = StringSet(frozenset(), True, likes, unlikes, within.low, within.high)
+    if not within.complement:
+        rest = within.values - a.values - b.values
+        return _finite(_matching(rest, StringSet(complement=True, likes=likes, unlikes=unlikes), work))
     excluded = _matching(a.values | b.values, both, work)
-    return StringSet(excluded, True, both.likes, both.unlikes)
+    return StringSet(excluded, True, likes, unlikes, within.low, within.high)
 
 
 def _finite(values: frozenset[str]) -> StringSet:
@@ -100,7 +166,7 @@ def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
         for wide, narrow in ((a, b), (b, a)):
             if wide == narrow or (not narrow.complement and includes(wide, narrow, work)):
                 return wide
-        return None
+        return _joined_ranges(a, b)
     if a.complement and b.complement:
         return StringSet(a.values & b.values, complement=True)
     if a.complement:
@@ -108,6 +174,16 @@ def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
     if b.complement:
         return StringSet(b.values - a.values, complement=True)
     return StringSet(a.values | b.values)
+
+
+def _joined_ranges(a: StringSet, b: StringSet) -> StringSet | None:
+    """The union of two ranges that overlap or touch, and from which nothing else is left out."""
+    if not (a.complement and b.complement) or a.values or b.values or a.likes + a.unlikes + b.likes + b.unlikes:
+        return None
+    first, second = (a, b) if a.low <= b.low else (b, a)
+    if first.high is not None and second.low > first.high:
+        return None
+    return _between(first.low, first.high if _ends_later(first.high, second.high) else second.high)
 
 
 def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
@@ -118,6 +194,8 @@ def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
         parts = [StringSet(members(b.values, a, work))]
         parts += [intersection(a, like(pattern, False), work) for pattern in b.likes]
         parts += [intersection(a, like(pattern, True), work) for pattern in b.unlikes]
+        parts += [intersection(a, _between("", b.low), work)] if b.low else []
+        parts += [intersection(a, _between(b.high, None), work)] if b.high is not None else []
     return [part for part in parts if not is_empty(part, work)]
 
 
@@ -125,7 +203,10 @@ def is_empty(strings: StringSet, work: Work) -> bool:
     """Whether there is surely no such string."""
     if not strings.complement:
         return not strings.values
-    if not strings.patterned or (len(strings.likes) == 1 and not strings.unlikes and not strings.values):
+    low, high = strings.bounds
+    if high is not None and low >= high:
+        return True
+    if not strings.unlikes and (not strings.likes or (len(strings.likes) == 1 and not strings.values)):
         return False
     return _none(strings.likes, strings.unlikes, strings.values, work)
 
@@ -137,15 +218,24 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
     if not b.complement:
         return len(members(b.values, a, work)) == len(b.values)
     if not a.complement:
-        # Patterns can leave finitely many strings, as in LIKE '%x' AND NOT LIKE '_%x'.
+        # Patterns can leave finitely many strings, as in LIKE '%x' AND NOT LIKE '_%x'. Ranges alone never do.
         return b.patterned and _none(b.likes, b.unlikes, a.values | b.values, work)
     if members(a.values, b, work):
         return False
+    low, high = b.bounds
+    if low < a.low or not _ends_later(a.high, high):
+        return is_empty(b, work)
     work.spend(len(a.likes) * len(b.likes))
     return all(
-        p in b.likes or _is_prefix_of_one(p, b.likes) or _none(b.likes, (p, *b.unlikes), b.values, work)
+        p in b.likes
+        or _is_prefix_of_one(p, b.likes)
+        or _matches_range(p, low, high)
+        or _none(b.likes, (p, *b.unlikes), b.values, work)
         for p in a.likes
-    ) and all(p in b.unlikes or _none((p, *b.likes), b.unlikes, b.values, work) for p in a.unlikes)
+    ) and all(
+        p in b.unlikes or _misses_range(p, low, high) or _none((p, *b.likes), b.unlikes, b.values, work)
+        for p in a.unlikes
+    )
 
 
 def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
@@ -192,6 +282,21 @@ def _is_prefix_of_one(pattern: Pattern, required: tuple[Pattern, ...]) -> bool:
     return prefix is not None and any(other.tokens[: len(prefix)] == prefix for other in required)
 
 
+def _matches_range(pattern: Pattern, low: str, high: str | None) -> bool:
+    """Whether the pattern is a prefix with which all strings between the bounds begin."""
+    prefix = _prefix(pattern)
+    if prefix is None:
+        return False
+    head = "".join(prefix)
+    return low >= head and _ends_later(_after_all(head), high)
+
+
+def _misses_range(pattern: Pattern, low: str, high: str | None) -> bool:
+    """Whether everything that begins as the pattern does lies outside of the bounds."""
+    begin, end = StringSet(complement=True, likes=(pattern,)).bounds
+    return (end is not None and end <= low) or (high is not None and high <= begin)
+
+
 def _prefix(pattern: Pattern) -> tuple[str, ...] | None:
     """The characters before the only wildcard, a run at the end; None for any other pattern."""
     *head, last = pattern.tokens
@@ -209,12 +314,19 @@ def _clash(required: tuple[Pattern, ...], work: Work) -> bool:
 
 
 def _matching(texts: frozenset[str], strings: StringSet, work: Work) -> frozenset[str]:
-    """Those of the texts that match the patterns."""
+    """Those of the texts that are in the range and match the patterns."""
+    if strings.low or strings.high is not None:
+        work.spend(strings.weight + len(texts))
+        texts = frozenset(text for text in texts if text >= strings.low and not _ends_before(strings.high, text))
     for pattern in strings.likes:
         texts &= _matched(texts, pattern, work)
     for pattern in strings.unlikes:
         texts -= _matched(texts, pattern, work)
     return texts
+
+
+def _ends_before(high: str | None, text: str) -> bool:
+    return high is not None and text >= high
 
 
 def _matched(texts: frozenset[str], pattern: Pattern, work: Work) -> frozenset[str]:

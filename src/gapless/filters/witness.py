@@ -51,6 +51,6 @@ def _some_string(strings: StringSet) -> str:
     if not strings.complement:
         return min(strings.values, default="")
     if not strings.likes:
-        return next((text for text in SPARE if text not in strings.values), "")
+        return next((text for text in (strings.low + spare for spare in SPARE) if text not in strings.values), "")
     tokens = strings.likes[0].tokens
     return "".join("~" if token == ANY_ONE else token for token in tokens if token != ANY_RUN)

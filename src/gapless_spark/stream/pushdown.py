@@ -153,7 +153,7 @@ def _not_null(name: str, kind: type) -> _Translation:
 
 def _compared(name: str, operator: str, value: Any, kind: type) -> _Translation | None:
     literal = _literal(value, kind)
-    if literal is None or (operator != "=" and kind in (str, bool)):
+    if literal is None or (operator != "=" and kind is bool):
         return None
     return _Translation(f"{name} {operator} {literal}", kind is not int)
 
