@@ -73,3 +73,21 @@ def lab_figures(
     from gapless_papers.lab.command import make_figures
 
     return make_figures(paper or [], out, master=master, remote=remote, quick=quick, as_json=json)
+
+
+@lab.command("report", epilog=EPILOG)
+def lab_report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `gapless lab figures --out DIR` left.")],
+    paper: Annotated[
+        list[str] | None, typer.Option(metavar="NUMBER", help="001, 002, 003 or 004; may be repeated; else all.")
+    ] = None,
+    quick: Quick = False,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Write the report as one HTML page and one PDF, from the runs in a directory of figures. Nothing is run.
+
+    Example:  [bold]gapless lab report out/figures --quick[/bold]
+    """
+    from gapless_papers.lab.command import make_report
+
+    return make_report(paper or [], directory, quick=quick, as_json=json)

@@ -22,7 +22,7 @@ from gapless_papers.lab.process_pool import ProcessPool
 from gapless_papers.lab.store import Store
 from gapless_papers.lab.sweep import Pool, run_sweep
 
-__all__ = ["make_figures", "run_case", "run_experiment"]
+__all__ = ["make_figures", "make_report", "run_case", "run_experiment"]
 
 FAILURES_SHOWN_MAX = 5
 
@@ -85,6 +85,33 @@ def make_figures(
     else:
         _show_chapters(chapters, reports, page)
     return INVALID if any(report.failures for report in reports) else VALID
+
+
+def make_report(papers: list[str], directory: Path, *, quick: bool, as_json: bool) -> int:
+    """Write `index.html` and `report.pdf` from the runs in the directory."""
+    from gapless_papers.lab.figures.gallery import Gallery  # Matplotlib takes its time
+
+    experiments = experiments_of_papers(papers)
+    gallery = Gallery(directory, quick=quick)
+    if not directory.is_dir():
+        raise ExperimentError(
+            f"{directory} is no directory of figures; make one with {_figures_line([], directory, quick)}"
+        )
+    gallery.open()
+    found = {experiment.name: gallery.read(experiment) for experiment in experiments}
+    chapters = [chapter for chapter in found.values() if chapter is not None]
+    missing = [name for name, chapter in found.items() if chapter is None]
+    page = gallery.write_report(chapters, _figures_line(papers, directory, quick), missing)
+    document = gallery.write_pdf()
+    if as_json:
+        print_json({"report": str(page), "pdf": str(document), "experiments": len(chapters), "missing": missing})
+    else:
+        console = output_console()
+        console.print(Text(f"report  {page}"), soft_wrap=True)
+        console.print(Text(f"pdf     {document}"), soft_wrap=True)
+        if missing:
+            console.print(Text(f"without {', '.join(missing)}: no finished runs", "yellow"), soft_wrap=True)
+    return VALID
 
 
 def _figures_line(papers: list[str], out: Path, quick: bool) -> str:

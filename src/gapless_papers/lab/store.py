@@ -171,6 +171,15 @@ class Store:
                 except OSError:  # not every file system has links
                     shutil.copyfile(source, target)
 
+    def has_tables(self) -> bool:
+        """Return whether a sweep ended here, and no other has begun since."""
+        return all((self.directory / name / "part-00000.parquet").exists() for name in ("cases", "metrics"))
+
+    def failed(self) -> int:
+        """Return how many runs of the last sweep failed."""
+        file = self.directory / "failures.json"
+        return len(msgspec.json.decode(file.read_bytes(), type=list[Failure])) if file.exists() else 0
+
     def read(self) -> tuple[pa.Table, pa.Table]:
         """The cases and the metrics."""
         found = [pq.read_table(self.directory / name / "part-00000.parquet") for name in ("cases", "metrics")]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,36 @@ def test_figures_come_as_pictures_tables_and_one_report(
     document = json.loads(cli("lab", "figures", "--out", out, "--json").out)
     assert document["experiments"][0]["figures"] == ["tiny"]
     assert cli("lab", "figures", "--paper", "002", "--out", tmp_path / "none").code == 0
+
+    ran = cli("lab", "report", out, "--json")
+    if find_library("pango-1.0") is None:
+        assert (ran.code, "apt-get install libpango-1.0-0" in ran.err) == (64, True)
+        return
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["missing"] == []
+    assert (out / "report.pdf").read_bytes().startswith(b"%PDF-")
+    page = (out / "index.html").read_text(encoding="utf-8")
+    for part in ("Abstract", "Method", "Threats to validity", "Environment"):
+        assert f">{part}</h2>" in page
+    assert "compares 2 statements of the papers" in page
+    assert "tiny: 0 to 3" in page
+
+
+def test_a_report_names_the_experiments_without_runs(
+    cli: Cli, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, out = tmp_path / "experiments", tmp_path / "figures"
+    folder.mkdir()
+    text = Path(tiny().file).read_text(encoding="utf-8")
+    (folder / "one.toml").write_text(f'paper = "001"\n{text}', encoding="utf-8")
+    monkeypatch.setattr(collection, "_PLACES", (folder,))
+    monkeypatch.setattr(Gallery, "write_pdf", lambda gallery: out / "report.pdf")
+    assert cli("lab", "report", out).code == 64
+    assert cli("lab", "figures", "--paper", "002", "--out", out).code == 0
+    ran = cli("lab", "report", out)
+    assert ran.code == 0
+    assert "without one: no finished runs" in ran.out
+    assert "Still to come: one" in (out / "index.html").read_text(encoding="utf-8")
 
 
 def test_whoever_is_interrupted_has_a_report_on_what_is_done_and_goes_on_from_there(

@@ -2,7 +2,7 @@
 
 | in the directory | |
 | --- | --- |
-| `index.html` | the report, self-contained |
+| `index.html`, `report.pdf` | the report, self-contained; the PDF is written by `gapless lab report` |
 | `NAME.svg`, `NAME.png`, `NAME.csv` | each figure |
 | `claims.csv` | everything a paper says, beside ours |
 | `sweeps/EXPERIMENT` | the runs, so that they need not be repeated |
@@ -24,6 +24,7 @@ from gapless.errors import ExperimentError
 from gapless_papers.lab.experiment import Experiment
 from gapless_papers.lab.figures.claims import Judgement, judge_claim, paper_half_width
 from gapless_papers.lab.figures.data import Runs
+from gapless_papers.lab.figures.front_matter import environment_of_this_machine
 from gapless_papers.lab.figures.pictures import picture_of, save_picture
 from gapless_papers.lab.figures.report import Chapter, Origin, Shown, report_html, too_few
 from gapless_papers.lab.figures.tables import csv_text, table_of
@@ -72,12 +73,28 @@ class Gallery:
             report = run_sweep(experiment, cases, store, pool, quick=self._quick, on_progress=on_progress)
             store.forget_others(case.key() for quick in (False, True) for case in cases_of(experiment, quick=quick))
             runs = Runs.of(*store.read())
-        chapter = Chapter(
+        return self._chapter(experiment, runs, len(report.failures)), report
+
+    def read(self, experiment: Experiment) -> Chapter | None:
+        """Return the chapter of an experiment from the runs that are here; None if its sweep never ended."""
+        store = Store(self._directory / "sweeps" / experiment.name)
+        if not store.has_tables():
+            return None
+        with store.open(experiment.name):
+            return self._chapter(experiment, Runs.of(*store.read()), store.failed())
+
+    def _chapter(self, experiment: Experiment, runs: Runs, failed: int) -> Chapter:
+        return Chapter(
             experiment=experiment, runs=len(runs), pictures=tuple(self._pictures(experiment, runs)),
             judgements=tuple(judge_claim(claim, runs, quick=self._quick) for claim in experiment.claims),
-            failed=len(report.failures), repeat=self._repeat_line(experiment),
+            failed=failed, repeat=self._repeat_line(experiment),
         )  # fmt: skip
-        return chapter, report
+
+    def write_pdf(self) -> Path:
+        """Write the report that stands in the directory as a PDF beside it."""
+        from gapless_papers.lab.figures.pdf import write_pdf  # it loads Pango, which few commands need
+
+        return write_pdf(self._directory / "index.html", self._directory / "report.pdf")
 
     def write_report(self, chapters: Sequence[Chapter], repeat: str, missing: Sequence[str] = ()) -> Path:
         """The report on all that are done; whoever is interrupted has it, and goes on later."""
@@ -109,7 +126,9 @@ class Gallery:
 def origin_of_now() -> Origin:
     """What a report is made of that is made now."""
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Origin(date, gapless.__version__, _commit(Path(gapless.__file__).parent), code_version())
+    return Origin(
+        date, gapless.__version__, _commit(Path(gapless.__file__).parent), code_version(), environment_of_this_machine()
+    )
 
 
 def _commit(folder: Path) -> str:

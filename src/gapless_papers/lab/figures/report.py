@@ -1,4 +1,4 @@
-"""The report: every experiment with its question, its pictures, ours beside the paper's, and how to repeat it.
+"""The report, laid out like a paper: abstract, method, results by paper, threats to validity, environment.
 
 One HTML file that needs nothing else: pictures and style are inside. It links to the CSV files beside it. Each claim
 names its place in the paper, how it reads what the paper leaves open, and how many runs stand behind our number.
@@ -15,6 +15,13 @@ import msgspec
 from gapless_papers.lab.experiment import Claim, Experiment
 from gapless_papers.lab.figures.claims import RUNS_LEAST, Judgement, paper_half_width
 from gapless_papers.lab.figures.estimate import CONFIDENCE, Estimate
+from gapless_papers.lab.figures.front_matter import (
+    Environment,
+    abstract,
+    environment_table,
+    method,
+    threats,
+)
 from gapless_papers.lab.figures.papers import PAPERS
 
 __all__ = ["Chapter", "Origin", "Shown", "report_html", "too_few"]
@@ -51,6 +58,7 @@ class Origin(msgspec.Struct, frozen=True):
     """Unknown where the code is not a checkout."""
     code: str = ""
     """The hash of all that takes part in a run."""
+    environment: Environment | None = None
 
 
 def report_html(
@@ -70,7 +78,15 @@ def report_html(
         "that the paper gives.</p>",
         f'<p class="origin">{escape(_origin_text(origin))}</p>',
         _missing(missing),
+        '<h2 id="abstract">Abstract</h2>',
+        abstract(
+            [judgement for chapter in chapters for judgement in chapter.judgements],
+            sum(chapter.runs for chapter in chapters),
+            len(papers),
+        ),
         _summary(chapters, papers),
+        '<h2 id="method">Method</h2>',
+        method(),
         '<p>All claims as a table: <a href="claims.csv">claims.csv</a>. To repeat this, or to go on with it:</p>',
         f"<pre><code>{escape(repeat)}</code></pre>",
     ]
@@ -78,6 +94,10 @@ def report_html(
         parts.append(f'<h2 id="paper-{escape(paper)}">{escape(_paper_title(paper))}</h2>')
         parts.append(_source(paper))
         parts += [_chapter(chapter) for chapter in chapters if chapter.experiment.paper == paper]
+    parts += ['<h2 id="threats">Threats to validity</h2>', threats()]
+    if origin.environment is not None:
+        experiments = [chapter.experiment for chapter in chapters]
+        parts += ['<h2 id="environment">Environment</h2>', environment_table(origin.environment, experiments)]
     parts.append("<footer>Every run is repeatable: the same code, parameters and seed give the same numbers.</footer>")
     parts.append("</main></body></html>\n")
     return "\n".join(parts)
