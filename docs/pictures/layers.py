@@ -15,8 +15,9 @@ WIDTH, BOX, STEP = 860, (122, 44), 84
 INK, FILL, EDGE = "#1f3d66", "#eef3fa", "#8aa0bd"
 WORDS = {
     "gapless_papers": ("protocols, laboratory", 0.3),
-    "gapless_spark": ("streams, audit", 0.56),
+    "gapless_spark": ("streams, audit", 0.38),
     "cli": ("the command", 0.33),
+    "http": ("gateway, console", 0.6),
     "sync": ("without a loop", 0.82),
     "client": ("connect, publish", 0.75),
     "simulator": ("virtual time, faults", 0.42),
@@ -28,10 +29,11 @@ WORDS = {
     "registry": ("which there are", 0.3),
     "protocols": ("state machines", 0.13),
     "protocol": ("step(input, now)", 0.45),
-    "filters": ("the SQL after WHERE", 0.2),
+    "filters": ("the SQL after WHERE", 0.27),
     "names": ("what lives on", 0.12),
     "overlay": ("trees and graphs", 0.62),
     "storage": ("what is kept on disk", 0.9),
+    "causes": ("what led to an event", 0.09),
     "disk": ("what a disk is asked", 0.92),
     "errors": ("with a way out", 0.4),
     "toml_file": ("what people write", 0.75),
@@ -59,7 +61,7 @@ def draw_layers() -> str:
             drawing.arrow((x0, y0 + BOX[1] / 2), (x1, y1 - BOX[1] / 2), EDGE)
     for part, (x, y) in places.items():
         drawing.box((x - BOX[0] / 2, y - BOX[1] / 2), BOX, FILL, INK)
-        drawing.words((x, y - 3), part, INK, size=14, weight="bold")
+        drawing.words((x, y - 3), part, INK, size=13, weight="bold")
         drawing.words((x, y + 13), WORDS[part][0], "#444", size=10)
     drawing.words((WIDTH / 2, 30 + STEP * len(rows) + 20), f"protocols: {', '.join(protocol_names())}", "#444")
     return drawing.text()
@@ -83,7 +85,7 @@ def _arrows() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {part: set() for part in WORDS}
     for file in sorted(SOURCE.rglob("*.py")):
         own = _part(".".join(file.relative_to(SOURCE).with_suffix("").parts))
-        if own not in ("__init__", "__main__"):
+        if own not in ("", "__init__", "__main__"):
             found[own] |= {other for other in map(_part, _imports(file)) if other in WORDS and other != own}
     for part in ("cli", "gapless_papers"):
         found[part] -= {"gapless_spark"}  # its commands open it when they are called, if it is there
@@ -92,7 +94,9 @@ def _arrows() -> dict[str, set[str]]:
 
 def _part(module: str) -> str:
     top, _, rest = module.partition(".")
-    return rest.partition(".")[0] if top == "gapless" else top
+    if top == "gapless":
+        return rest.partition(".")[0]
+    return top if top in ("gapless_papers", "gapless_spark") else ""
 
 
 def _imports(file: Path) -> Iterator[str]:

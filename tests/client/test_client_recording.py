@@ -199,7 +199,7 @@ def test_a_broker_makes_the_place_for_traces_and_names_it_in_full(
 ) -> None:
     told: list[str] = []
 
-    def serve(config: NetworkConfig, name: str, *, trace: str, parent: int) -> int:
+    def serve(config: NetworkConfig, name: str, *, trace: str, parent: int, endpoint: object) -> int:
         told.append(trace)
         return 0
 

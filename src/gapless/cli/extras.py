@@ -7,9 +7,10 @@ works with the extras that it needs and no others.
 __all__ = ["missing_extra"]
 
 EXTRAS = {
-    "broker": ("cryptography", "jwt", "numpy", "prometheus_client", "rich", "typer"),
+    "http": ("httptools", "prometheus_client", "starlette", "uvicorn", "wsproto"),
+    "broker": ("cryptography", "jwt", "numpy", "rich", "typer"),
     "cli": ("pyarrow",),
-    "papers": ("matplotlib",),
+    "papers": ("matplotlib", "weasyprint"),
     "spark": ("pandas", "py4j", "pyspark"),
 }
 """What each extra adds to those that it builds on; `pyproject.toml` names the same packages."""

@@ -5,15 +5,15 @@ the same key give the same result, on any machine; after a change of either the 
 """
 
 import hashlib
+from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-import gapless
-import gapless_papers
 from gapless.errors import ExperimentError
 from gapless_papers.lab.experiment import Axis, Experiment, Scalar
 
@@ -109,13 +109,22 @@ def _text(value: Scalar) -> str:
 
 @cache
 def code_version() -> str:
-    """A hash of the source of everything that takes part in a run."""
+    """A hash of the source of everything that takes part in a run, wherever the packages were imported from."""
     digest = hashlib.sha256()
-    ours, papers = Path(gapless.__file__).parent, Path(gapless_papers.__file__).parent
-    places = [ours / part for part in _PARTS] + [papers / part for part in _PAPERS_PARTS]
-    for place in places:
-        assert place.exists(), f"{place} takes part in runs no more; take it out of the list"
-        for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(f"{file.relative_to(ours.parent)}\0".encode())
-            digest.update(file.read_bytes())
+    for package, parts in (("gapless", _PARTS), ("gapless_papers", _PAPERS_PARTS)):
+        for part in parts:
+            place = files(package).joinpath(part)
+            assert place.is_file() or place.is_dir(), f"{place} takes part in runs no more; take it out of the list"
+            for name, source in _sources(place, f"{package}/{part}"):
+                digest.update(f"{name}\0".encode())
+                digest.update(source)
     return digest.hexdigest()
+
+
+def _sources(place: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the text of each module at a place, in the order of their names."""
+    if place.is_dir():
+        for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
+            yield from _sources(entry, f"{name}/{entry.name}")
+    elif name.endswith(".py"):
+        yield name, place.read_bytes()

@@ -83,7 +83,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     for part in ("Abstract", "Method", "Threats to validity", "Environment"):
         assert f">{part}</h2>" in page
     assert "compares 2 statements of the papers" in page
-    assert "tiny: 0 to 3" in page
+    assert "<th>Seeds</th><td>tiny: 0 to 1</td>" in page
 
 
 def test_a_report_names_the_experiments_without_runs(

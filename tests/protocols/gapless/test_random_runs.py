@@ -95,7 +95,7 @@ def test_no_violation_with_other_options(options: dict[str, Any]) -> None:
 def test_it_claims_to_cope_with_all_of_this() -> None:
     spec = find_protocol("gapless")
     assert spec.guarantee == "gcd"
-    assert spec.copes_with == {"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition"}
+    assert spec.copes_with == {"crash", "restart", "cut", "suspicion", "disk", "blackout", "partition", "clock"}
 
 
 @pytest.mark.parametrize("faults", ["none", "all"])

@@ -22,28 +22,30 @@ _LIBRARIES = ("msgspec", "numpy", "matplotlib", "pyarrow")
 _THREATS = (
     (
         "Construct",
-        "A simulated hop has the latency that the experiment states and no bandwidth, unless its setup says so. Processing "
-        "takes no time. Latencies in milliseconds of virtual time therefore compare protocols, and predict no machine.",
+        "A simulated hop has the latency that the experiment states and no bandwidth, unless its setup says so. "
+        "Processing takes no time. Latencies in milliseconds of virtual time therefore compare protocols, and "
+        "predict no machine.",
     ),
     (
         "Readings",
-        "Papers leave choices open. Each claim names the reading by which it is judged. A reading with choices that were "
-        "made so that the numbers fit confirms nothing about the numbers to which it was fitted.",
+        "Papers leave choices open. Each claim names the reading by which it is judged. A reading with choices that "
+        "were made so that the numbers fit confirms nothing about the numbers to which it was fitted.",
     ),
     (
         "Implementation",
-        "All protocols were written from the papers by the authors of one of them. The checker that judges deliveries "
-        "shares no code with the protocols. A defect in a protocol that the checker cannot see can still shift a latency.",
+        "All protocols were written from the papers by the authors of one of them. The checker that judges "
+        "deliveries shares no code with the protocols. A defect in a protocol that the checker cannot see can still "
+        "shift a latency.",
     ),
     (
         "Statistics",
-        f"Intervals are Student's, of means over independent seeds. Judging many claims at {CONFIDENCE:.0%} means that some "
-        "intervals miss the true mean. No correction is made for that.",
+        f"Intervals are Student's, of means over independent seeds. Judging many claims at {CONFIDENCE:.0%} means "
+        "that some intervals miss the true mean. No correction is made for that.",
     ),
     (
         "Scope",
-        "Workloads and networks are those of the papers. What the figures say of other workloads, of larger networks, or "
-        "of real machines is a guess.",
+        "Workloads and networks are those of the papers. What the figures say of other workloads, of larger "
+        "networks, or of real machines is a guess.",
     ),
 )
 
@@ -88,21 +90,23 @@ def abstract(judgements: Sequence[Judgement], runs: int, papers: int) -> str:
         f"<p>This report repeats the measurements of {source} in {runs:,} simulated runs and compares "
         f"{len(judgements):,} statements of the papers with the results: {numbers:,} numbers and "
         f"{len(judgements) - numbers:,} shapes of curves. {counts['agrees']:,} agree, {counts['differs']:,} differ, "
-        f"{counts['uncertain']:,} cannot be decided with these runs, and {counts['unmeasured']:,} were not measured.</p>"
+        f"{counts['uncertain']:,} cannot be decided with these runs, and {counts['unmeasured']:,} were not "
+        "measured.</p>"
     )
 
 
 def method() -> str:
     """Return how runs become verdicts."""
     return (
-        "<p>Each protocol is a deterministic state machine that runs in a discrete-event simulator. A run is a function of "
-        "the experiment's file, its place in the grid, the seed, and the code. Repetitions differ in the seed only.</p>"
-        f"<p>A number is the mean over all seeds, with its interval of {CONFIDENCE:.0%} confidence. It <em>agrees</em> with "
-        "the paper's number if the difference is within the tolerance of the claim, which is a share of the effect that the "
-        "paper reports: of 97.5 % delivered, a share of the missing 2.5 %. The verdict is <em>cannot tell</em> with fewer "
-        f"than {RUNS_LEAST} runs, with an interval wider than the tolerance, or if the intervals of both numbers together "
-        "are wider than the difference. Otherwise the number <em>differs</em>, and the table gives the reason, if it is "
-        "known. A shape (flat, grows, falls) must hold on every line of its figure.</p>"
+        "<p>Each protocol is a deterministic state machine that runs in a discrete-event simulator. A run is a "
+        "function of the experiment's file, its place in the grid, the seed, and the code. Repetitions differ in the "
+        f"seed only.</p><p>A number is the mean over all seeds, with its interval of {CONFIDENCE:.0%} confidence. It "
+        "<em>agrees</em> with the paper's number if the difference is within the tolerance of the claim, which is a "
+        "share of the effect that the paper reports: of 97.5 % delivered, a share of the missing 2.5 %. The verdict "
+        f"is <em>cannot tell</em> with fewer than {RUNS_LEAST} runs, with an interval wider than the tolerance, or "
+        "if the intervals of both numbers together are wider than the difference. Otherwise the number "
+        "<em>differs</em>, and the table gives the reason, if it is known. A shape (flat, grows, falls) must hold on "
+        "every line of its figure.</p>"
     )
 
 
