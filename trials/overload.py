@@ -30,6 +30,7 @@ from typing import Any
 from gapless.client import Client, connect
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import ProtocolEntry
 
 CROWD = 25
 """Clients in one process."""
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it, and tell what happened."""
     parser = argparse.ArgumentParser(description="A network beside a machine's worth of other work.")
     parser.add_argument("--brokers", type=int, default=7)
+    parser.add_argument("--protocol", default="fenced")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--subscriptions", type=int, default=50, help="of each client")
     parser.add_argument("--stress", type=int, default=8, help="busy loops beside the network; 0 for none")
@@ -102,7 +104,7 @@ def _seen(clients: list[Client]) -> dict[str, int]:
 
 
 async def _measure(asked: argparse.Namespace, place: Path) -> int:
-    config = local_network(asked.brokers)
+    config = local_network(asked.brokers, protocol=ProtocolEntry(asked.protocol))
     addresses = list(config.addresses.values())
     facts: dict[str, Any] = {"brokers": asked.brokers, "clients": asked.clients, "stress": asked.stress}
     with Fleet(config, place) as fleet:
@@ -149,7 +151,8 @@ async def _watch(fleet: Fleet, facts: dict[str, Any]) -> None:
             report = await fleet.report(name)
             if report:
                 latest[name] = {key: report.get(key, 0) for key in counters}
-                excluded.update(report["overview"].get("stand_ins", {}))
+                overview = report["overview"]
+                excluded.update(overview.get("excluded", overview.get("stand_ins", {})))
         facts["excluded"] = sorted(excluded)
         facts.update({key: sum(each[key] for each in latest.values()) for key in counters})
         await asyncio.sleep(0.5)
