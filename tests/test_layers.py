@@ -211,7 +211,10 @@ ROOMS = {
 PUBLIC = {"causes", "client", "errors", "events", "positions", "sync"}
 """What `gapless` itself gives out by name, loaded when it is asked for."""
 
-DOORS = {"gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless_papers/lab/command.py"}
+DOORS = {
+    "gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/sim_search_spark.py",
+    "gapless_papers/lab/command.py",
+}  # fmt: skip
 """Commands that run on Spark: they open it inside a function, when they are called."""
 
 STARTER = "gapless/runtime/fleet.py"

@@ -75,19 +75,32 @@ def sim_search(
     invariants: Annotated[
         bool, typer.Option(help="Check the protocol's invariants after every step, which takes about twice as long.")
     ] = True,
+    spark: Annotated[bool, typer.Option("--spark", help="Let workers of Spark try the seeds.")] = False,
+    master: Annotated[str | None, typer.Option(metavar="URL", help="Spark's master, such as local[4].")] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server, as sc://host.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="On Spark: keep verdicts here; do not try a seed twice.")
+    ] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
     """Try random scenarios on all cores until one breaks the guarantee; then make it small.
 
     Example:  [bold]gapless sim search --runs 200 --faults crash[/bold]
 
+    Example:  [bold]gapless sim search --runs 1000000 --spark --master spark://host:7077 --out out/search[/bold]
+
     What it finds it prints with the line that repeats it.
     """
     from gapless.cli.sim_search import search_seeds
+    from gapless.cli.sim_search_spark import SparkChoice
 
+    if (master or remote or out) and not spark:
+        raise typer.BadParameter("--master, --remote and --out are for a search on Spark: add --spark")
+    choice = SparkChoice(master, remote, out) if spark else None
     return search_seeds(
-        protocol, runs, first_seed, faults, f, scale, option or [], save, invariants=invariants, as_json=json
-    )
+        protocol, runs, first_seed, faults, f, scale, option or [], save, invariants=invariants, as_json=json,
+        spark=choice,
+    )  # fmt: skip
 
 
 @sim.command("compare", epilog=EPILOG)

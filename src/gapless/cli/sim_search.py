@@ -17,6 +17,7 @@ from rich.text import Text
 from gapless.checkers import Status
 from gapless.cli.exit_codes import code_of
 from gapless.cli.option_values import parse_options, search_line
+from gapless.cli.sim_search_spark import SparkChoice, search_on_spark
 from gapless.cli.terminal import check_file, output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies, status_text
 from gapless.protocol import ProtocolSpec
@@ -31,19 +32,24 @@ __all__ = ["search_seeds"]
 
 def search_seeds(
     protocol: str, runs: int, first_seed: int, faults: str, f: int | None, scale: str, words: Sequence[str],
-    save: Path | None, *, invariants: bool, as_json: bool,
+    save: Path | None, *, invariants: bool, as_json: bool, spark: SparkChoice | None = None,
 ) -> int:  # fmt: skip
-    """Search, show what was found, and return the exit code."""
+    """Search, here or on Spark, show what was found, and return the exit code."""
     spec = find_protocol(protocol)
     options = parse_options(spec, words)
     kinds = fault_kinds(faults)
     if save is not None:
         check_file(save)
     with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
-        limits = GeneratorLimits(f=f)
-        report = search(
-            spec, runs, first_seed, faults, options, on_progress=tell, limits=limits, scale=scale, invariants=invariants
-        )
+        if spark is None:
+            report = search(
+                spec, runs, first_seed, faults, options, on_progress=tell, limits=GeneratorLimits(f=f), scale=scale,
+                invariants=invariants,
+            )  # fmt: skip
+        else:
+            report = search_on_spark(
+                spec, runs, first_seed, faults, options, f, scale, invariants=invariants, where=spark, tell=tell
+            )
     finding = report.finding
     repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale)
     if save is not None and finding is not None:
