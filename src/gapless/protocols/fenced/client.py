@@ -329,7 +329,9 @@ class FencedClient(ClientNode):
                 held.is_replay = not message.is_live
 
     def _pass(self, held: HeldSubscription, position: int) -> None:
-        """Everything up to a position has come for a subscription."""
+        """Everything up to a position has come for a subscription; not for one that is ending: it takes nothing more."""
+        if held.state is HeldState.ENDING:
+            return
         held.position = max(held.position, position)
         if held.attachment is not None:
             self._durable.reached(held.attachment, held.position)
