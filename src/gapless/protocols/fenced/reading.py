@@ -94,8 +94,8 @@ def advance(s: BrokerState, reading: Reading) -> bool:
     """Read on as far as that is possible now. Whether it is at its end: what follows is what was kept, if anything."""
     while s.read_work < WORK_MAX:
         if reading.position >= reading.target:
-            if _is_at_end(s, reading):
-                return True
+            if _is_at_end(reading):
+                return bool(reading.until) or has_room(s, reading.session)
             if not _begin_round(s, reading):
                 return False
         for source in reading.sources.values():
@@ -107,12 +107,12 @@ def advance(s: BrokerState, reading: Reading) -> bool:
     return False
 
 
-def _is_at_end(s: BrokerState, reading: Reading) -> bool:
+def _is_at_end(reading: Reading) -> bool:
+    """Whether nothing is left to read. Then it only waits for room: another round would take the room away again."""
     if reading.until:
         return reading.position >= reading.until
     kept = reading.kept
-    is_close = kept is not None and kept.is_complete and reading.position >= kept.since
-    return is_close and has_room(s, reading.session)
+    return kept is not None and kept.is_complete and reading.position >= kept.since
 
 
 def _begin_round(s: BrokerState, reading: Reading) -> bool:
