@@ -229,5 +229,5 @@ def test_where_brokers_do_not_wait_for_their_disks_a_confirmed_event_is_lost() -
 
 @pytest.mark.parametrize("faults", ["disk", "disk,blackout"])
 def test_no_violation(faults: str) -> None:
-    report = search("fenced", 12, first_seed=7100, faults=faults, processes=1, scale="small")
+    report = search("fenced", 6, first_seed=7100, faults=faults, processes=1, scale="small")
     assert report.finding is None, report.finding.repeat

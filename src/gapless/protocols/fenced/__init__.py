@@ -51,6 +51,7 @@ PROTOCOL = ProtocolSpec(
     keeps_names=True,
     acknowledges_each=True,
     keeps_disks=True,
+    forgets=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),

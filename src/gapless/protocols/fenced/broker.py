@@ -15,6 +15,7 @@ from gapless.protocol import (
     Effect,
     EndSession,
     Expel,
+    Forget,
     Input,
     Persisted,
     Received,
@@ -37,6 +38,7 @@ from gapless.protocols.fenced import (
     reading,
     recovery,
     routing,
+    sealed_journals,
     sealing,
     sessions,
 )
@@ -132,8 +134,8 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     Accepted: sealing.receive_accepted,
     Hold: journal.receive_hold,
     Held: journal.receive_held,
-    RequestJournal: handover.answer_journal,
-    JournalReply: lambda s, _peer, message: handover.receive_journal(s, message),
+    RequestJournal: sealed_journals.answer_journal,
+    JournalReply: sealed_journals.receive_journal,
     Contribution: handover.receive_contribution,
     Completed: handover.receive_completed,
     SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
@@ -198,6 +200,8 @@ class FencedBroker(BrokerNode):
                 self._start(s)
             case EndSession():
                 sessions.end_session(s, item.client)
+            case Forget():
+                membership.forget(s, item.broker)
             case Persisted():
                 disk.persisted(s, item.number)
             case Resumed():
@@ -224,7 +228,7 @@ class FencedBroker(BrokerNode):
             s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
         elif kind == RETRY_TIMER:
             handover.ask_vouchers(s)
-            handover.ask_journals(s)
+            sealed_journals.ask_journals(s)
             sessions.check_isolation(s)
             sessions.ask_fences(s)
             reading.ask_again(s)
@@ -319,7 +323,7 @@ class FencedBroker(BrokerNode):
             return True
         if s.pending and local.activate_whole(s):
             return True
-        if s.busy_clients and sessions.admit_queued(s):
+        if (s.busy_clients or s.missing) and sessions.admit_queued(s):
             return True
         journal.release(s)
         if s.busy_clients and any(s.sessions[each].phase.value == "closing" for each in s.busy_clients):
@@ -341,7 +345,7 @@ class FencedBroker(BrokerNode):
         if not s.membership_changed and s.stage is not Stage.RECOVERING:
             sealing.propose_where_due(s)
             return
-        for peer in self._topology.peers(s.name):
+        for peer in membership.peers(s):
             if peer not in s.greeted and s.is_live(peer):
                 membership.greet(s, peer)
                 sealing.repeat_proposals(s, peer)

@@ -26,6 +26,7 @@ from gapless.protocols.fenced.client_messages import (
     Attach,
     ClientAdvertise,
     ClientGot,
+    ClientLost,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
@@ -72,6 +73,9 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
             check_name(client, message.subscription)
         case ClientGot():
             check_numbers(client, message.number)
+        case ClientLost():
+            check_numbers(client, message.first, message.last)
+            _parse(client, message.filter)
         case _ if isinstance(message, DURABLE_CALLS):
             check_durable_call(client, message)
     _check_weight(s, client, message)
@@ -79,7 +83,8 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
 
 def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
     check_numbers(
-        client, message.resumes, message.received, message.largest, message.published, message.confirmed
+        client, message.resumes, message.received, message.largest, message.published, message.confirmed,
+        message.base,
     )  # fmt: skip
     if message.resumes >= message.session:
         raise CallError(f"{client!r} opens session {message.session}, and goes on with {message.resumes}, a later one")
@@ -140,6 +145,8 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
     """Refuse what does not follow from what the session has been told, or is more than one client may hold."""
     client = session.client
     match message:
+        case ClientLost() if not 0 < message.first <= message.last <= session.admitted:
+            raise CallError(f"{client!r} has lost numbers {message.first} to {message.last}, which it never published")
         case ClientGot() if message.number >= session.next_number:
             raise CallError(
                 f"{client!r} acknowledges delivery {message.number}, but was sent only {session.next_number - 1}"
@@ -207,7 +214,7 @@ def _weight(message: Any) -> int:
     match message:
         case ClientPublish():
             return len(message.events)
-        case ClientSubscribe() | ClientAdvertise():
+        case ClientSubscribe() | ClientAdvertise() | ClientLost():
             return 1 + len(message.filter) // TEXTS_AT_ONCE
     return 1
 

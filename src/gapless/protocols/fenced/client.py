@@ -31,6 +31,7 @@ from gapless.protocol import (
     Effect,
     Ended,
     Input,
+    PublicationsLost,
     Publish,
     Published,
     PublishedMany,
@@ -55,12 +56,17 @@ from gapless.protocols.fenced.durable.client import DURABLE_TIMERS, DurableClien
 from gapless.protocols.fenced.durable.messages import DealtNote, DurableRecord, DurableReply
 from gapless.protocols.fenced.messages import Incarnation
 from gapless.protocols.fenced.options import FencedOptions
+from gapless.protocols.fenced.tombstones import first_lost, is_tombstone, publisher_of
 from gapless.protocols.parts.bounds import check_readings, check_texts
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["FencedClient"]
 
 RETRY = "retry"
 PATIENCE_MAX = 64
+WITHDRAWN_MAX = 100
+"""So many filters of ended advertisements are remembered; if there are more, nobody knows what lost events matched."""
+TEXT_MAX = 10_000
 RETRIES_MAX = 50
 """So many times a broker may say that it is not ready yet, before the client asks another."""
 
@@ -107,7 +113,13 @@ class FencedClient(ClientNode):
         self._is_successor = False
         """Whether an earlier process may have published more than this one knows, until a broker says so."""
         self._unconfirmed: deque[Events] = deque()
+        self._base = 0
+        """The last number before it came to the incarnation that has its session."""
         self._offers: dict[str, _Offer] = {}
+        self._withdrawn: dict[str, int] = {}
+        """Filters of advertisements that have ended: after which number."""
+        self._losses: dict[int, int] = {}
+        """What is lost, from and up to a number, until f + 1 brokers hold that it is."""
         self._durable = DurableClient(self)
         self.now = 0
         """The time of the step."""
@@ -177,8 +189,9 @@ class FencedClient(ClientNode):
         self._is_attached, self._retries = False, 0
         published = self._seq + self._is_successor  # if in doubt: it makes a broker look for the last number
         attach = messages.Attach(
-            self._session, self._incarnation, self._opened, self._received, self._largest, published, self._confirmed
-        )
+            self._session, self._incarnation, self._opened, self._received, self._largest, published, self._confirmed,
+            self._base,
+        )  # fmt: skip
         self._emit(Send(self._broker, attach))
         self._set_timer()
 
@@ -213,9 +226,13 @@ class FencedClient(ClientNode):
             case messages.Stable():
                 self._stable(message.advertisement)
             case messages.Unadvertised():
-                self._offers.pop(message.advertisement, None)
+                self._withdraw(message.advertisement)
             case messages.Confirmed():
                 self._confirm(message.last)
+            case messages.Missing():
+                self._miss(message)
+            case messages.LossKept():
+                self._losses = {first: last for first, last in self._losses.items() if last > message.last}
             case DurableReply():
                 self._durable.receive(message)
             case _:
@@ -255,6 +272,7 @@ class FencedClient(ClientNode):
         self._admitted, self._is_successor = message.last, False
         self._confirm(message.last)
         if not message.is_resumed:
+            self._base = min(message.last, self._seq)
             self._received = 0
             self._untaken.clear()
         for name, offer in self._offers.items():
@@ -264,12 +282,14 @@ class FencedClient(ClientNode):
         for held in list(self._subscriptions.values()):
             self._bring(held, message)
         self._durable.ready()
+        if not message.is_resumed:
+            self._tell_losses()
         for events in self._unconfirmed:
             self._say(messages.ClientPublish(self._session, events))
         for name, offer in list(self._offers.items()):
             if offer.ends_after is not None:
                 if not message.is_resumed and offer.ends_after <= self._confirmed:
-                    del self._offers[name]
+                    self._withdraw(name)
                 else:
                     self._say(messages.ClientUnadvertise(self._session, name))
 
@@ -329,7 +349,7 @@ class FencedClient(ClientNode):
                 held.is_replay = not message.is_live
 
     def _pass(self, held: HeldSubscription, position: int) -> None:
-        """Everything up to a position has come for a subscription; not for one that is ending: it takes nothing more."""
+        """Everything up to a position has come for a subscription. One that is ending takes nothing more."""
         if held.state is HeldState.ENDING:
             return
         held.position = max(held.position, position)
@@ -344,6 +364,9 @@ class FencedClient(ClientNode):
                 self._emit(CaughtUp(name, held.reached(), False))
 
     def _deliver(self, message: messages.Delivery) -> None:
+        if isinstance(message.events, list) and is_tombstone(message.events[0].publisher):
+            self._skip(message.events[0], message.subscriptions)
+            return
         for name in message.subscriptions:
             held = self._subscriptions.get(name)
             if held is None or held.state is not HeldState.ACTIVE:
@@ -359,6 +382,21 @@ class FencedClient(ClientNode):
                     continue
                 self._count += len(due)
                 self._emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
+
+    def _skip(self, lost: Event, subscriptions: list[str]) -> None:
+        """What is lost of a publisher, as far as it was due and did not come."""
+        publisher, last = publisher_of(lost.publisher), lost.seq
+        self._largest = max(self._largest, lost.stamp)
+        for name in subscriptions:
+            held = self._subscriptions.get(name)
+            if held is None or held.state is not HeldState.ACTIVE:
+                continue
+            first = max(first_lost(lost), held.got.get(publisher, 0) + 1, held.cuts.get(publisher, 1))
+            if first <= last:
+                held.got[publisher] = last
+                if held.attachment is not None:
+                    held.attachment.skipped(Event(publisher, last, {}, b"", lost.stamp))
+                self._emit(Skipped(name, {publisher: [(first, last)]}))
 
     def _due(self, held: HeldSubscription, events: Events) -> Events:
         """Of these events, those that are due."""
@@ -417,6 +455,32 @@ class FencedClient(ClientNode):
             return
         offer.ends_after = self._seq
         self._say(messages.ClientUnadvertise(self._session, call.advertisement))
+
+    def _withdraw(self, name: str) -> None:
+        """An advertisement has ended: its filter matters only if something is lost."""
+        offer = self._offers.pop(name, None)
+        if offer is not None and offer.ends_after:
+            self._withdrawn.pop(offer.filter.text, None)
+            self._withdrawn[offer.filter.text] = offer.ends_after
+            forget_oldest(self._withdrawn, WITHDRAWN_MAX)
+
+    def _miss(self, message: messages.Missing) -> None:
+        """Some of what was published is lost: say so, and what may have matched."""
+        first, last = message.first, min(message.last, self._seq)
+        self._confirm(last)
+        told = self._losses.get(first, first - 1)
+        if last > told:
+            self._losses[first] = last
+            self._emit(PublicationsLost([(told + 1, last)]))
+            self._tell_losses()
+
+    def _tell_losses(self) -> None:
+        for first, last in self._losses.items():
+            texts = [offer.filter.text for offer in self._offers.values()]
+            texts += [text for text, ends_after in self._withdrawn.items() if ends_after >= first]
+            text = " OR ".join(f"({text})" for text in dict.fromkeys(texts))
+            is_known = 0 < len(text) <= TEXT_MAX and len(self._withdrawn) < WITHDRAWN_MAX
+            self._say(messages.ClientLost(self._session, first, last, text if is_known else "TRUE"))
 
     def _waiting(self) -> int:
         return self._seq - self._confirmed
@@ -593,4 +657,5 @@ class FencedClient(ClientNode):
         """Go on, from the start, as a client of the same name in a process that is gone."""
         broker, _, number = home.rpartition("/")
         self._incarnation = Incarnation(broker, int(number)) if broker else None
-        self._session, self._seq, self._confirmed, self._is_successor = attempt, seq, seq, True
+        self._session, self._is_successor = attempt, True
+        self._seq = self._confirmed = self._base = seq

@@ -19,6 +19,7 @@ __all__ = [
     "Attach",
     "ClientAdvertise",
     "ClientGot",
+    "ClientLost",
     "ClientPublish",
     "ClientSubscribe",
     "ClientUnadvertise",
@@ -28,6 +29,8 @@ __all__ = [
     "Delivery",
     "Detach",
     "Lagging",
+    "LossKept",
+    "Missing",
     "Note",
     "Position",
     "Reached",
@@ -58,6 +61,8 @@ class Attach(_OfSession, frozen=True):
     """The last of its publications."""
     confirmed: int
     """The last one that it knows to be confirmed."""
+    base: int = 0
+    """The last one before it came to that incarnation."""
 
 
 class ClientAdvertise(_OfSession, frozen=True):
@@ -104,6 +109,14 @@ class ClientPublish(_OfSession, frozen=True):
     events: Events
 
 
+class ClientLost(_OfSession, frozen=True):
+    """These publications are lost, and may have matched the filter: tell whoever may lack them."""
+
+    first: int
+    last: int
+    filter: str
+
+
 class ClientGot(_OfSession, frozen=True):
     """The application has taken every delivery up to this number."""
 
@@ -114,7 +127,7 @@ NEWEST = TIMESTAMP_MAX
 """Stands for the newest timestamp, which the broker knows."""
 CLIENT_MESSAGES = (
     Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
-    *DURABLE_CALLS,
+    ClientLost, *DURABLE_CALLS,
 )  # fmt: skip
 """All that a broker accepts from a client."""
 
@@ -177,6 +190,19 @@ class Confirmed(_OfSession, frozen=True):
     last: int
 
 
+class Missing(_OfSession, frozen=True):
+    """Nobody holds these publications any more, though they were confirmed, or came to some. `ClientLost` follows."""
+
+    first: int
+    last: int
+
+
+class LossKept(_OfSession, frozen=True):
+    """f + 1 brokers hold that everything up to this number that was said to be lost is lost."""
+
+    last: int
+
+
 class Position(_OfSession, frozen=True):
     """Everything with a timestamp up to this has been sent, for all subscriptions of the client that are live."""
 
@@ -222,7 +248,7 @@ class Unsubscribed(_OfSession, frozen=True):
 Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed | DealtNote
 Answer: TypeAlias = (
     Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging | Delivery
-    | Unsubscribed | DealtNote | DurableAnswer
+    | Unsubscribed | DealtNote | Missing | LossKept | DurableAnswer
 )  # fmt: skip
 ANSWERS = get_args(Answer)
 """All that a broker sends to a client."""

@@ -142,8 +142,14 @@ class Session:
     """Its subscriptions and advertisements; `claims` bounds their names, texts and effort together."""
     text_size: int = 0
     effort: int = 0
+    admitted: int = 0
+    """What the client published up to this number was admitted somewhere, or is lost."""
+    missing: tuple[int, int] | None = None
+    """What is lost of its publications, as long as the client has not said what it may have matched."""
     unreleased: int = 0
     """Journal entries of this client that are not released yet."""
+    asked: int = 0
+    """How often others were asked what its fence needs."""
     closes_for: list[tuple[str, int]] = field(default_factory=list)
     """The brokers that asked to close it, with the client's new sessions there."""
     last_queued: int = 0

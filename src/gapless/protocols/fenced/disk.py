@@ -1,11 +1,12 @@
 """A broker and its disk: what is written, what waits for it, and what a restarted broker finds.
 
 On the disk is the **register**: the own journal and the copies of others' journals, what this broker has promised and
-accepted, the statuses, the final seals, and a clock that is not below any position that it has echoed. At the end of a
-step all changes of the register become one batch.
+accepted, the statuses, the final seals, the records of durable subscriptions, and a clock that is not below any
+position that it has echoed. At the end of a step all changes of the register become one batch.
 
-*Nothing that a broker says may depend on what its disk can forget.* So five messages wait until the batch of their step
-is on the disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for what the statuses say) and `Echo`. A broker
+*Nothing that a broker says may depend on what its disk can forget.* So these messages wait until the batch of their
+step is on the disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for what the statuses say), `Echo`, and what
+replicas of durable subscriptions say (`Vote`, `RecordPage`). A broker
 counts its own copy of an entry, and its own votes, only then, too. All other messages go at once. Whatever waits keeps
 its order, and falls away with the incarnation that it is meant for.
 
@@ -18,10 +19,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from gapless.disk import Admit, Change, DiskContents, ForgetHistory, Put
+from gapless.disk import Admit, Change, Delete, DiskContents, ForgetHistory, Put
 from gapless.errors import StorageError
 from gapless.protocol import Keep
 from gapless.protocols.fenced.disk_state import NEVER, Waiting
+from gapless.protocols.fenced.durable.messages import StoredRecord
+from gapless.protocols.fenced.durable.register import store
 from gapless.protocols.fenced.journal_state import Journal
 from gapless.protocols.fenced.messages import Ballot, Body, Held, Incarnation, JournalCopy, Memory, Status
 from gapless.protocols.fenced.state import BrokerState
@@ -37,6 +40,7 @@ SEALED_KEY = "sealed"
 ACCEPTOR_KEYS = "acceptor/"
 LENGTH_KEYS = "length/"
 HEAD_KEYS = "head/"
+RECORD_KEYS = "record/"
 ROW_ENTRIES = 256
 """So many entries are in a row at most, so that a damaged row is not much."""
 
@@ -50,6 +54,7 @@ _decode_statuses = msgspec.msgpack.Decoder(dict[str, Status]).decode
 _decode_acceptor = msgspec.msgpack.Decoder(SavedAcceptor).decode
 _decode_seals = msgspec.msgpack.Decoder(Seals).decode
 _decode_clock = msgspec.msgpack.Decoder(tuple[int, int]).decode
+_decode_record = msgspec.msgpack.Decoder(StoredRecord).decode
 _decode_number = msgspec.msgpack.Decoder(int).decode
 
 
@@ -99,6 +104,10 @@ def collect(s: BrokerState) -> None:
         saved: SavedAcceptor = acceptor.promised_below, acceptor.promised, acceptor.accepted
         changes.append(Put(f"{ACCEPTOR_KEYS}{broker}", _encode(saved)))
     disk.changed_acceptors.clear()
+    for name in sorted(disk.changed_records):
+        held = s.durable.records.get(name)
+        changes.append(Delete(f"{RECORD_KEYS}{name}") if held is None else Put(f"{RECORD_KEYS}{name}", _encode(held)))
+    disk.changed_records.clear()
     if disk.are_statuses_changed:
         disk.are_statuses_changed = False
         changes.append(Put(STATUSES_KEY, _encode(s.statuses)))
@@ -204,6 +213,10 @@ def _restore_entries(s: BrokerState, contents: DiskContents) -> None:
         blob = entries.get(f"{ACCEPTOR_KEYS}{broker}")
         if blob is not None:
             acceptor.promised_below, acceptor.promised, acceptor.accepted = _decode_acceptor(blob)
+    for key, blob in entries.items():
+        if key.startswith(RECORD_KEYS):
+            store(s, _decode_record(blob))
+    s.disk.changed_records.clear()
 
 
 def _restore_journals(s: BrokerState, contents: DiskContents) -> bool:

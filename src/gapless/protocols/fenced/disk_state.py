@@ -38,6 +38,8 @@ class Disk:
     """How many entries of the own journal are on the disk."""
     changed_acceptors: set[str] = field(default_factory=set)
     """The brokers about whose journals something was promised or accepted in this step."""
+    changed_records: set[str] = field(default_factory=set)
+    """The durable subscriptions whose records were changed or dropped in this step."""
     are_statuses_changed: bool = False
     is_clock_due: bool = False
     """A wave has passed: its echo waits for the clock to be on the disk."""

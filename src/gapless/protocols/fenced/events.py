@@ -13,6 +13,7 @@ from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Name, Publication
 from gapless.protocols.fenced.outbox import deliver
 from gapless.protocols.fenced.state import BrokerState, Link
+from gapless.protocols.fenced.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.alike import stretches
 
 __all__ = ["process"]
@@ -20,7 +21,7 @@ __all__ = ["process"]
 
 def process(s: BrokerState, events: Events, origin: Link | None) -> None:
     """Events of one publisher come from a side of the broker."""
-    publisher = events.publisher if isinstance(events, EventRun) else events[0].publisher
+    publisher = _publisher_of(events)
     seen = s.seen.get(publisher, 0)
     if events[-1].seq <= seen:
         return
@@ -34,8 +35,15 @@ def process(s: BrokerState, events: Events, origin: Link | None) -> None:
         _dispatch(s, names, part, origin)
 
 
+def _publisher_of(events: Events) -> str:
+    return events.publisher if isinstance(events, EventRun) else events[0].publisher
+
+
 def _parts(s: BrokerState, events: Events) -> Iterator[tuple[list[Name], Events]]:
     """The events in stretches that match the same subscriptions."""
+    if is_tombstone(_publisher_of(events)):
+        yield [each.name for each in s.subscriptions.values() if may_have_matched(events, each.filter)], events
+        return
     alike = stretches(events)
     matches = s.index.match_many([attributes for attributes, _ in alike])
     begin = 0

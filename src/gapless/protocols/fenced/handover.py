@@ -15,9 +15,10 @@ handover begins again with the larger region; what one member had completed is i
 
 from typing import Any
 
-from gapless.events import Events
+from gapless.events import EventRun, Events
 from gapless.filters import parse
 from gapless.protocols.fenced.events import process
+from gapless.protocols.fenced.losses import beyond_journals, without
 from gapless.protocols.fenced.membership import learn
 from gapless.protocols.fenced.messages import (
     ActivateSubscription,
@@ -26,11 +27,8 @@ from gapless.protocols.fenced.messages import (
     Completed,
     Contribution,
     Incarnation,
-    JournalCopy,
-    JournalReply,
     LinkMessage,
     Name,
-    RequestJournal,
     SubscriptionRecord,
 )
 from gapless.protocols.fenced.positions import ask_wave, drop_wave
@@ -44,7 +42,9 @@ from gapless.protocols.fenced.routing import (
     send_subscription,
     void,
 )
+from gapless.protocols.fenced.sealed_journals import sealed_copy, want
 from gapless.protocols.fenced.state import (
+    Advertisement,
     BrokerState,
     Handover,
     Journal,
@@ -56,13 +56,10 @@ from gapless.protocols.fenced.topology import Region, next_hops
 
 __all__ = [
     "advance",
-    "answer_journal",
-    "ask_journals",
     "ask_vouchers",
     "missing_journals",
     "receive_completed",
     "receive_contribution",
-    "receive_journal",
     "unsealed",
 ]
 
@@ -108,7 +105,7 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
         if member != s.name:
             vouchers = s.vouched.get(s.current(member), set())
             count = sum(s.current(each.broker) == each for each in vouchers)
-            if count + (s.current(member) in vouched(s)) < s.topology.quorum:
+            if count + (s.current(member) in vouched(s)) < s.needed(s.topology.electorate(member), s.topology.quorum):
                 return False
     return True
 
@@ -156,7 +153,7 @@ def _begin(s: BrokerState, region: Region, handover: Handover) -> None:
     for member in region.group:
         if member != s.name:
             s.send(member, handover.own)
-    ask_journals(s)
+    _want_journals(s, region)
 
 
 def _contribution(s: BrokerState, handover: Handover) -> Contribution:
@@ -168,13 +165,13 @@ def _contribution(s: BrokerState, handover: Handover) -> Contribution:
         stable=s.stable,
         log=list(s.log.values()),
         seen=dict(s.seen),
-        journals=[copy for each in _sealed(s, handover.region) if (copy := _sealed_copy(s, *each)) is not None],
+        journals=[copy for each in _sealed(s, handover.region) if (copy := sealed_copy(s, *each)) is not None],
         subscriptions=[
             SubscriptionRecord(each.name, each.filter.text, each.attempt, each.is_active)
             for each in s.subscriptions.values() if id(each.origin) not in removed
         ],
         advertisements=[
-            AdvertisementRecord(each.name, each.filter.text, each.attempt)
+            AdvertisementRecord(each.name, each.filter.text, each.attempt, each.home, each.base)
             for each in s.advertisements.values() if id(each.origin) not in removed
         ],
     )  # fmt: skip
@@ -190,11 +187,6 @@ def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
     ]
 
 
-def _sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> JournalCopy | None:
-    journal = s.journals.get(incarnation, Journal())
-    return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
-
-
 def missing_journals(s: BrokerState, region: Region) -> list[Incarnation]:
     """The sealed journals that a handover needs and this broker does not have."""
     return [each for each, length in _sealed(s, region) if length > len(s.journals.get(each, ()))]
@@ -207,28 +199,9 @@ def unsealed(s: BrokerState, region: Region) -> list[str]:
     ]
 
 
-def ask_journals(s: BrokerState) -> None:
-    """Ask the acceptors of the excluded for the sealed journals that are not here."""
-    if s.handover is None:
-        return
-    for incarnation in missing_journals(s, s.handover.region):
-        for acceptor in s.topology.acceptors[incarnation.broker]:
-            if acceptor != s.name:
-                s.send(acceptor, RequestJournal(incarnation))
-
-
-def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
-    """Send a sealed journal, if all of it is here."""
-    incarnation = Incarnation(*message.incarnation)
-    length = dict(s.status(incarnation.broker).lengths).get(incarnation.number)
-    copy = None if length is None else _sealed_copy(s, incarnation, length)
-    if copy is not None:
-        s.send(peer, JournalReply(copy))
-
-
-def receive_journal(s: BrokerState, message: JournalReply) -> None:
-    """A sealed journal."""
-    s.journals.setdefault(Incarnation(*message.copy.incarnation), Journal()).extend_from(message.copy)
+def _want_journals(s: BrokerState, region: Region) -> None:
+    for incarnation in missing_journals(s, region):
+        want(s, incarnation)
 
 
 def receive_contribution(s: BrokerState, peer: str, message: Contribution) -> None:
@@ -252,6 +225,7 @@ def _complete_if_whole(s: BrokerState) -> bool:
         for copy in contribution.journals:
             s.journals.setdefault(Incarnation(*copy.incarnation), Journal()).extend_from(copy)
     if missing_journals(s, region):
+        _want_journals(s, region)
         return False
     _complete(s, handover, dict(zip(region.group, contributions, strict=True)))
     return True
@@ -263,7 +237,7 @@ def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contr
     s.clock.see(clock)
     s.handover = None
     s.is_installed = True
-    _process_union(s, region, contributions)
+    _process_union(s, handover, contributions)
     links = _install(s, handover, contributions)
     _end_what_nobody_brings(s, handover, links)
     _void_pending(s, handover)
@@ -274,11 +248,14 @@ def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contr
     _finish(s, region, links)
 
 
-def _process_union(s: BrokerState, region: Region, contributions: dict[str, Contribution]) -> None:
-    """All that any member has processed, or that an excluded incarnation had admitted, in causal order."""
+def _process_union(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:
+    """All that any member has processed, or that an excluded incarnation had admitted, in causal order. Without what
+    lies beyond the end of a journal that nobody has all of: to some it has come, and to others it never will."""
     floor = max(each.stable for each in contributions.values())
-    union: list[Events] = [events for each in contributions.values() for events in each.log]
-    for incarnation, length in _sealed(s, region):
+    limits = beyond_journals(s, handover, [record for each in contributions.values() for record in each.advertisements])
+    union: list[Events] = list(without((events for each in contributions.values() for events in each.log), limits))
+    s.log = {(_publisher_of(events), events[-1].seq): events for events in without(s.log.values(), limits)}
+    for incarnation, length in _sealed(s, handover.region):
         journal = s.journals[incarnation]
         union += [entry.events for entry in journal.entries[: length - journal.start]]
     if "sort" in s.off:
@@ -291,6 +268,10 @@ def _process_union(s: BrokerState, region: Region, contributions: dict[str, Cont
     for contribution in contributions.values():
         for publisher, last in contribution.seen.items():
             s.seen[publisher] = max(last, s.seen.get(publisher, 0))
+
+
+def _publisher_of(events: Events) -> str:
+    return events.publisher if isinstance(events, EventRun) else events[0].publisher
 
 
 def _install(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> list[Link]:
@@ -336,7 +317,7 @@ def _install_advertisement(s: BrokerState, record: AdvertisementRecord, link: Li
     old = s.advertisements.get(name)
     if name in own and old is not None and old.attempt >= attempt:
         return
-    put_advertisement(s, name, parse(record.filter), attempt, link)
+    put_advertisement(s, Advertisement(name, parse(record.filter), attempt, link, record.home, record.base))
 
 
 def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link]) -> None:

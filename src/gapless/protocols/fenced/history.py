@@ -21,6 +21,7 @@ from gapless.protocols.fenced.journal import settle
 from gapless.protocols.fenced.journal_state import ENTRY_BYTES, Journal, size_of
 from gapless.protocols.fenced.messages import Entries, Incarnation, Page, ReadPage, RequestEntries
 from gapless.protocols.fenced.state import BrokerState
+from gapless.protocols.fenced.tombstones import is_tombstone, may_have_matched
 
 __all__ = [
     "PATIENCE", "answer_entries", "answer_page", "holders", "look_up", "receive_entries", "refill", "sources", "trim",
@@ -79,7 +80,7 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
     events: list[Events] = []
     if spoken <= question.since:
         return _page(question, upto, [])
-    test = parse(question.filter).test
+    pattern = parse(question.filter)
     for place in range(journal.place_after(question.since), end):
         entry = journal.entry(place)
         if entry.timestamp > min(spoken, question.until):
@@ -87,7 +88,10 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
         if size >= PAGE_BYTES or count >= PAGE_EVENTS:
             return _page(question, upto, events)
         size, count, upto = size + size_of(entry.events), count + len(entry.events), entry.timestamp
-        found = _matching(entry.events, test)
+        if is_tombstone(entry.publisher):
+            found = entry.events if may_have_matched(entry.events, pattern) else []
+        else:
+            found = _matching(entry.events, pattern.test)
         if found:
             events.append(found)
     return _page(question, spoken, events)

@@ -6,12 +6,13 @@ the f nearest acceptors that seem to live. When any f acceptors hold it (their p
 """
 
 from gapless.events import Event, EventRun, Events
-from gapless.protocols.fenced.client_messages import Confirmed
+from gapless.protocols.fenced.client_messages import Confirmed, LossKept
 from gapless.protocols.fenced.disk import say
 from gapless.protocols.fenced.events import process
 from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Entry, Held, Hold, Incarnation
 from gapless.protocols.fenced.state import BrokerState, Journal, Session, Stage
+from gapless.protocols.fenced.tombstones import is_tombstone, publisher_of
 
 __all__ = ["admit", "has_room", "receive_held", "receive_hold", "release", "replicate", "settle"]
 
@@ -80,12 +81,12 @@ def _counts(s: BrokerState, holder: Incarnation) -> bool:
 
 
 def _confirmed_length(s: BrokerState) -> int:
-    """How many entries f acceptors hold, and this broker's disk."""
+    """How many entries f acceptors hold, or all that may still return, and this broker's disk."""
     own = s.disk.own_length if s.disk.waits else len(s.journal)
-    if not s.topology.f or not s.topology.acceptors[s.name]:
+    needed = s.needed(s.topology.acceptors[s.name], s.topology.f)
+    if not needed:
         return own
     held = sorted((length for each, length in s.held_by.items() if _counts(s, each)), reverse=True)
-    needed = min(s.topology.f, len(s.topology.acceptors[s.name]))
     return min(own, held[needed - 1]) if len(held) >= needed else 0
 
 
@@ -98,9 +99,10 @@ def release(s: BrokerState) -> None:
         entry = s.journal.entry(s.released)
         s.released += 1
         process(s, entry.events, None)
-        session = s.sessions.get(entry.publisher)
+        session = s.sessions.get(publisher_of(entry.publisher))
         if session is not None:
             session.unreleased -= 1
             if session.timed_entry is not None:
                 s.measures.confirmed(session, s.released, s.clock.now)
-            s.tell(session.client, Confirmed(session.number, entry.last))
+            answer = LossKept if is_tombstone(entry.publisher) else Confirmed
+            s.tell(session.client, answer(session.number, entry.last))

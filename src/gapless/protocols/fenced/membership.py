@@ -14,7 +14,10 @@ from gapless.protocols.fenced.messages import Accusation, Excluded, Incarnation,
 from gapless.protocols.fenced.state import BrokerState, Stage
 from gapless.protocols.fenced.topology import Statuses
 
-__all__ = ["accuse", "connected", "forgive", "greet", "learn", "merge", "note_accusation", "tell_excluded"]
+__all__ = [
+    "accuse", "connected", "forget", "forgive", "greet", "learn", "merge", "note_accusation", "peers",
+    "tell_excluded",
+]  # fmt: skip
 
 
 def merge(one: Status, other: Status) -> Status:
@@ -22,8 +25,9 @@ def merge(one: Status, other: Status) -> Status:
     number, phase = max(one[:2], other[:2])
     lengths = dict(one.lengths)
     for incarnation, length in other.lengths:
-        assert lengths.setdefault(incarnation, length) == length, f"two lengths of one sealed journal: {one} {other}"
-    return Status(number, phase, max(one.sealed_below, other.sealed_below), tuple(sorted(lengths.items())))
+        lengths[incarnation] = min(length, lengths.get(incarnation, length))
+    sealed_below, forgotten_below = max(one.sealed_below, other.sealed_below), max(one[4], other[4])
+    return Status(number, phase, sealed_below, tuple(sorted(lengths.items())), forgotten_below)
 
 
 def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
@@ -39,6 +43,10 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
     _unsettle(s, fresh)
     older = {name: s.status(name) for name in fresh}
     s.statuses.update(fresh)
+    for name in [each for each in s.statuses if _is_beyond_vote(s, each)]:
+        older.setdefault(name, s.status(name))
+        number = s.status(name).number
+        fresh[name] = s.statuses[name] = s.status(name)._replace(sealed_below=number + 1)
     s.disk.are_statuses_changed = True
     s.membership_changed = True
     for name, status in fresh.items():
@@ -53,9 +61,29 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
     if s.status(s.name).sealed_below > s.number:
         s.stage = Stage.EXCLUDED
         return
-    for peer in dict.fromkeys((*s.topology.peers(s.name), *(link.peer for link in s.links.values()))):
+    for peer in dict.fromkeys((*peers(s), *(link.peer for link in s.links.values()))):
         if peer != source:
             s.send(peer, Members(fresh))
+
+
+def peers(s: BrokerState) -> tuple[str, ...]:
+    """Who hears this broker's news first: those with whom it shares an electorate or a link of the tree, and those that
+    are next to it if one leaves out who cannot pass news on."""
+    around = s.topology.around(s.name, lambda name: s.is_forgotten(name) or not s.is_live(name))
+    return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
+
+
+def forget(s: BrokerState, broker: str) -> None:
+    """An operator says that the latest incarnation of a broker never returns."""
+    if broker != s.name:
+        status = s.status(broker)
+        learn(s, {broker: status._replace(forgotten_below=status.number + 1)})
+
+
+def _is_beyond_vote(s: BrokerState, name: str) -> bool:
+    """Whether nobody is left who could exclude an incarnation that never returns: then knowing that excludes it."""
+    status = s.status(name)
+    return status.is_forgotten and not status.is_excluded and not s.needed(s.topology.acceptors[name], 1)
 
 
 def _unsettle(s: BrokerState, fresh: Statuses) -> None:

@@ -111,11 +111,18 @@ class Status(NamedTuple):
     sealed_below: int = 0
     """All incarnations with smaller numbers are excluded, and their journals are sealed."""
     lengths: tuple[tuple[int, int], ...] = ()
-    """For each sealed incarnation that admitted anything: its number, and the length of its journal."""
+    """For each sealed incarnation that admitted anything: its number, and the length of its journal. It shrinks only
+    when nobody holds the rest any more."""
+    forgotten_below: int = 0
+    """An operator said that incarnations with smaller numbers never return: nobody waits for them."""
 
     @property
     def is_excluded(self) -> bool:
         return self.sealed_below > self.number
+
+    @property
+    def is_forgotten(self) -> bool:
+        return self.forgotten_below > self.number
 
     @property
     def is_joined(self) -> bool:
@@ -178,6 +185,8 @@ class AdvertisementRecord(Message, frozen=True):
     name: Name
     filter: str
     attempt: Attempt
+    home: Incarnation
+    base: int
 
 
 class FinalPosition(Message, frozen=True):
@@ -235,6 +244,10 @@ class AddAdvertisement(Message, frozen=True):
     filter: str
     attempt: Attempt
     last: int
+    home: Incarnation
+    """The publisher's broker."""
+    base: int
+    """What the publisher published before it came there has numbers up to this."""
 
 
 class RemoveAdvertisement(Message, frozen=True):
@@ -249,6 +262,8 @@ class AdvertisementAck(Message, frozen=True):
 
     name: Name
     attempt: Attempt
+    last: int
+    """None of them has seen a larger number of the publisher."""
 
 
 class Void(Message, frozen=True):

@@ -21,6 +21,7 @@ from heapq import heapify, heappop, heappush
 from gapless.errors import FilterError
 from gapless.events import Events
 from gapless.filters import parse
+from gapless.positions import TIMESTAMP_MAX
 from gapless.protocol import SetTimer
 from gapless.protocols.fenced.client_messages import Reached
 from gapless.protocols.fenced.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
@@ -29,7 +30,9 @@ from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Incarnation, Page, ReadPage
 from gapless.protocols.fenced.outbox import deliver, has_room, note
 from gapless.protocols.fenced.positions import ask_wave
+from gapless.protocols.fenced.sealed_journals import length_of, want
 from gapless.protocols.fenced.state import BrokerState
+from gapless.protocols.fenced.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.alike import stretches
 
 __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
@@ -139,17 +142,20 @@ def _begin_round(s: BrokerState, reading: Reading) -> bool:
 def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
     """Ask the next member for the next page; this broker itself may be one of them."""
     while s.read_work < WORK_MAX and not source.events and source.upto < reading.target:
+        sealed = length_of(s, source.incarnation)
+        length = -1 if sealed is None else sealed
+        if not length:
+            source.upto = TIMESTAMP_MAX
+            return
         asked = next((name for name in holders(s, source.incarnation) if name not in source.tried), None)
         if asked is None:
             if source.dropped:
                 reading.gap_until = max(reading.gap_until, source.dropped)
                 source.upto, source.dropped = source.dropped, 0
                 source.tried.clear()
+            elif length >= 0:
+                want(s, source.incarnation)
             return
-        status = s.status(source.incarnation.broker)
-        length = -1
-        if source.incarnation.number < status.sealed_below:
-            length = dict(status.lengths).get(source.incarnation.number, 0)
         question = ReadPage(
             reading.number, source.incarnation, length, source.upto, reading.target, reading.filter
         )  # fmt: skip
@@ -256,7 +262,8 @@ def _put(s: BrokerState, reading: Reading, events: Events) -> None:
     """Deliver events of one entry to the subscriptions that they are for."""
     for names, part in _parts(s, reading, events):
         s.read_work += len(part)
-        deliver(s, reading.session, part, names, cost_of(part), is_live=False)
+        if names:
+            deliver(s, reading.session, part, names, cost_of(part), is_live=False)
 
 
 def _parts(s: BrokerState, reading: Reading, events: Events) -> Iterator[tuple[list[str], Events]]:
@@ -265,6 +272,9 @@ def _parts(s: BrokerState, reading: Reading, events: Events) -> Iterator[tuple[l
     wanted = {name: local for name, local in reading.subscriptions.items() if local.position < stamp}
     if [local.filter.text for local in wanted.values()] == [reading.filter]:
         yield list(wanted), events
+        return
+    if isinstance(events, list) and is_tombstone(events[0].publisher):
+        yield [name for name, local in wanted.items() if may_have_matched(events, local.filter)], events
         return
     alike = stretches(events)
     begin = 0

@@ -5,7 +5,7 @@ place. So it trusts its disk only as one answer among those of its electorates. 
 nor holds for a broker, until of that broker's electorate
 
 - f + 1 *settled* members have answered, that is, such that have not restarted or have recovered themselves; or
-- all others have answered, however little they know: nobody knows more; or
+- all others have answered that may still return, however little they know: nobody knows more; or
 - `return_ms` have passed, and f + 1 have answered that have a settled memory or a disk, this broker's own included.
 
 It takes over the highest promise, what was accepted under the highest ballot, and the longest copies.
@@ -103,9 +103,10 @@ def recover(s: BrokerState) -> None:
 
 def _is_enough(s: BrokerState, broker: str, answers: dict[str, AcceptorState]) -> bool:
     memories = [state.memory for state in answers.values()]
+    electorate = s.topology.electorate(broker)
     if memories.count(Memory.SETTLED) >= s.topology.quorum:
         return True
-    if all(name in answers for name in s.topology.electorate(broker) if name != s.name):
+    if all(name in answers or s.is_forgotten(name) for name in electorate if name != s.name):
         return True
-    own = s.memory is not Memory.NONE
-    return s.has_waited and own + len(memories) - memories.count(Memory.NONE) >= s.topology.quorum
+    remembering = (s.memory is not Memory.NONE) + len(memories) - memories.count(Memory.NONE)
+    return s.has_waited and remembering >= s.needed(electorate, s.topology.quorum)

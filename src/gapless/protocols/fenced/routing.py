@@ -13,7 +13,7 @@ link.
 Every attempt has a number; an answer to another attempt is ignored.
 """
 
-from gapless.filters import Filter, parse
+from gapless.filters import parse
 from gapless.protocols.fenced.client_messages import Stable
 from gapless.protocols.fenced.messages import (
     ActivateSubscription,
@@ -22,6 +22,7 @@ from gapless.protocols.fenced.messages import (
     AdvertisementAck,
     Attempt,
     CutAnswer,
+    Incarnation,
     Name,
     RemoveAdvertisement,
     RemoveSubscription,
@@ -196,16 +197,18 @@ def receive_advertisement(s: BrokerState, link: Link, message: AddAdvertisement)
     old = s.advertisements.get(name)
     if old is not None and old.attempt > attempt:
         return
-    put_advertisement(s, name, parse(message.filter), attempt, link)
+    put_advertisement(s, Advertisement(name, parse(message.filter), attempt, link, message.home, message.base))
     flood(s, s.advertisements[name])
 
 
-def put_advertisement(s: BrokerState, name: Name, pattern: Filter, attempt: Attempt, origin: Link | None) -> None:
+def put_advertisement(s: BrokerState, advertisement: Advertisement) -> None:
     """Enter it in the table, in place of an earlier attempt, and send the subscriptions that it needs."""
+    name, origin = advertisement.name, advertisement.origin
+    advertisement.home = Incarnation(*advertisement.home)
     old = s.advertisements.get(name)
     if old is not None and old.origin is not None:
         old.origin.advertisements.pop(name, None)
-    advertisement = s.advertisements[name] = Advertisement(name, pattern, attempt, origin)
+    s.advertisements[name] = advertisement
     if origin is not None:
         origin.advertisements[name] = advertisement
         if origin.key in s.links:
@@ -217,9 +220,9 @@ def flood(s: BrokerState, advertisement: Advertisement) -> None:
     last = s.seen.get(advertisement.publisher, 0)
     onward = [link for link in s.links.values() if link is not advertisement.origin]
     advertisement.waits_for = {link.key for link in onward}
+    name, text, attempt = advertisement.name, advertisement.filter.text, advertisement.attempt
     for link in onward:
-        text = advertisement.filter.text
-        s.send_along(link, AddAdvertisement(advertisement.name, text, advertisement.attempt, last))
+        s.send_along(link, AddAdvertisement(name, text, attempt, last, advertisement.home, advertisement.base))
     _acknowledge_if_everywhere(s, advertisement)
 
 
@@ -229,7 +232,8 @@ def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> 
     if advertisement.origin is None:
         _call_stable(s, advertisement)
     elif advertisement.origin.key in s.links:
-        s.send_along(advertisement.origin, AdvertisementAck(advertisement.name, advertisement.attempt))
+        last = max(advertisement.last_seen, s.seen.get(advertisement.publisher, 0))
+        s.send_along(advertisement.origin, AdvertisementAck(advertisement.name, advertisement.attempt, last))
 
 
 def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
@@ -238,6 +242,8 @@ def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
     session = s.sessions.get(advertisement.publisher)
     if session is not None:
         s.tell(session.client, Stable(session.number, advertisement.name.local))
+        if advertisement.last_seen > s.seen.get(advertisement.publisher, 0):
+            s.missing[advertisement.publisher] = advertisement.last_seen
 
 
 def receive_advertisement_ack(s: BrokerState, link: Link, message: AdvertisementAck) -> None:
@@ -245,6 +251,7 @@ def receive_advertisement_ack(s: BrokerState, link: Link, message: Advertisement
     advertisement = s.advertisements.get(Name(*message.name))
     if advertisement is not None and advertisement.attempt == message.attempt and link.key in advertisement.waits_for:
         advertisement.waits_for.discard(link.key)
+        advertisement.last_seen = max(advertisement.last_seen, message.last)
         _acknowledge_if_everywhere(s, advertisement)
 
 

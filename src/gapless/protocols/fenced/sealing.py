@@ -36,7 +36,6 @@ from gapless.protocols.fenced.messages import (
     Prepare,
     Promise,
     Refused,
-    Status,
 )
 from gapless.protocols.fenced.state import BrokerState, Journal, Proposal, ProposalPhase, Stage
 
@@ -93,21 +92,31 @@ def propose_where_due(s: BrokerState) -> None:
         if s.name not in s.proposals and f"{PROPOSAL_TIMER}/{s.name}" not in s.timers:
             _propose(s, s.name, s.number)
         return
-    for incarnation, accusers in list(s.accusers.items()):
-        broker = incarnation.broker
-        if f"{PROPOSAL_TIMER}/{broker}" in s.timers:
+    for broker in dict.fromkeys([*(each.broker for each in s.accusers), *filter(s.is_forgotten, s.acceptors)]):
+        if f"{PROPOSAL_TIMER}/{broker}" in s.timers or broker in s.proposals:
             continue
-        if s.name not in accusers or broker in s.proposals or not s.is_live(broker) or not _may_vote(s, broker):
-            continue
-        if len(accusers) >= _quorum(s) and incarnation == s.current(broker):
-            if s.name == min(accusers, key=s.topology.overlay.rank.__getitem__):
-                _propose(s, broker, incarnation.number + 1)
+        if s.is_live(broker) and _may_vote(s, broker) and _is_accused(s, broker):
+            if s.name == min(filter(s.is_live, _accusers(s, broker)), key=s.topology.overlay.rank.__getitem__):
+                _propose(s, broker, s.current(broker).number + 1)
             else:
                 s.set_timer_once(f"{PROPOSAL_TIMER}/{broker}", _patience_us(s, broker))
 
 
-def _quorum(s: BrokerState) -> int:
-    return 1 if "majority" in s.off else s.topology.quorum
+def _accusers(s: BrokerState, broker: str) -> set[str]:
+    """Who wants to exclude the present incarnation: all who can, if it never returns."""
+    if s.is_forgotten(broker):
+        return {name for name in s.topology.acceptors[broker] if not s.is_forgotten(name)}
+    return s.accusers.get(s.current(broker), set())
+
+
+def _is_accused(s: BrokerState, broker: str) -> bool:
+    """Whether this broker and enough others want to exclude it."""
+    accusers = _accusers(s, broker)
+    return s.name in accusers and len(accusers) >= _quorum(s, s.topology.acceptors[broker])
+
+
+def _quorum(s: BrokerState, voters: Iterable[str]) -> int:
+    return 1 if "majority" in s.off else s.needed(voters, s.topology.quorum)
 
 
 def _may_vote(s: BrokerState, broker: str) -> bool:
@@ -138,8 +147,7 @@ def carry_on(s: BrokerState, broker: str) -> None:
         return
     acceptor = s.acceptors[broker]
     below = max(acceptor.promised_below, proposal.below if proposal else 0)
-    accusers = s.accusers.get(s.current(broker), set())
-    if s.name in accusers and len(accusers) >= _quorum(s):
+    if _is_accused(s, broker):
         below = max(below, s.current(broker).number + 1)
     if below > s.status(broker).sealed_below:
         _propose(s, broker, below)
@@ -176,11 +184,12 @@ def _go_on(s: BrokerState, broker: str) -> None:
     proposal = s.proposals.get(broker)
     if proposal is None:
         return
-    if proposal.phase is ProposalPhase.PREPARING and _counted(s, proposal.promises) >= _quorum(s):
+    quorum = _quorum(s, _voters(s, broker, proposal.below))
+    if proposal.phase is ProposalPhase.PREPARING and _counted(s, proposal.promises) >= quorum:
         _send_accepts(s, broker, proposal)
-    if proposal.phase is ProposalPhase.ACCEPTING and _counted(s, proposal.accepted) >= _quorum(s):
-        old = s.status(broker)
-        learn(s, {broker: Status(old.number, old.phase, proposal.below, tuple(sorted(proposal.lengths.items())))})
+    if proposal.phase is ProposalPhase.ACCEPTING and _counted(s, proposal.accepted) >= quorum:
+        lengths = tuple(sorted(proposal.lengths.items()))
+        learn(s, {broker: s.status(broker)._replace(sealed_below=proposal.below, lengths=lengths)})
 
 
 def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
@@ -194,7 +203,7 @@ def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
                 accepted[number] = Ballot(*ballot), length
     known = dict(s.status(broker).lengths)
     for incarnation in _incarnations_held(s, broker, proposal.below):
-        longest = max((_length_in(promise.state, incarnation) for promise in promises), default=0)
+        longest = max([len(s.journals[incarnation]), *(_length_in(each.state, incarnation) for each in promises)])
         length = accepted[incarnation.number][1] if incarnation.number in accepted else longest
         proposal.lengths[incarnation.number] = known.get(incarnation.number, length)
         s.journals[incarnation].cut_to(proposal.lengths[incarnation.number])

@@ -21,6 +21,7 @@ from gapless.protocols.fenced.client_messages import (
     Attach,
     ClientAdvertise,
     ClientGot,
+    ClientLost,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
@@ -36,6 +37,7 @@ from gapless.protocols.fenced.client_messages import (
 from gapless.protocols.fenced.durable.state import GROUP_CLIENT
 from gapless.protocols.fenced.journal import admit, has_room
 from gapless.protocols.fenced.local import remove_local, subscribe
+from gapless.protocols.fenced.losses import admit_loss, note_missing
 from gapless.protocols.fenced.messages import (
     Attempt,
     CloseSession,
@@ -47,7 +49,8 @@ from gapless.protocols.fenced.messages import (
 )
 from gapless.protocols.fenced.outbox import acknowledge, note, repeat
 from gapless.protocols.fenced.routing import flood, put_advertisement, remove_advertisement
-from gapless.protocols.fenced.state import BrokerState, LocalSubscription, Session, SessionPhase
+from gapless.protocols.fenced.sealed_journals import length_of, want
+from gapless.protocols.fenced.state import Advertisement, BrokerState, LocalSubscription, Session, SessionPhase
 
 __all__ = [
     "SESSION_TIMER", "admit_queued", "answer_last_number", "ask_fences", "attach", "check_fences", "check_isolation",
@@ -60,6 +63,8 @@ SESSION_TIMER = "session"
 ISOLATED_TICKS = 10
 """So many ticks (`broker.RETRY_US`) a broker hears too few acceptors before it sends its clients away."""
 ISOLATED = "its broker hears too few others to confirm anything"
+PATIENCE = 10
+"""So many times the holders of a sealed journal are asked for a number in it; then for the journal."""
 
 
 # ---- attaching ---------------------------------------------------------------------------------------------
@@ -98,6 +103,7 @@ def _contacts(s: BrokerState) -> list[str]:
 def ask_fences(s: BrokerState) -> None:
     """Questions and answers may have been lost with their brokers."""
     for session in s.arrivals.values():
+        session.asked += 1
         _ask_fence(s, session)
         s.tell(session.client, Retry(session.number, "it waits for a final position after the client's last session"))
 
@@ -109,10 +115,12 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
         close_session(s, s.name, session.client, session.number)
     elif not s.is_dead(old):
         s.send(old.broker, CloseSession(session.client, session.number))
-    elif message.published == message.confirmed:
-        session.last_closed = 0, message.confirmed
+    elif message.published == message.base or length_of(s, old) == 0:
+        session.last_closed = 0, message.base
     else:
-        for broker in s.topology.acceptors[old.broker]:
+        if session.asked > PATIENCE and length_of(s, old):
+            want(s, old)
+        for broker in s.topology.electorate(old.broker):
             if broker == s.name:
                 answer_last_number(s, s.name, LastNumber(session.client, session.number, old))
             else:
@@ -148,14 +156,19 @@ def _is_fenced(s: BrokerState, session: Session) -> bool:
 
 
 def _open(s: BrokerState, session: Session) -> None:
-    client = session.client
+    """Open it: the client goes on after all that is known to have been admitted. What is not found of that is lost."""
+    client, attach = session.client, session.attach
     del s.arrivals[client]
-    last = max(session.last_closed[1] if session.last_closed else 0, session.attach.confirmed)
+    found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.base), s.seen.get(client, 0)
+    last = max(found, attach.confirmed) if attach.incarnation is None else max(found, attach.confirmed, seen)
     if "last-numbers" not in s.off:
-        s.seen[client] = max(s.seen.get(client, 0), last)
-    session.phase, session.last_queued = SessionPhase.OPEN, last
+        s.seen[client] = max(seen, last)
+    session.phase, session.admitted, session.last_queued = SessionPhase.OPEN, found, last
     s.sessions[client] = session
     s.tell(client, Ready(session.number, s.incarnation, last, _contacts(s), False, list(s.sealed_final.items())))
+    if attach.incarnation is not None:
+        note_missing(s, session, last)
+    session.admitted = last
 
 
 # ---- closing -----------------------------------------------------------------------------------------------
@@ -318,6 +331,8 @@ def receive(s: BrokerState, client: str, message: object) -> None:
             _subscribe(s, session, message)
         case ClientUnsubscribe():
             _unsubscribe(s, session, message)
+        case ClientLost():
+            admit_loss(s, session, message)
         case ClientPublish():
             _queue(session, message.events)
             s.busy_clients[client] = None
@@ -357,6 +372,10 @@ def _queue(session: Session, events: Events) -> None:
 def admit_queued(s: BrokerState) -> bool:
     """Take the calls that wait for their turn, as far as they can be taken."""
     is_busy = False
+    for client, last in s.missing.items():
+        if client in s.sessions:
+            note_missing(s, s.sessions[client], last)
+    s.missing.clear()
     for client in list(s.busy_clients):
         session = s.sessions.get(client)
         if session is None:
@@ -380,7 +399,10 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         name = Name(session.client, call.advertisement)
         old = s.advertisements.get(name)
         if old is None or old.origin is not None:
-            put_advertisement(s, name, parse(call.filter), Attempt(session.epoch, 0), None)
+            attempt = Attempt(session.epoch, 0)
+            put_advertisement(
+                s, Advertisement(name, parse(call.filter), attempt, None, s.incarnation, session.admitted)
+            )
             flood(s, s.advertisements[name])
         elif old.is_stable:
             s.tell(session.client, Stable(session.number, call.advertisement))
@@ -395,7 +417,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         s.tell(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, list | EventRun)
-    if not has_room(s) or not _is_advertised(s, session.client, call):
+    if session.missing or not has_room(s) or not _is_advertised(s, session.client, call):
         return False
     admit(s, session, call)
     return True

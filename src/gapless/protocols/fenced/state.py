@@ -5,6 +5,7 @@ re-establishes what has to hold between steps.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -114,6 +115,12 @@ class Advertisement:
     filter: Filter
     attempt: Attempt
     origin: Link | None
+    home: Incarnation
+    """Its publisher's broker."""
+    base: int
+    """What the publisher published before it came there has numbers up to this."""
+    last_seen: int = 0
+    """The largest number of the publisher that those have seen who have acknowledged it."""
     waits_for: set[LinkKey] = field(default_factory=set)
     """The links behind which it is not known to be everywhere."""
     is_stable: bool = False
@@ -241,6 +248,8 @@ class BrokerState:
         self.refill_waited = 0
         self.refill_tried: set[str] = set()
         """Who has none of them."""
+        self.wanted_journals: dict[Incarnation, set[Incarnation]] = {}
+        """Sealed ones that are wanted here: who has sent all that it has."""
         self.held_by: dict[Incarnation, int] = {}
         """How much of the journal each acceptor has acknowledged."""
         self.holders: list[Incarnation] = []
@@ -267,6 +276,8 @@ class BrokerState:
         """Local subscriptions that begin or end at the newest position, until that is known."""
         self.busy_clients: dict[str, None] = {}
         """Those whose sessions have calls to take, or close."""
+        self.missing: dict[str, int] = {}
+        """By client with a session here: a number of its publications that others have seen, and that is not here."""
         self.restarts: dict[Name, None] = {}
         """Local attempts that a void or the end of an advertisement starts again."""
         # positions
@@ -342,6 +353,14 @@ class BrokerState:
     def is_live(self, name: str) -> bool:
         """Whether the latest incarnation is not excluded."""
         return not self.status(name).is_excluded
+
+    def is_forgotten(self, name: str) -> bool:
+        """Whether the latest incarnation never returns."""
+        return self.status(name).is_forgotten
+
+    def needed(self, voters: Iterable[str], most: int) -> int:
+        """How many of these have to agree: so many, or all that may still return."""
+        return min(most, sum(not self.is_forgotten(name) for name in voters))
 
     def is_dead(self, incarnation: Incarnation) -> bool:
         """Whether an incarnation is over."""

@@ -92,6 +92,12 @@ class Topology:
         colleagues = (other for broker in self.accepts_for[name] for other in self.acceptors[broker])
         return tuple(dict.fromkeys(other for other in (*own, *colleagues) if other != name))
 
+    def around(self, name: str, is_gone: Callable[[str], bool]) -> tuple[str, ...]:
+        """The brokers that are next to one of a connected set of brokers that are gone, which is next to this one."""
+        near = filter(is_gone, self.overlay.neighbours(name))
+        gone = {other for start in near for other in self._connected(start, is_gone)}
+        return self._ranked({other for one in gone for other in self.overlay.neighbours(one)} - gone - {name})
+
     def journals_at(self, name: str) -> int:
         """How many journals that grow a broker holds at most: its own, and those for which it is an acceptor."""
         return 1 + len(self.accepts_for[name])

@@ -8,6 +8,7 @@ import pytest
 
 from gapless.overlay import star
 from gapless.protocol import Owners, Send
+from gapless.protocols.fenced.disk import take_due
 from gapless.protocols.fenced.durable import proposals, register
 from gapless.protocols.fenced.durable.messages import (
     AcceptRecord,
@@ -135,6 +136,11 @@ class Table:
 
     def collect(self) -> None:
         for name, s in self.brokers.items():
+            for due in take_due(s):
+                if due.peer == name:
+                    DURABLE_AT_ONCE[type(due.body)](s, name, due.body)
+                else:
+                    s.send(due.peer, due.body)
             for effect in s.effects:
                 if isinstance(effect, Send) and isinstance(effect.message, Frame):
                     self.mail.setdefault((name, effect.peer), []).append((s.number, effect.message.body))

@@ -110,6 +110,12 @@ class Attachment:
         known = self._tries.get(Item(event.publisher, event.seq))
         return 1 if known is None else known.deliveries + 1
 
+    def skipped(self, last: Event) -> None:
+        """What is lost does not come: it counts as acknowledged."""
+        self._order.append(Delivered(0, last, is_done=True))
+        self._is_changed = True
+        self._pass_done()
+
     def delivered(self, count: int, event: Event) -> None:
         """An event was delivered."""
         delivered = self._open[count] = Delivered(count, event, deliveries=self.deliveries_of(event))

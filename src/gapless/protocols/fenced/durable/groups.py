@@ -45,6 +45,7 @@ from gapless.protocols.fenced.local import remove_local, subscribe
 from gapless.protocols.fenced.messages import Attempt, Name
 from gapless.protocols.fenced.outbox import acknowledge
 from gapless.protocols.fenced.state import BrokerState, LocalSubscription, Session, SessionPhase
+from gapless.protocols.fenced.tombstones import first_lost, is_tombstone, publisher_of
 from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["advance_groups", "end_group", "found_group", "tick_groups", "written_group"]
@@ -132,15 +133,21 @@ def _read(s: BrokerState, group: Group) -> None:
 def _tell_gaps(s: BrokerState, group: Group) -> None:
     """Tell all members what nobody has any more; if there are none, the first that comes."""
     members = [member for member in group.members.values() if member.line]
-    if members and group.gaps:
-        for gap in group.gaps:
-            for member in members:
-                _say(s, member.broker, group.record.name, member.client, Deal(member.line, member.report, gap=gap))
-        group.gaps = []
+    name = group.record.name
+    if members and (group.gaps or group.lost):
+        for member in members:
+            for gap in group.gaps:
+                _say(s, member.broker, name, member.client, Deal(member.line, member.report, gap=gap))
+            if group.lost:
+                _say(s, member.broker, name, member.client, Deal(member.line, member.report, lost=group.lost))
+        group.gaps, group.lost = [], {}
 
 
 def _take_event(group: Group, event: Event) -> None:
     record = group.record
+    if is_tombstone(event.publisher):
+        _take_loss(group, event)
+        return
     if event.seq <= group.read.get(event.publisher, 0) or event.stamp <= record.position:
         return
     if record.after is not None and Place.after(event.stamp, event.publisher, event.seq) <= record.begin:
@@ -162,6 +169,15 @@ def _take_event(group: Group, event: Event) -> None:
         if item.state is ItemState.RETURNED:
             group.returned.append(item)
     group.order.append(item)
+
+
+def _take_loss(group: Group, event: Event) -> None:
+    """What was not read of a publisher, and is lost."""
+    publisher = publisher_of(event.publisher)
+    first = max(first_lost(event), group.read.get(publisher, 0) + 1)
+    if first <= event.seq:
+        group.read[publisher] = event.seq
+        group.lost.setdefault(publisher, []).append((first, event.seq))
 
 
 def _mark_done(group: Group, item: GroupItem) -> None:

@@ -170,6 +170,8 @@ class RecordPage(Message, frozen=True):
     after: str
     records: list[StoredRecord]
     incarnations: list[int]
+    memory: int
+    """What this rests on (`messages.Memory`)."""
 
 
 class OwnerLost(Message, frozen=True):
@@ -239,6 +241,8 @@ class Deal(Message, frozen=True):
     """These are another member's by now, or nobody's."""
     gap: tuple[int, int] | None = None
     """Nobody has what was admitted between these timestamps any more. From 0: the beginning of what is kept."""
+    lost: dict[str, list[tuple[int, int]]] = msgspec.field(default_factory=dict)
+    """By publisher: numbers that nobody has any more."""
     is_over: bool = False
     """The line has ended. A member that is not leaving attaches again."""
     is_gone: bool = False

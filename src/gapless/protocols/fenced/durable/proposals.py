@@ -6,6 +6,7 @@ The phases are in `ProposalPhase`. A change that is done, or refused, goes to `f
 from hashlib import blake2b
 from typing import Any
 
+from gapless.protocols.fenced.disk import say
 from gapless.protocols.fenced.durable import register
 from gapless.protocols.fenced.durable.messages import (
     AcceptRecord,
@@ -124,7 +125,7 @@ def _send(s: BrokerState, proposal: Proposal) -> None:
             else register.receive_prepare(s, message)
         )
         if answer is not None:
-            receive_vote(s, s.name, answer)
+            say(s, s.name, answer)
 
 
 def _question(s: BrokerState, proposal: Proposal) -> Any:

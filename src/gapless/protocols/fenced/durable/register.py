@@ -6,7 +6,9 @@ by f + 1. Any two majorities share a replica, so changes follow on each other, w
 its ballot goes on with the next change at once, under the next serial: nobody else has written meanwhile, or a replica
 of the majority refuses it.
 
-A replica that restarts without memory takes part in nothing before f + 1 others have told it all that they hold. Each
+A replica that restarts takes part in nothing before enough others have told it all that they hold: f + 1 that have not
+restarted, or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk, its own
+included (`recovery` has the same rules for journals, and says why). Each
 vote carries the latest incarnations of the replicas that the voter knows, and the votes of earlier incarnations do not
 count. So what a lost incarnation had promised or accepted, in a vote that counted, is told by one of any f + 1 others:
 it voted before the recovering one asked, and tells it; or it voted later, and the vote made the lost one's void.
@@ -27,6 +29,7 @@ from gapless.protocols.fenced.durable.messages import (
     Vote,
 )
 from gapless.protocols.fenced.durable.state import NO_BALLOT, NO_VERSION, Recovery
+from gapless.protocols.fenced.messages import Memory
 from gapless.protocols.fenced.state import BrokerState
 
 __all__ = [
@@ -52,8 +55,8 @@ def is_replica(s: BrokerState) -> bool:
 
 
 def majority(s: BrokerState) -> int:
-    """How many of them decide."""
-    return len(replicas(s)) // 2 + 1
+    """How many of them decide: more than half, or all that may still return."""
+    return max(1, s.needed(replicas(s), s.topology.quorum))
 
 
 def incarnations_of(s: BrokerState) -> list[int]:
@@ -124,6 +127,7 @@ def store(s: BrokerState, held: StoredRecord) -> None:
     if known is not None:
         _count(s, known, -1)
     s.durable.records[held.name] = held
+    s.disk.changed_records.add(held.name)
     _count(s, held, 1)
     if sum(map(len, s.durable.ended.values())) > ENDED_MAX:
         _forget_ended(s)
@@ -150,6 +154,7 @@ def _forget_ended(s: BrokerState) -> None:
         held = s.durable.records[name]
         if held.promised == held.version.ballot:
             del s.durable.records[name], ended[name]
+            s.disk.changed_records.add(name)
             return
 
 
@@ -163,23 +168,26 @@ def smallest_position(s: BrokerState) -> int | None:
 
 
 def answer_list(s: BrokerState, message: ListRecords) -> RecordPage | None:
-    """Some of the records, if nothing was lost here."""
-    if not s.durable.has_recovered or not is_replica(s):
+    """Some of the records. Before it has recovered, only others that recover hear them."""
+    if not is_replica(s) or (message.request and not s.durable.has_recovered):
         return None
+    memory = Memory.SETTLED if s.durable.has_recovered else s.memory
     names = sorted(name for name in s.durable.records if name > message.after)[:PAGE]
     records = [s.durable.records[name] for name in names]
-    return RecordPage(message.request, message.after, records, incarnations_of(s))
+    return RecordPage(message.request, message.after, records, incarnations_of(s), memory.value)
 
 
 def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
     """The questions of a replica that has no memory."""
     d = s.durable
+    _end_recovery(s)
     if d.has_recovered or not is_replica(s):
         return []
     stale = d.recovery.told.keys() - set(counted(s, d.recovery.told))
     for name in stale:  # they have lost their memory since
         del d.recovery.told[name]
         d.recovery.after.pop(name, None)
+        d.recovery.memories.pop(name, None)
     others = [name for name in replicas(s) if name != s.name and name not in d.recovery.told]
     return [(name, ListRecords(0, d.recovery.after.get(name, ""))) for name in others]
 
@@ -196,10 +204,25 @@ def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
     if page.records:
         d.recovery.after[peer] = page.records[-1].name
         return True
-    d.recovery.told[peer] = page.incarnations
-    if len(counted(s, d.recovery.told)) >= majority(s):
-        d.has_recovered, d.recovery = True, Recovery()
+    d.recovery.told[peer], d.recovery.memories[peer] = page.incarnations, page.memory
+    _end_recovery(s)
     return False
+
+
+def _end_recovery(s: BrokerState) -> None:
+    """Take part again if enough is known."""
+    d, quorum = s.durable, s.topology.quorum
+    if d.has_recovered or not is_replica(s):
+        return
+    names = counted(s, d.recovery.told)
+    memories = [Memory(d.recovery.memories[name]) for name in names]
+    remembering = (s.memory is not Memory.NONE) + len(memories) - memories.count(Memory.NONE)
+    if (
+        memories.count(Memory.SETTLED) >= quorum
+        or all(name in names or s.is_forgotten(name) for name in replicas(s) if name != s.name)
+        or (s.has_waited and remembering >= s.needed(replicas(s), quorum))
+    ):
+        d.has_recovered, d.recovery = True, Recovery()
 
 
 def _merge(s: BrokerState, other: StoredRecord) -> None:

@@ -133,6 +133,8 @@ class Recovery:
     """By replica: the last name that it told."""
     told: dict[str, list[int]] = field(default_factory=dict)
     """Those that have told all they hold, and the incarnations of replicas that they knew of."""
+    memories: dict[str, int] = field(default_factory=dict)
+    """What that rests on."""
 
 
 @dataclass(eq=False)
@@ -253,6 +255,8 @@ class Group:
     turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """What nobody has any more, and no member was told."""
+    lost: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """The same, as numbers of publishers."""
     assigned: list[Assignment] = field(default_factory=list)
     """Those that no write has."""
     writing: list[Assignment] | None = None

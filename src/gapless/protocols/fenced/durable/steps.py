@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from gapless.protocols.fenced.disk import say
 from gapless.protocols.fenced.durable import groups, proposals, register, relay, service
 from gapless.protocols.fenced.durable.messages import (
     AcceptRecord,
@@ -33,7 +34,7 @@ def _list(s: BrokerState, peer: str, message: ListRecords) -> None:
 
 def _answer(s: BrokerState, peer: str, answer: Vote | RecordPage | None) -> None:
     if answer is not None:
-        s.send(peer, answer)
+        say(s, peer, answer)
 
 
 DURABLE_AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
