@@ -16,6 +16,13 @@ sim = typer.Typer(
 )
 
 RUNS_MAX = 1_000_000_000
+DELAYS_MAX = 100
+
+
+def _delays_in_range(text: str | None) -> str | None:
+    if text is None or text == "all" or (text.isdecimal() and int(text) <= DELAYS_MAX):
+        return text
+    raise typer.BadParameter(f"{text!r} is not a number from 0 to {DELAYS_MAX}, or 'all'")
 
 
 @sim.callback(invoke_without_command=True)
@@ -101,6 +108,37 @@ def sim_search(
         protocol, runs, first_seed, faults, f, scale, option or [], save, invariants=invariants, as_json=json,
         spark=choice,
     )  # fmt: skip
+
+
+@sim.command("explore", epilog=EPILOG)
+def sim_explore(
+    file: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A small scenario, in TOML, or a saved schedule.")],
+    delays: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            callback=_delays_in_range,
+            help="How often a schedule may hold a connection back; [bold]all[/bold]: every order. Default: the file's.",
+        ),
+    ] = None,
+    ticks: Annotated[
+        int | None, typer.Option(min=0, max=1000, metavar="N", help="How many timers fire before the end.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="When to give up.")] = 60.0,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the first violating schedule here.")
+    ] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Try all schedules of a small scenario: every order of deliveries, timers, calls and faults within bounds.
+
+    Example:  [bold]gapless sim explore small.toml --delays 1[/bold]
+
+    The exit code is 0 if the bounds were reached without a violation, and 2 if there was no time to reach them.
+    """
+    from gapless.cli.sim_explore import explore_file
+
+    return explore_file(file, delays, ticks, seconds, save, as_json=json)
 
 
 @sim.command("compare", epilog=EPILOG)

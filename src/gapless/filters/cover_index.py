@@ -84,6 +84,9 @@ class CoverIndex(Generic[K]):
         self._root = _Branch()
         self._others: FilterIndex[K] = FilterIndex()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_filters, (list(self._entries.values()),)
+
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
 
@@ -260,3 +263,11 @@ def _sample(strings: StringSet) -> str | None:
         return min(string_sets.members((text, strings.low, strings.low + "~"), strings, Work(SAMPLING)), default=None)
     except OutOfWork:
         return None
+
+
+def _of_filters(filters: list[tuple[K, Filter]]) -> CoverIndex[K]:
+    """The index with these filters."""
+    index: CoverIndex[K] = CoverIndex()
+    for key, wider in filters:
+        index.add(key, wider)
+    return index

@@ -7,6 +7,7 @@ filter never changes. Two filters are equal if their texts are, and a filter tra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -122,8 +123,8 @@ class Filter:
     def __repr__(self) -> str:
         return f"parse({self.text!r})"
 
-    def __reduce__(self) -> tuple[type[Filter], tuple[str]]:
-        return Filter, (self.text,)
+    def __reduce__(self) -> tuple[Callable[[str], Filter], tuple[str]]:
+        return parse, (self.text,)
 
 
 def parse(text: str) -> Filter:

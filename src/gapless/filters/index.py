@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gapless.filters.evaluation import Attributes, Test
-from gapless.filters.filter import Filter
+from gapless.filters.filter import Filter, parse
 from gapless.filters.member import Member
 from gapless.filters.rare_values import RareValues, demands_of
 from gapless.filters.store import Store
@@ -35,6 +35,8 @@ K = TypeVar("K", bound=Hashable)
 
 FEW = 16
 """So many filters are evaluated faster than they are looked up."""
+NOTHING = parse("x = 1 AND x = 2")
+"""Stands for a filter that matches nothing, of which an index keeps no more."""
 
 
 class FilterIndex(Generic[K]):
@@ -60,6 +62,14 @@ class FilterIndex(Generic[K]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._orders
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_filters, (
+            [
+                (key, each[0].filter if (each := self._members[order]) else NOTHING)
+                for key, order in self._orders.items()
+            ],
+        )
 
     def add(self, key: K, filter: Filter) -> None:
         """Enter a filter under a key that is not in use."""
@@ -153,3 +163,11 @@ class FilterIndex(Generic[K]):
             self._store.add(moving)
         if not self._rare.add(member, demands):
             self._store.add(member)
+
+
+def _of_filters(filters: list[tuple[K, Filter]]) -> FilterIndex[K]:
+    """The index with these filters."""
+    index: FilterIndex[K] = FilterIndex()
+    for key, filter in filters:
+        index.add(key, filter)
+    return index

@@ -15,7 +15,7 @@ import msgspec
 from gapless.events import Attributes
 from gapless.protocol import Deliver, Publish
 
-__all__ = ["Replies", "ReplyRule"]
+__all__ = ["Replies", "ReplyRule", "filled"]
 
 
 class ReplyRule(msgspec.Struct, frozen=True):
@@ -66,10 +66,10 @@ class Replies:
                 state.silent -= 1
             elif state.left > 0 and state.rng.random() < rule.probability:
                 state.left -= 1
-                self._publish_later(client, Publish(_filled(rule.attributes, delivery)), rule.delay_us)
+                self._publish_later(client, Publish(filled(rule.attributes, delivery)), rule.delay_us)
 
 
-def _filled(attributes: Attributes, delivery: Deliver) -> Attributes:
+def filled(attributes: Attributes, delivery: Deliver) -> Attributes:
     """The attributes with every `"$name"` replaced."""
     filled: Attributes = {}
     for name, value in attributes.items():

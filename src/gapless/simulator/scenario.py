@@ -110,6 +110,10 @@ attributes = { topic = "price", amount = 7 }
   through), `until_ms` (the end; without it the run ends when it has settled), `sample_ms` (how often state sizes are
   looked at; 0 means at the end), `max_steps`, `may_lose` (default false: a publisher that is told that something of its
   is lost, which was confirmed, is a violation; true where more goes wrong than the protocol copes with).
+
+`[explore]`
+: for `gapless sim explore`: `from_ms` (what comes before happens first, in the order of its times; default 0), `delays`
+  and `ticks` (its bounds), `schedule` (one schedule, which is repeated instead).
 """
 
 from typing import Any, Literal, TypeAlias
@@ -129,6 +133,7 @@ __all__ = [
     "Crash",
     "Cut",
     "Delay",
+    "Explore",
     "Fault",
     "Forget",
     "Heal",
@@ -388,6 +393,17 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether more may go wrong than the protocol copes with, so that what was confirmed may be lost, and is told."""
 
 
+class Explore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the scenario is explored (`gapless sim explore`)."""
+
+    from_ms: float = 0.0
+    """What comes before happens first, in the order of its times; the rest in any order."""
+    delays: int = 1
+    ticks: int = 2
+    schedule: tuple[str, ...] = ()
+    """One schedule, which is repeated instead."""
+
+
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run needs."""
 
@@ -396,6 +412,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "scenario"
     description: str = ""
     run: Run = Run()
+    explore: Explore = Explore()
     clients: tuple[Client, ...] = ()
     actions: tuple[Action, ...] = ()
     replies: tuple[Reply, ...] = ()

@@ -10,6 +10,7 @@ neighbours around the lowest-ranked one. A **region** is a connected set of brok
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
 import msgspec
@@ -76,6 +77,9 @@ class Topology:
                 accepts_for[acceptor].append(name)
         self.accepts_for: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in accepts_for.items()}
         """By broker: the brokers whose electorates it belongs to, without its own."""
+
+    def __reduce__(self) -> tuple[Callable[[Overlay, int], "Topology"], tuple[Overlay, int]]:
+        return _topology, (self.overlay, self.f)
 
     @property
     def quorum(self) -> int:
@@ -162,6 +166,12 @@ class Topology:
 
     def _ranked(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=self.overlay.rank.__getitem__))
+
+
+@lru_cache(maxsize=64)
+def _topology(overlay: Overlay, f: int) -> Topology:
+    """The same for all brokers that are read back from their pickles."""
+    return Topology(overlay, f)
 
 
 def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
