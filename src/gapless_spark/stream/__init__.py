@@ -16,6 +16,7 @@
 | columns as events | `layout` |
 | timestamps, dates, decimals, arrays | `conversions` |
 | the directory of what is to be published | `staging`, `files` |
+| the same in a store of objects | `object_staging`, `objects` |
 | how a batch is published exactly once | `committing`, `share` |
 | workers that publish their share of a batch | `publishers` |
 | errors as sentences | `gapless_spark.told` |

@@ -71,6 +71,14 @@ class Batch:
     """Processes that may publish it; if there are fewer than two, the driver does."""
 
 
+class _OutrunError(Exception):
+    """Another process changed the state of the sink."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.state = state
+
+
 class Committing:
     """One process that publishes for a sink."""
 
@@ -81,8 +89,17 @@ class Committing:
         self._layout = layout
 
     async def commit(self, batch: Batch) -> None:
-        """Publish it, if it is not done yet. The caller holds the directory's lock."""
-        state = self._staging.state()
+        """Publish it, if it is not done yet. The caller holds the lock of the directory, if it has one."""
+        while True:
+            try:
+                await self._commit(self._staging.state(), batch)
+                break
+            except _OutrunError as error:
+                _logger.warning(f"another driver of sink {self._options.sink!r} was publishing until now")
+                self._staging.keep(error.state)
+        self._staging.clear(None)
+
+    async def _commit(self, state: State | None, batch: Batch) -> None:
         if state is not None:
             self._check_owner(state, batch)
             if state.manifest is not None:
@@ -90,7 +107,12 @@ class Committing:
         if state is None or not self._is_done(state, batch):
             self._check_files(batch)
             await self._publish_new(state, batch)
-        self._staging.clear(None)
+
+    def _check_alone(self) -> None:
+        """No other process changed the state before this one was connected."""
+        found = self._staging.outrun()
+        if found is not None:
+            raise _OutrunError(found)
 
     def _is_done(self, state: State, batch: Batch) -> bool:
         if batch.number >= 0:
@@ -137,7 +159,7 @@ class Committing:
 
     def _check_files(self, batch: Batch) -> None:
         for file, _ in batch.files:
-            if not (self._staging.path / file).exists():
+            if not self._staging.has(file):
                 raise SparkError(
                     f"a task staged {self._staging.path / file}, but the driver does not see it; name a directory that "
                     'the driver and all executors share with the option "staging"'
@@ -182,6 +204,7 @@ class Committing:
         if state is not None:
             state = self._take_over(state)
         async with self._client(None if state is None else state.clients[0]) as client:
+            self._check_alone()
             self._check_size(client, batch)
             if state is None:
                 state = await self._begin(client, batch)
@@ -241,7 +264,7 @@ class Committing:
 
     def _take_over(self, state: State) -> State:
         """The state of the next process that connects as the sink's clients, written down before it does."""
-        state = state.later()
+        state = self._staging.later(state)
         self._staging.keep(state)
         return state
 
@@ -256,7 +279,7 @@ class Committing:
 
     def _events(self, manifest: Manifest, place: int, skipped: int) -> Iterator[tuple[Attributes, bytes]]:
         """The share of one client, without the first so many."""
-        return manifest.share(place, skipped).events(self._staging.path, self._layout, self._options.sink)
+        return manifest.share(place, skipped).events(self._staging.opened, self._layout, self._options.sink)
 
     # ---- after a failure ----------------------------------------------------------------------------------
 
@@ -272,6 +295,7 @@ class Committing:
         state = self._take_over(state)
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(self._client(state.clients[place])) for place in places]
+            self._check_alone()
             self._check_network(clients[0], state)
             there = await self._published(clients[0], state, manifest, places)
             for place, client in zip(places, clients, strict=True):

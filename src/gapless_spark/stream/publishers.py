@@ -18,7 +18,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -33,6 +32,7 @@ from gapless_spark.stream.connection import LONG, in_time
 from gapless_spark.stream.layout import Layout
 from gapless_spark.stream.share import Share, advertised, publish
 from gapless_spark.stream.sink_options import SinkOptions
+from gapless_spark.stream.staging import Staging
 
 __all__ = ["PATIENT", "Publisher", "ready_publisher", "share_published"]
 
@@ -166,7 +166,7 @@ async def _publish(writer: _Writer, request: _Request, tell: Callable[[int], Awa
         while await in_time(network, reading.take(), LONG):
             pass  # it is read so that what is published comes later
         await in_time(network, client.advertise(advertised(options.sink)), LONG)
-        events = request.share.events(Path(options.staging), writer.layout, options.sink)
+        events = request.share.events(Staging(options.staging).opened, writer.layout, options.sink)
         await publish(client, events, request.share.label, PATIENT * network.timeout_s, tell)
         return client.identity
 

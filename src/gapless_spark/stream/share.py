@@ -6,7 +6,7 @@ number of each event, too, whichever process publishes the share.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -29,14 +29,14 @@ class Share(msgspec.Struct, frozen=True):
     skipped: int = 0
     """So many of the first events are published already."""
 
-    def events(self, folder: Path, layout: Layout, sink: str) -> Iterator[tuple[Attributes, bytes]]:
-        """What is still to be published."""
+    def events(self, opened: Callable[[str], Any], layout: Layout, sink: str) -> Iterator[tuple[Attributes, bytes]]:
+        """What is still to be published, of files that are opened so."""
         skipped = self.skipped
         for file, count, first in self.files:
             if count <= skipped:
                 skipped -= count
                 continue
-            for batch in _batches(folder / file):
+            for batch in _batches(opened(file)):
                 kept = batch.slice(min(skipped, batch.num_rows))
                 skipped -= batch.num_rows - kept.num_rows
                 if kept.num_rows:
@@ -45,8 +45,8 @@ class Share(msgspec.Struct, frozen=True):
                 first += batch.num_rows
 
 
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+def _batches(opened: Any) -> Iterator[pa.RecordBatch]:
+    with opened as source, pa.ipc.open_file(source) as reader:
         for place in range(reader.num_record_batches):
             yield reader.get_batch(place)
 

@@ -53,8 +53,13 @@ class Tasks:
 
     @cached_property
     def staging(self) -> Staging:
-        """The directory, on this machine."""
-        return Staging(self._options.staging, self._files)
+        """The directory, on this machine, or the place in a store."""
+        if "://" not in self._options.staging:
+            return Staging(self._options.staging, self._files)
+        from gapless_spark.stream.object_staging import ObjectStaging
+        from gapless_spark.stream.objects import Objects
+
+        return ObjectStaging(*Objects.at(self._options.staging), self._files)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         """Rows, as a file of their own; none if there are none."""
@@ -117,11 +122,9 @@ class Tasks:
 
     def clear(self, *, alone: bool = False) -> None:
         """Nothing that was written is published, save what is decided. `alone`: the directory of the files is ours."""
-        if self.staging.files.exists():
-            with self.staging.locked(PATIENT * self._options.network.timeout_s):
-                self.staging.clear(self._pending())
-                if alone and not any(self.staging.files.iterdir()):
-                    self.staging.files.rmdir()
+        self.staging.prepare()
+        with self.staging.locked(PATIENT * self._options.network.timeout_s):
+            self.staging.clear_after(self._pending(), alone=alone)
 
 
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from gapless.errors import SparkError
+from gapless_spark.stream.objects import SCHEMES, below
 from gapless_spark.stream.options import Options, check_names
 
 __all__ = ["SinkOptions"]
@@ -46,7 +47,7 @@ class SinkOptions:
             staging=_directory(told),
             batch=_name("batch", told["batch"], "it names what is written") if "batch" in told else "",
             payload=told.get("payload") or "payload",
-            publishers=_publishers(told.get("publishers", "1")),
+            publishers=_publishers(told.get("publishers", "1"), _directory(told)),
             published=_numbers("published", told["published"]) if "published" in told else (),
         )
 
@@ -66,29 +67,37 @@ def _numbers(option: str, value: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _publishers(value: str) -> int:
+def _publishers(value: str, staging: str) -> int:
     if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= PUBLISHERS_MAX:
         raise SparkError(f'the option "publishers" is a whole number from 1 to {PUBLISHERS_MAX}, not {value!r}')
+    if int(value) > 1 and "://" in staging:
+        raise SparkError(
+            "several publishers need a staging directory with locks, and a store of objects has none; set the option "
+            '"publishers" to 1, or name a directory with the option "staging"'
+        )
     return int(value)
 
 
 def _directory(told: Mapping[str, str]) -> str:
     """Where to stage: as the user says, or beside the checkpoint, with which it lives and dies."""
     if told.get("staging"):
-        return _local("staging", told["staging"])
+        return _place("staging", told["staging"])
     if told.get("checkpointlocation"):
-        return _local("checkpointLocation", told["checkpointlocation"]).rstrip("/") + "/gapless-sink"
+        return below(_place("checkpointLocation", told["checkpointlocation"]), "gapless-sink")
     raise SparkError(
         'the option "staging" is missing: a directory that the driver and all executors see, where tasks put what '
         "is to be published"
     )
 
 
-def _local(option: str, text: str) -> str:
+def _place(option: str, text: str) -> str:
+    """The path of a directory, or the URL of a place in a store of objects."""
     parts = urlsplit(text)
+    if parts.scheme in SCHEMES:
+        return text
     if parts.scheme not in ("", "file") or parts.netloc:
         raise SparkError(
-            f'the option "{option}" is {text!r}, but tasks stage in a directory of a file system; '
-            'name one with the option "staging"'
+            f'the option "{option}" is {text!r}, but tasks stage in a directory of a file system, or in a store of '
+            f'objects ({", ".join(SCHEMES)}); name one with the option "staging"'
         )
     return unquote(parts.path) if parts.scheme else text

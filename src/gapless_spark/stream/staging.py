@@ -26,9 +26,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import pyarrow as pa
 
 from gapless.client.identity import Identity
 from gapless.errors import SparkError
@@ -36,7 +38,7 @@ from gapless.positions import Position
 from gapless_spark.stream.files import Files
 from gapless_spark.stream.share import Share
 
-__all__ = ["Manifest", "Staging", "State"]
+__all__ = ["LEFTOVER_S", "Manifest", "Staging", "State", "decoded", "file_name"]
 
 PAUSE_S = 0.1
 LEFTOVER_S = 24 * 3600
@@ -109,6 +111,11 @@ class State(msgspec.Struct, frozen=True):
         """The state of the next process that connects as the sink's clients."""
         return msgspec.structs.replace(self, clients=[each.later() for each in self.clients])
 
+    def above(self, attempt: int) -> "State":
+        """The state in which all clients have this attempt."""
+        clients = [msgspec.structs.replace(each, attempt=attempt) for each in self.clients]
+        return msgspec.structs.replace(self, clients=clients)
+
     def with_client(self, place: int, identity: Identity) -> "State":
         """The state in which that client is at its last attempt there; the number of its last batch stays."""
         clients = list(self.clients)
@@ -160,11 +167,17 @@ class Staging:
         """What is known of the sink; None if it is new."""
         path = self.path / "sink.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=State, dec_hook=lambda kind, text: kind(text))
+            return decoded(path.read_bytes(), path)
         except FileNotFoundError:
             return None
-        except msgspec.MsgspecError as error:
-            raise SparkError(f"{path} is damaged ({error}); it was not written by this version, or changed") from None
+
+    def later(self, state: State) -> State:
+        """The state of the next process that connects as the sink's clients."""
+        return state.later()
+
+    def outrun(self) -> State | None:
+        """A state to go on with, if another process changed it meanwhile; the lock excludes that."""
+        return None
 
     def keep(self, state: State) -> None:
         """Replace the state. It is on the disk afterwards."""
@@ -176,12 +189,12 @@ class Staging:
 
     def is_done(self, name: str) -> bool:
         """Whether a batch of this name was published."""
-        return (self.done / _file_name(name)).exists()
+        return (self.done / file_name(name)).exists()
 
     def finish(self, state: State, manifest: Manifest) -> None:
         """All events of the batch are published. Its name, if it has one, is remembered for ever."""
         if manifest.name:
-            with self.disk.create(self.done / _file_name(manifest.name)):
+            with self.disk.create(self.done / file_name(manifest.name)):
                 pass
             self.disk.sync(self.done)
         self.keep(state.finished(manifest))
@@ -189,6 +202,21 @@ class Staging:
             self.disk.remove(self.path / file)
 
     # ---- the files of tasks ---------------------------------------------------------------------------------
+
+    def opened(self, file: str) -> Any:
+        """What a task has written."""
+        return pa.memory_map(str(self.path / file))
+
+    def has(self, file: str) -> bool:
+        """Whether a task has written it, as far as this machine sees."""
+        return (self.path / file).exists()
+
+    def clear_after(self, kept: Manifest | None, *, alone: bool) -> None:
+        """Remove what tasks have written, except what is to be published; with `alone`, their folder, too."""
+        if self.files.exists():
+            self.clear(kept)
+            if alone and not any(self.files.iterdir()):
+                self.files.rmdir()
 
     def clear(self, kept: Manifest | None) -> None:
         """Remove what tasks have written, except what is to be published."""
@@ -215,7 +243,15 @@ class Staging:
         folder.rmdir()
 
 
-def _file_name(name: str) -> str:
+def decoded(content: bytes, path: Path) -> State:
+    """The state that a file holds."""
+    try:
+        return msgspec.json.decode(content, type=State, dec_hook=lambda kind, text: kind(text))
+    except msgspec.MsgspecError as error:
+        raise SparkError(f"{path} is damaged ({error}); it was not written by this version, or changed") from None
+
+
+def file_name(name: str) -> str:
     """The name in a form that a file can have."""
     quoted = quote(name, safe="")
     return quoted if len(quoted) <= NAME_MAX else hashlib.sha256(name.encode()).hexdigest()

@@ -4,6 +4,7 @@ Each file operation is two steps, before and after it, and so is each thing that
 is where the process may crash. A crash leaves what was synced, and any part of what was not.
 """
 
+import io
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from pyarrow.fs import LocalFileSystem
 
 from gapless.client.identity import Identity
 from gapless.errors import SparkError
@@ -20,10 +22,11 @@ from gapless.filters import parse
 from gapless.positions import Position
 from gapless_spark.stream.committing import Committing
 from gapless_spark.stream.files import Files
+from gapless_spark.stream.objects import Objects
 from gapless_spark.stream.publishers import Publisher
 from gapless_spark.stream.share import Share
 
-__all__ = ["Crashed", "CrashingFiles", "ModelBrokers", "ModelledCommitting", "Steps"]
+__all__ = ["Crashed", "CrashingFiles", "CrashingObjects", "ModelBrokers", "ModelledCommitting", "Steps"]
 
 IN_FLIGHT = 2
 """So many events of a process that crashes are accepted, but not confirmed: the next read of history misses them."""
@@ -126,6 +129,34 @@ class CrashingFiles(Files):
         return CrashingFiles(self._root, dict(names))
 
 
+class CrashingObjects(Objects):
+    """Objects of a store that outlives the process: each is there as a whole, or not at all."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(LocalFileSystem())
+        self.step = Steps()
+        root.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def create(self, path: Path) -> Iterator[BinaryIO]:
+        content = io.BytesIO()
+        yield content
+        self.step(f"before {kind_of(path)} is written")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content.getvalue())
+        self.step(f"after {kind_of(path)} is written")
+
+    def remove(self, path: Path) -> None:
+        self.step(f"before {kind_of(path)} is removed")
+        super().remove(path)
+        self.step(f"after {kind_of(path)} is removed")
+
+
+def kind_of(path: Path) -> str:
+    """A name for what numbers and random names tell apart."""
+    return "a state" if path.name.startswith("sink-") else f"a file in {path.parent.name}"
+
+
 @dataclass
 class _Session:
     attempt: int
@@ -144,6 +175,8 @@ class ModelBrokers:
     history: list[Event] = field(default_factory=list)
     sessions: dict[str, _Session] = field(default_factory=dict)
     hidden: int = 0
+    refuses: bool = False
+    """Whether processes that were taken over may try to attach."""
     workers: dict[str, list[tuple[int, Event]]] = field(default_factory=dict)
     """By client, what a worker that lives on after its driver still publishes, with its attempt."""
 
@@ -160,7 +193,9 @@ class ModelBrokers:
         for attempt, event in rest[:1]:
             self.accept(attempt, event)  # just in time
         session = self.sessions.get(standing.name)
-        assert session is None or standing.attempt > session.attempt, "brokers would never listen to this process"
+        if session is not None and standing.attempt <= session.attempt:
+            assert self.refuses, "brokers would never listen to this process"
+            raise SparkError("no broker listens to this process")
         taken = standing.seq if session is None else max(standing.seq, session.taken)
         self.sessions[standing.name] = _Session(standing.attempt, taken)
         for attempt, event in rest[1:]:
@@ -242,7 +277,7 @@ class ModelledCommitting(Committing):
         """A worker publishes the share, one event after the other; it may end after some, or outlive the driver."""
         self.step("before a worker attaches")
         self.brokers.attach(identity)
-        made = enumerate(share.events(self._staging.path, self._layout, self._options.sink), identity.seq + 1)
+        made = enumerate(share.events(self._staging.opened, self._layout, self._options.sink), identity.seq + 1)
         events = [Event(identity.name, seq, attributes, payload) for seq, (attributes, payload) in made]
         for place, event in enumerate(events):
             self.brokers.workers[identity.name] = [(identity.attempt, each) for each in events[place:]]
