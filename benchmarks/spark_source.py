@@ -159,26 +159,29 @@ def client_publishes(url: str, events: int) -> tuple[int, float]:
         return events, time.perf_counter() - begun
 
 
-def sink_publishes(spark: SparkSession, url: str, events: int, folder: Path) -> tuple[int, float]:
-    """The same through Spark."""
+def sink_publishes(
+    spark: SparkSession, url: str, events: int, folder: Path, publishers: int = 1
+) -> tuple[int, float]:  # fmt: skip
+    """The same through Spark, published by the driver or by so many workers."""
     rows = spark.range(0, events, 1, CORES).selectExpr(
         "'trade' AS topic", "id", "id / 8 AS price", f"unhex(repeat('00', {BYTES})) AS payload"
     )
-    writer = rows.write.format("gapless").option("url", url).option("sink", "measured")
+    writer = rows.write.format("gapless").option("url", url).option("sink", folder.name)
     begun = time.perf_counter()
-    writer.option("staging", str(folder)).mode("append").save()
+    writer.option("staging", str(folder)).option("publishers", publishers).mode("append").save()
     return events, time.perf_counter() - begun
 
 
 def measure_sink(spark: SparkSession, events: int, turns: int) -> dict[str, dict[str, float]]:
     """Both, on a network of one broker."""
     with tempfile.TemporaryDirectory() as place, published(Path(place) / "network", 1, 0) as url:
-        staging = Path(place) / "staging"
+        driver, workers = Path(place) / "driver", Path(place) / "workers"
         return best(
             turns,
             {
                 "client": lambda: client_publishes(url, events),
-                "sink": lambda: sink_publishes(spark, url, events, staging),
+                "sink": lambda: sink_publishes(spark, url, events, driver),
+                f"sink with {CORES} publishers": lambda: sink_publishes(spark, url, events, workers, CORES),
             },
         )
 
