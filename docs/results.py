@@ -12,19 +12,23 @@ as this program writes them.
 """
 
 import csv
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 from pathlib import Path
+from typing import Any
 
 from gapless_papers.lab.experiment_file import load_experiment
 from gapless_papers.lab.grid import cases_of
 
-__all__ = ["RESULTS", "pages", "store", "with_numbers"]
+__all__ = ["RESULTS", "pages", "start_figures", "store", "with_numbers"]
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
+START = "start-on-another-node"
+"""The benchmark whose figures are kept there as JSON."""
 BLOCK = re.compile(r"(<!-- numbers: (?P<name>[\w-]+) -->\n).*?(<!-- end of numbers -->)", re.DOTALL)
 WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
 HEADINGS = ("what the paper says", "read as", "paper", "ours", "runs", "tolerance", "verdict")
@@ -60,9 +64,28 @@ def store(claims: Path) -> list[Path]:
 def _table(name: str) -> str:
     if name == "runs":
         return _runs()
+    if name == START:
+        return _start_table()
     with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = [_cells(row) for row in csv.DictReader(file)]
     lines = [" | ".join(("", *cells, "")).strip() for cells in (HEADINGS, ("---",) * len(HEADINGS), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def start_figures() -> dict[str, Any]:
+    """Return what `benchmarks/start_on_another_node.py --out` wrote when it was last kept."""
+    found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / f"{START}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _start_table() -> str:
+    lines = [
+        "| | `subscribe()` takes | published after it and missed | first event after |",
+        "| --- | --: | --: | --: |",
+    ]
+    for row in start_figures()["rows"]:
+        missed = f"{row['missed']:,} of {row['published']:,}"
+        lines.append(f"| {row['system']} | {row['call_ms']:.1f} ms | {missed} | {row['first_event_ms']:.1f} ms |")
     return "\n".join(lines) + "\n"
 
 

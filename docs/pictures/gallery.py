@@ -5,6 +5,7 @@ from collections.abc import Callable
 from docs.pictures.layers import draw_layers
 from docs.pictures.micro_batch import draw_micro_batch
 from docs.pictures.space_time import SpaceTime
+from docs.pictures.start_on_another_node import draw_start_on_another_node
 
 __all__ = ["PICTURES"]
 
@@ -86,5 +87,6 @@ _RUNS = {
 PICTURES: dict[str, Callable[[], str]] = {
     "layers.svg": draw_layers,
     "micro-batch.svg": draw_micro_batch,
+    "start-on-another-node.svg": draw_start_on_another_node,
     **{f"{name}.svg": run.draw for name, run in _RUNS.items()},
 }
