@@ -54,7 +54,9 @@ MAY_IMPORT = {
         "security",
     },
     "sync": {"client", "security"},
-    "http": {"causes", "client", "errors", "events", "filters", "positions", "runtime", "security"},
+    "http": {
+        "causes", "client", "errors", "events", "filters", "overlay", "positions", "printable", "runtime", "security",
+    },
     "cli": {
         "http",
         "errors", "events", "positions", "overlay", "filters", "names", "printable", "private_files", "protocol",

@@ -15,10 +15,14 @@ from gapless.http.server import HttpServer
 from gapless.overlay import Overlay
 from gapless.runtime.fleet import free_ports
 from gapless.runtime.network_file import HttpEntry, NetworkConfig
-from tests.runtime.local import Local, local
+from tests.runtime.local import QUICK, Local, local
 from tests.runtime.secure import Secure
 
-__all__ = ["Serving", "serving", "serving_secure", "sse"]
+__all__ = ["UNHURRIED", "Serving", "serving", "serving_secure", "sse"]
+
+
+UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=2_000)
+"""For tests that share the machine with a browser: a broker that is late is not taken for a crashed one."""
 
 
 class Serving:

@@ -27,7 +27,7 @@ def test_what_is_drawn_keeps_its_promise(file: Path) -> None:
 
 
 def test_every_picture_is_shown_somewhere() -> None:
-    shown = {name for page in PAGES for name in re.findall(r"images/([\w.-]+\.svg)", read(page))}
+    shown = {name for page in PAGES for name in re.findall(r"images/([\w.-]+\.(?:svg|png))", read(page))}
     assert shown == {path.name for path in IMAGES.iterdir()}
 
 

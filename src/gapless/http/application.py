@@ -25,7 +25,16 @@ from starlette.types import ASGIApp
 from gapless.errors import GaplessError
 from gapless.http.acknowledging import post_ack
 from gapless.http.causality import get_graph
-from gapless.http.console_api import delete_client, get_log, get_me, get_network, get_sessions, post_filter
+from gapless.http.console_api import (
+    delete_client,
+    get_log,
+    get_me,
+    get_network,
+    get_sessions,
+    post_covers,
+    post_filter,
+)
+from gapless.http.console_files import get_file, get_page
 from gapless.http.durable_admin import delete_durable, get_durables, post_move
 from gapless.http.gateway import Gateway
 from gapless.http.guards import Guards
@@ -66,9 +75,12 @@ def make_application(gateway: Gateway) -> ASGIApp:
             Route("/api/network", get_network),
             Route("/api/log", get_log),
             Route("/api/sessions", get_sessions),
+            Route("/api/covers", post_covers, methods=["POST"]),
             Route("/api/filter", post_filter, methods=["POST"]),
             Route("/api/graph", get_graph),
             Route("/api/clients/{name:path}", delete_client, methods=["DELETE"]),
+            Route("/", get_page),
+            Route("/console/{file}", get_file),
         ]
     application = Starlette(routes=routes, exception_handlers=_HANDLERS)
     application.state.gateway = gateway

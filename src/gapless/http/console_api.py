@@ -1,7 +1,7 @@
 """What the console asks: who the user is, how the brokers are, the log, filters, and to end a client's session."""
 
 import asyncio
-from itertools import islice
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -10,26 +10,33 @@ from starlette.responses import Response
 
 from gapless.errors import FilterError
 from gapless.filters import filter_hints, parse
+from gapless.http.covers import find_covers
 from gapless.http.gateway import Gateway
 from gapless.http.problems import ProblemError
 from gapless.http.publishing import read_body
+from gapless.printable import name_complaint
+from gapless.runtime.access import Access
 from gapless.runtime.audit_log import Actor
-from gapless.runtime.broker import Broker
+from gapless.runtime.probe import ask_to_end
 from gapless.security.identity import ANYBODY
 
-__all__ = ["delete_client", "get_log", "get_me", "get_network", "get_sessions", "post_filter"]
-
-SESSIONS_MAX = 200
-FILTERS_MAX = 40
-"""Distinct filters that are compared with each other."""
+__all__ = ["delete_client", "get_log", "get_me", "get_network", "get_sessions", "post_covers", "post_filter"]
 
 
 class _Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filter: str
 
 
+class _Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    filters: list[str]
+
+
 def _json(document: Any) -> Response:
-    return Response(msgspec.json.encode(document), media_type="application/json", headers={"Cache-Control": "no-store"})
+    return _encoded(msgspec.json.encode(document))
+
+
+def _encoded(body: bytes) -> Response:
+    return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 async def get_me(request: Request) -> Response:
@@ -42,10 +49,10 @@ async def get_me(request: Request) -> Response:
 
 
 async def get_network(request: Request) -> Response:
-    """`GET /api/network`: the report of every broker, the tree, and what is wrong."""
+    """`GET /api/network`: every broker, the tree, and what is wrong."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
-    return _json(await gateway.network.document())
+    return _encoded(await gateway.network.brokers())
 
 
 async def get_log(request: Request) -> Response:
@@ -57,40 +64,21 @@ async def get_log(request: Request) -> Response:
 
 
 async def get_sessions(request: Request) -> Response:
-    """`GET /api/sessions`: the clients of this broker, with their subscriptions and what covers these."""
+    """`GET /api/sessions`: the clients of each broker, with their filters."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
-    return _json(await _sessions(gateway.broker))
+    return _encoded(await gateway.network.clients())
 
 
-async def _sessions(broker: Broker) -> dict[str, Any]:
-    node = broker.node
-    names = [] if node is None else node.sessions()
-    rows = []
-    for name in islice(sorted(names), SESSIONS_MAX):
-        held = {} if node is None else node.held_by(name)
-        advertised = 0 if node is None else len(node.names_held(name)[1])
-        rows.append({"client": name, "subscriptions": held, "advertisements": advertised})
-    texts = list(dict.fromkeys(text for row in rows for text in row["subscriptions"].values()))  # type: ignore[attr-defined]
-    return {
-        "broker": broker.name,
-        "sessions": rows,
-        "more": max(0, len(names) - SESSIONS_MAX),
-        "covers": await _covers(texts),
-    }
-
-
-async def _covers(texts: list[str]) -> dict[str, str]:
-    """By filter: another one that covers it. Only the first filters are compared, in many turns of the event loop."""
-    filters = {text: parse(text) for text in texts[:FILTERS_MAX]}
-    found: dict[str, str] = {}
-    for text, own in filters.items():
-        await asyncio.sleep(0)
-        for other, wider in filters.items():
-            if other != text and found.get(other) != text and wider.covers(own):
-                found[text] = other
-                break
-    return found
+async def post_covers(request: Request) -> Response:
+    """`POST /api/covers`: for each of these filters another one of them that covers it."""
+    gateway: Gateway = request.app.state.gateway
+    gateway.callers.require(request, "status", "see the clients of brokers")
+    try:
+        asked = msgspec.json.decode(await read_body(request), type=_Filters)
+    except msgspec.DecodeError as error:
+        raise ProblemError("bad-request", f"the body holds no filters: {error}") from None
+    return _json(await find_covers(asked.filters))
 
 
 async def post_filter(request: Request) -> Response:
@@ -109,9 +97,25 @@ async def post_filter(request: Request) -> Response:
 
 
 async def delete_client(request: Request) -> Response:
-    """`DELETE /api/clients/NAME`: end the session of a client of this broker."""
+    """`DELETE /api/clients/NAME`: end the session of a client, wherever in the network it is.
+
+    The broker that the operator asked writes down who it was; it asks the others in its own name."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.require(request, "operate", "end sessions")
-    return _json(
-        gateway.broker.end_client(request.path_params["name"], Actor(caller.identity or ANYBODY, caller.address))
-    )
+    broker, name = gateway.broker, request.path_params["name"]
+    complaint = name_complaint("the name of a client", name)
+    if complaint:
+        raise ProblemError("bad-request", complaint)
+    actor = Actor(caller.identity or ANYBODY, caller.address)
+    answer = broker.end_client(name, actor)
+    if not answer["ended"]:
+        broker.audit.act("client.ended", "an operator ended the session of a client elsewhere", actor, peer=name)
+        others = [address for other, address in broker.config.addresses.items() if other != broker.name]
+        answer = await _end_elsewhere(others, name, gateway.network.access) or answer
+    return _json(answer)
+
+
+async def _end_elsewhere(addresses: Iterable[str], client: str, access: Access) -> dict[str, Any] | None:
+    asked = (ask_to_end(address, client, access=access) for address in addresses)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    return next((answer for answer in answers if isinstance(answer, dict) and answer["ended"]), None)

@@ -8,6 +8,10 @@ import asyncio
 import time
 from typing import Any
 
+import msgspec
+
+from gapless.http.broker_summary import broker_summary
+from gapless.overlay import Overlay
 from gapless.runtime.access import CLEAR
 from gapless.runtime.broker import Broker
 from gapless.runtime.diagnosis import diagnose
@@ -18,44 +22,70 @@ __all__ = ["NetworkView"]
 FRESH_S = 1.0
 
 
+class _Shared:
+    """One question to all brokers that everybody who asks within `FRESH_S` shares, and the text of the answer."""
+
+    def __init__(self, *, with_clients: bool) -> None:
+        self.with_clients = with_clients
+        self.task: asyncio.Task[bytes] | None = None
+        self.asked_at = 0.0
+
+
 class NetworkView:
     """As one broker sees it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         security = broker.config.security
-        self._access = CLEAR if security is None else security.access(broker.name)
-        self._asking: asyncio.Task[dict[str, Answer]] | None = None
-        self._asked_at = 0.0
+        self.access = CLEAR if security is None else security.access(broker.name)
+        """How this broker asks the others."""
+        self._brokers = _Shared(with_clients=False)
+        self._clients = _Shared(with_clients=True)
 
-    async def _answers(self) -> dict[str, Answer]:
+    async def brokers(self) -> bytes:
+        """All brokers, the tree, and what is wrong, as JSON."""
+        return await self._shared(self._brokers)
+
+    async def clients(self) -> bytes:
+        """The clients of each broker with their filters, as JSON."""
+        return await self._shared(self._clients)
+
+    async def _shared(self, shared: _Shared) -> bytes:
         now = time.monotonic()
-        if self._asking is None or (self._asking.done() and now - self._asked_at > FRESH_S):
-            self._asked_at = now
-            self._asking = asyncio.ensure_future(ask_all(self._broker.config.addresses, self._access))
-        return await asyncio.shield(self._asking)
+        if shared.task is None or (shared.task.done() and now - shared.asked_at > FRESH_S):
+            shared.asked_at = now
+            shared.task = asyncio.ensure_future(self._ask(with_clients=shared.with_clients))
+        return await asyncio.shield(shared.task)
 
-    async def document(self) -> dict[str, Any]:
-        """All brokers, the tree, and what is wrong."""
-        answers = await self._answers()
+    async def _ask(self, *, with_clients: bool) -> bytes:
+        answers = await ask_all(self._broker.config.addresses, self.access, with_clients=with_clients)
+        return msgspec.json.encode(_clients_document(answers) if with_clients else self._document(answers))
+
+    def _document(self, answers: dict[str, Answer]) -> dict[str, Any]:
         config = self._broker.config
-        overlay = config.overlay
+        findings = diagnose(answers, config.addresses)
         return {
             "network": config.network.name,
             "protocol": config.protocol.name,
             "f": config.network.f,
             "here": self._broker.name,
-            "links": [list(link) for link in _links(overlay)],
+            "links": [list(link) for link in _links(config.overlay)],
             "http": {entry.name: entry.http for entry in config.brokers},
             "time": time.time(),
-            "brokers": {
-                name: answer.report
-                or {"broker": name, "up": False, "ready": False, "silence": answer.silence, "why": answer.why}
-                for name, answer in answers.items()
-            },
-            "findings": [{"what": item.what, "todo": item.todo} for item in diagnose(answers, config.addresses)],
+            "brokers": {name: _summary(name, answer) for name, answer in answers.items()},
+            "findings": [{"what": item.what, "todo": item.todo} for item in findings],
         }
 
 
-def _links(overlay: Any) -> list[tuple[str, str]]:
+def _summary(name: str, answer: Answer) -> dict[str, Any]:
+    if answer.report is None:
+        return {"name": name, "state": "down", "silence": answer.silence, "why": answer.why}
+    return broker_summary(answer.report)
+
+
+def _clients_document(answers: dict[str, Answer]) -> dict[str, Any]:
+    return {name: answer.report["sessions"] for name, answer in answers.items() if answer.report is not None}
+
+
+def _links(overlay: Overlay) -> list[tuple[str, str]]:
     return sorted({(min(a, b), max(a, b)) for a in overlay.brokers for b in overlay.neighbours(a)})

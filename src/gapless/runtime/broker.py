@@ -37,7 +37,7 @@ from gapless.runtime.logs import logger_of
 from gapless.runtime.loop_lag import LoopLag
 from gapless.runtime.membership_log import MembershipLog
 from gapless.runtime.network_file import NetworkConfig
-from gapless.runtime.report import report_of
+from gapless.runtime.report import clients_of, report_of
 from gapless.runtime.request_checks import Gate
 from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import REFUSAL, Hello, Refusal, Welcome, frame
@@ -378,9 +378,10 @@ class Broker:
         """Return the running node; None before the start and after a failure."""
         return self._inhabitant if self._links.host.node is not None else None
 
-    def report(self) -> dict[str, Any]:
-        """Return the report that `gapless status` shows."""
-        return report_of(self, self._waiting.waits)
+    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
+        """Return the report that `gapless status` shows; with the clients, which may be many, for the console."""
+        report = report_of(self, self._waiting.waits)
+        return report | {"sessions": clients_of(self.node)} if with_clients else report
 
 
 def listen_error(who: str, address: str, error: OSError) -> ConfigError:

@@ -135,7 +135,7 @@ class ConnectionListener(Protocol):
 
     def permits(self, identity: Identity, right: str) -> bool: ...
 
-    def report(self) -> dict[str, Any]: ...
+    def report(self, *, with_clients: bool = False) -> dict[str, Any]: ...
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]: ...
 
@@ -241,7 +241,7 @@ class Connection(FrameStream):
             may_not = f"{identity.text} may not {QUESTIONS[kind]}"
             self.refuse("denied", f"{may_not}; that takes {right} = true in the users' file")
         elif kind == ASK:
-            self.write((frame(REPORT, self._links.report()),))
+            self.write((frame(REPORT, self._links.report(with_clients=len(body) > 0)),))
         elif kind == END:
             self.write((frame(REPORT, self._links.end_client(decode_name(body), actor)),))
         else:

@@ -260,11 +260,11 @@ class Links:
         """Return whether the identity has a right that not every user has."""
         return self._owner.permits(identity, right)
 
-    def report(self) -> dict[str, Any]:
+    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
         """Return the status report."""
         begun = self.meter.begin()
         try:
-            return self._owner.report()
+            return self._owner.report(with_clients=with_clients)
         finally:
             self.meter.end(begun, "a report", "")
 

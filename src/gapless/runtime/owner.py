@@ -31,7 +31,7 @@ class Owner(Protocol):
     def permits(self, identity: Identity, right: str) -> bool:
         """Return whether the identity has the right `status` or `operate`."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
         """Return the status report."""
 
     def cheated(self, client: str, reason: str) -> None:

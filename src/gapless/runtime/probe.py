@@ -100,9 +100,11 @@ async def probe(
     return welcome
 
 
-async def ask_for_report(address: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """Return a broker's status report."""
-    return await _answer(address, frame(ASK), timeout_s, access)
+async def ask_for_report(
+    address: str, *, timeout_s: float = 2.0, access: Access = CLEAR, with_clients: bool = False
+) -> dict[str, Any]:
+    """Return a broker's status report, if asked for with its clients and their filters."""
+    return await _answer(address, frame(ASK, "clients" if with_clients else None), timeout_s, access)
 
 
 async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:

@@ -16,7 +16,12 @@ from gapless.runtime.loop_lag import LoopLag
 from gapless.runtime.network_file import BrokerEntry, NetworkConfig
 from gapless.runtime.waiting import Wait
 
-__all__ = ["report_of"]
+__all__ = ["clients_of", "report_of"]
+
+CLIENTS_MAX = 200
+"""Clients whose subscriptions a broker lists for a console."""
+LISTED_MAX = 256 * 1024
+"""Characters of filters in that list, so that the report fits into a frame."""
 
 
 class ReportSource(Protocol):
@@ -112,6 +117,21 @@ def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
     }
 
 
+def clients_of(node: BrokerNode | None) -> dict[str, Any]:
+    """The first clients whose sessions are here, with their filters, and how many more there are."""
+    names = [] if node is None else sorted(node.sessions())
+    rows: list[dict[str, Any]] = []
+    listed = 0
+    for name in names[:CLIENTS_MAX]:
+        assert node is not None
+        held = node.held_by(name)
+        listed += sum(map(len, held.values()))
+        if listed > LISTED_MAX:
+            break
+        rows.append({"client": name, "subscriptions": held, "advertisements": len(node.names_held(name)[1])})
+    return {"rows": rows, "more": len(names) - len(rows)}
+
+
 def _told(wait: Wait) -> dict[str, Any]:
     return {
         "kind": wait.kind,
@@ -132,4 +152,6 @@ def _state(link: Link) -> dict[str, Any]:
         "silent_s": round((now_us() - link.silence.heard_at) / 1e6, 1) if link.absence else 0.0,
         "queue": len(link.outbox),
         "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
+        "bytes_in": 0 if link.connection is None else link.connection.bytes_in,
+        "bytes_out": 0 if link.connection is None else link.connection.bytes_out,
     }

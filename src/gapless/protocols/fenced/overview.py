@@ -45,6 +45,7 @@ def overview(s: BrokerState) -> dict[str, Any]:
         "behind": [session.client for session in sessions if session.is_lagging][:LAGGING_SHOWN],
         "history": _history(s),
         "names": _names(s),
+        "unconfirmed": len(s.journal) - s.released,
         "published": s.measures.published,
         "delivered": s.measures.delivered,
         "confirming": s.measures.confirming.told(),

@@ -1,0 +1,43 @@
+"""What the console shows of one broker: the members of its report that people look at, under names that stay.
+
+Protocols report what they know, so every member may be missing; the console shows what there is.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["broker_summary"]
+
+_OF_REPORT = (
+    "incarnation", "address", "uptime_s", "clients", "connections", "paused", "waits", "links", "client_queue",
+    "messages_in", "messages_out", "bytes_in", "bytes_out", "clock", "turns", "data", "refusals",
+)  # fmt: skip
+_OF_OVERVIEW = (
+    "published", "delivered", "confirming", "taking", "lag", "lag_ms", "behind", "away", "unheard", "parted",
+    "unconfirmed",
+)  # fmt: skip
+
+
+def broker_summary(report: Mapping[str, Any]) -> dict[str, Any]:
+    """One broker that answered."""
+    overview = report["overview"]
+    summary: dict[str, Any] = {"name": report["broker"], "state": _state(report)}
+    summary |= {key: report[key] for key in _OF_REPORT if key in report}
+    summary |= {key: overview[key] for key in _OF_OVERVIEW if key in overview}
+    if "history" in overview:
+        history = overview["history"]
+        summary["history"] = {key: history[key] for key in ("bytes", "readings") if key in history}
+    handovers = overview.get("hand_overs") or []
+    return summary | {
+        "kept": report["state"],
+        "excluded": overview.get("stand_ins", {}),
+        "handovers": handovers,
+        "unreplicated": sorted({name for handover in handovers for name in handover.get("needs_back", ())}),
+        "holding_up": sorted(overview.get("held_up_by", {})),
+    }
+
+
+def _state(report: Mapping[str, Any]) -> str:
+    if report["up"]:
+        return "up"
+    return "held up" if report["ready"] else "starting"

@@ -1,0 +1,119 @@
+/** The frame of the console: login, views, and the one request per second that all views share. */
+
+import { GaplessError, get, session } from "/console/api.js";
+import { byId, h, show } from "/console/dom.js";
+import { causes } from "/console/causes.js";
+import { clients } from "/console/clients.js";
+import { events } from "/console/events.js";
+import { log } from "/console/log.js";
+import { metrics } from "/console/metrics.js";
+import { network } from "/console/network.js";
+import { watch } from "/console/watch.js";
+
+const POLL_MS = 1000;
+const HIDDEN_POLL_MS = 5000;
+const VIEWS = { network, clients, events, causes, metrics, log };
+
+let current = null;
+let isPolling = false;
+
+function route() {
+  const [name, query = ""] = location.hash.slice(1).split("?");
+  if (name === "main") return;
+  const chosen = VIEWS[name] ? name : session.rights.status === false ? "events" : "network";
+  const view = VIEWS[chosen];
+  for (const link of byId("views").children) {
+    link.toggleAttribute("aria-current", false);
+    if (link.hash === `#${chosen}`) link.setAttribute("aria-current", "page");
+  }
+  if (current !== view) current?.leave?.();
+  document.title = `${view.title} · ${session.me.network} · Gapless`;
+  const parameters = new URLSearchParams(query);
+  if (view.needs && !session.rights[view.needs]) {
+    show(byId("main"), h("h1", {}, view.title), h("p", { class: "card" }, `User ${session.me.user} may not see this; it takes ${view.needs} = true in the users' file.`));
+    current = null;
+    return;
+  }
+  if (current !== view) show(byId("main"), view.enter(parameters));
+  else view.again?.(parameters);
+  current = view;
+  if (watch.now) view.update?.(watch);
+}
+
+async function poll() {
+  if (isPolling) return;
+  isPolling = true;
+  while (session.me?.rights.status) {
+    try {
+      watch.see(await get("/api/network"));
+      current?.update?.(watch);
+    } catch (error) {
+      if (error instanceof GaplessError && (error.status === 401 || error.status === 403)) { isPolling = false; return signIn(error.message); }
+      watch.miss(error);
+    }
+    health();
+    await new Promise((resolve) => setTimeout(resolve, document.hidden ? HIDDEN_POLL_MS : POLL_MS));
+  }
+  isPolling = false;
+}
+
+function health() {
+  const pill = byId("health");
+  const say = (kind, text) => { pill.className = `pill ${kind}`; if (pill.textContent !== text) pill.textContent = text; };
+  if (watch.problem) return say("bad", "This broker does not answer");
+  const brokers = Object.values(watch.now.brokers);
+  const down = brokers.filter((broker) => broker.state === "down").length;
+  const held = brokers.filter((broker) => broker.state !== "up" && broker.state !== "down").length;
+  byId("network-facts").textContent = `${brokers.length} brokers, f = ${watch.now.f}, ${watch.now.protocol}, seen from ${watch.now.here}`;
+  if (down) return say("bad", `✕ ${down} of ${brokers.length} brokers down`);
+  if (held) return say("warn", `▲ ${held} of ${brokers.length} brokers held up`);
+  say("ok", `● All ${brokers.length} brokers up`);
+}
+
+function signIn(reason = "") {
+  session.me = null;
+  current?.leave?.();
+  current = null;
+  byId("views").replaceChildren();
+  byId("sign-out").hidden = true;
+  byId("user").textContent = "";
+  byId("health").className = "pill";
+  byId("health").textContent = "";
+  const input = h("input", { type: "password", autocomplete: "off", class: "code", required: true, "aria-describedby": "login-error" });
+  const error = h("p", { class: "error", id: "login-error", role: "alert" }, session.token || reason.includes("may not") ? reason : "");
+  show(byId("main"), h("form", { class: "card form login", onsubmit: (event) => { event.preventDefault(); session.token = input.value.trim(); start(); } },
+    h("h1", {}, "Sign in"),
+    h("p", {}, "Paste a token of a user of this network. It stays in this tab until you close it or sign out."),
+    h("label", {}, "Token", input), error,
+    h("div", { class: "row" }, h("button", { class: "primary" }, "Sign in")),
+    h("p", { class: "muted small" }, "With a client certificate there is nothing to type: import it into the browser, and load this page again.")));
+  input.focus();
+}
+
+async function start() {
+  try {
+    session.me = await get("/api/me");
+  } catch (error) {
+    if (error.status === 401) { const said = error.message; const had = session.token; signIn(had ? said : ""); session.token = ""; return; }
+    show(byId("main"), h("p", { class: "card error", role: "alert" }, `${error.message}. Trying again…`));
+    setTimeout(start, 2000);
+    return;
+  }
+  byId("network-name").textContent = session.me.network;
+  byId("network-facts").textContent = `broker ${session.me.broker}`;
+  byId("user").textContent = session.me.user;
+  byId("sign-out").hidden = !session.token;
+  show(byId("views"), Object.entries(VIEWS).map(([name, view]) => h("a", { href: `#${name}` }, view.title)));
+  route();
+  poll();
+}
+
+byId("sign-out").addEventListener("click", () => { session.token = ""; location.hash = ""; location.reload(); });
+byId("theme").addEventListener("click", () => {
+  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = isDark ? "light" : "dark";
+  localStorage.setItem("gapless-theme", document.documentElement.dataset.theme);
+});
+if (localStorage.getItem("gapless-theme")) document.documentElement.dataset.theme = localStorage.getItem("gapless-theme");
+addEventListener("hashchange", () => session.me && route());
+start();

@@ -1,0 +1,58 @@
+/** What the doctor says of the whole network, and the recent log of this broker. */
+
+import { get } from "/console/api.js";
+import { clock, h, pill, show } from "/console/dom.js";
+import { finding } from "/console/network.js";
+
+const EVERY_MS = 2000;
+const LINES_MAX = 500;
+const ORDER = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
+
+let parts = null;
+let timer = 0;
+let lines = [];
+
+export const log = {
+  title: "Doctor and log",
+  needs: "status",
+  enter() {
+    lines = [];
+    const level = h("select", { onchange: draw }, ["INFO", "WARNING", "ERROR"].map((name) => h("option", { value: name }, `${name.toLowerCase()} and above`)));
+    const words = h("input", { type: "search", oninput: draw, placeholder: "words" });
+    parts = { level, words, doctor: h("div", { class: "findings" }), body: h("tbody"), said: h("p", { class: "muted small", role: "status" }) };
+    timer = setInterval(refresh, EVERY_MS);
+    refresh();
+    return [
+      h("h1", {}, "Doctor and log"),
+      h("section", { class: "card" }, h("h2", {}, "What the doctor says of the network"), parts.doctor),
+      h("section", { class: "card" }, h("h2", {}, "Recent log of this broker"), h("div", { class: "row" }, h("label", {}, "Level", level), h("label", { class: "wide" }, "With the words", words)), parts.said,
+        h("div", { class: "scroll log", tabindex: 0, role: "region", "aria-label": "Log" }, h("table", {}, h("caption", { class: "unseen" }, "Log, newest first"), h("thead", {}, h("tr", {}, ["Time", "Level", "Message"].map((name) => h("th", { scope: "col" }, name)))), parts.body))),
+    ];
+  },
+  leave() { clearInterval(timer); parts = null; },
+  update(watch) {
+    if (!parts) return;
+    show(parts.doctor, watch.now.findings.length ? watch.now.findings.map(finding) : h("p", { class: "finding good" }, "It finds nothing wrong."));
+  },
+};
+
+async function refresh() {
+  try {
+    const more = await get(`/api/log?after=${lines[0]?.number ?? 0}`);
+    if (!parts || (!more.length && lines.length)) return;
+    lines.unshift(...more.reverse());
+    lines.length = Math.min(lines.length, LINES_MAX);
+    draw();
+  } catch (error) {
+    if (parts) parts.said.textContent = error.message;
+  }
+}
+
+function draw() {
+  const least = ORDER.indexOf(parts.level.value);
+  const words = parts.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = (line) => `${line.message} ${JSON.stringify(line.facts)}`.toLowerCase();
+  const shown = lines.filter((line) => ORDER.indexOf(line.level.toUpperCase()) >= least && words.every((word) => text(line).includes(word)));
+  parts.said.textContent = `${shown.length} of the last ${lines.length} lines`;
+  show(parts.body, shown.map((line) => h("tr", {}, h("td", {}, clock(line.time)), h("td", {}, pill({ ERROR: "bad", CRITICAL: "bad", WARNING: "warn" }[line.level.toUpperCase()] ?? "", line.level.toLowerCase())), h("td", {}, line.message, " ", h("span", { class: "facts-of" }, Object.entries(line.facts).map(([key, value]) => `${key}=${value}`).join(" "))))));
+}

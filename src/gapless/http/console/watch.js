@@ -1,0 +1,108 @@
+/** What the network was like, second by second: samples for the plots, rates, and what changed. */
+
+const SAMPLES_MAX = 600;
+const CHANGES_MAX = 200;
+const COUNTERS = ["published", "delivered", "messages_in", "messages_out", "bytes_in", "bytes_out"];
+
+export const watch = {
+  /** The last answer. */
+  now: null,
+  problem: null,
+  /** The numbers of each broker over time: `{time, brokers: {name: {…}}}`. */
+  samples: [],
+  /** What changed, newest first: `{time, kind, text}`. */
+  changes: [],
+  /** Bytes per second of each link, by "a b", from a to b. */
+  traffic: {},
+  /** Per second, by broker. */
+  rates: {},
+
+  see(now) {
+    const before = this.now;
+    this.problem = null;
+    this.now = now;
+    if (before) {
+      this.changes.unshift(...differences(before, now).reverse().map(([kind, text]) => ({ time: now.time, kind, text })));
+      this.changes.length = Math.min(this.changes.length, CHANGES_MAX);
+    }
+    const seconds = before ? Math.max(now.time - before.time, 0.05) : 0;
+    const brokers = {};
+    for (const [name, broker] of Object.entries(now.brokers)) {
+      if (broker.state === "down") continue;
+      const old = before?.brokers[name];
+      const isSame = seconds && old && old.state !== "down" && old.uptime_s <= broker.uptime_s + 1;
+      const rates = (this.rates[name] = {});
+      for (const key of COUNTERS) if (key in broker) rates[key] = isSame ? Math.max(0, broker[key] - old[key]) / seconds : undefined;
+      for (const [peer, link] of Object.entries(broker.links)) {
+        const earlier = isSame ? old.links[peer] : undefined;
+        const sent = earlier ? link.bytes_out - earlier.bytes_out : 0;
+        this.traffic[`${name} ${peer}`] = sent > 0 ? sent / seconds : 0;
+      }
+      brokers[name] = {
+        ...rates, confirming: broker.confirming, taking: broker.taking, history: broker.history?.bytes,
+        lag: "lag" in broker ? Math.max(0, ...Object.values(broker.lag)) : undefined,
+        late: broker.turns?.late_ms / 1000, clients: broker.clients,
+      };
+    }
+    this.samples.push({ time: now.time, brokers });
+    if (this.samples.length > SAMPLES_MAX) this.samples.shift();
+  },
+
+  miss(error) {
+    if (!this.problem) this.changes.unshift({ time: Date.now() / 1000, kind: "bad", text: `This broker does not answer: ${error.message}` });
+    this.problem = error;
+  },
+
+  /** The sum of a rate over all brokers; undefined if no broker reports it. */
+  total(key) {
+    const found = Object.entries(this.rates).filter(([name, rates]) => this.now.brokers[name]?.state !== "down" && rates[key] !== undefined);
+    return found.length ? found.reduce((sum, [, rates]) => sum + rates[key], 0) : undefined;
+  },
+};
+
+function differences(before, now) {
+  const found = [];
+  for (const [name, broker] of Object.entries(now.brokers)) {
+    const old = before.brokers[name];
+    if (!old) continue;
+    if (broker.state !== old.state) found.push([broker.state === "up" ? "ok" : broker.state === "down" ? "bad" : "warn", changed(name, old, broker)]);
+    else if (broker.incarnation !== old.incarnation) found.push(["ok", `${name} rejoined, incarnation ${broker.incarnation}`]);
+  }
+  for (const [name, [by, successor]] of entries(exclusions(now), exclusions(before))) found.push(["warn", successor ? `${by} excluded ${name}; ${successor} takes over` : `${by} excluded ${name}`]);
+  for (const [name] of entries(exclusions(before), exclusions(now))) found.push(["ok", `${name} is no longer excluded`]);
+  for (const [key] of entries(handovers(now), handovers(before))) found.push(["warn", `Handover around ${key} began`]);
+  for (const [key] of entries(handovers(before), handovers(now))) found.push(["ok", `Handover around ${key} finished`]);
+  return found;
+}
+
+function changed(name, old, broker) {
+  if (broker.state === "down") return `${name} is down`;
+  if (broker.state === "up" && old.state === "down") return `${name} is up again, incarnation ${broker.incarnation}`;
+  return broker.state === "up" ? `${name} is up` : `${name} is ${broker.state}: ${broker.waits.map((wait) => wait.text).join("; ") || "not ready"}`;
+}
+
+/** Those of one map that another has not. */
+const entries = (one, other) => [...one].filter(([key]) => !other.has(key));
+
+/** By excluded broker: who says so, and the successor. */
+export function exclusions(now) {
+  const found = new Map();
+  for (const broker of Object.values(now.brokers)) {
+    for (const [name, successor] of Object.entries(broker.excluded ?? {})) {
+      if (!found.has(name) || (successor && !found.get(name)[1])) found.set(name, [broker.name, successor]);
+    }
+  }
+  return found;
+}
+
+/** By the names of the brokers that it is about: the brokers that take part. */
+export function handovers(now) {
+  const found = new Map();
+  for (const broker of Object.values(now.brokers)) {
+    for (const handover of broker.handovers ?? []) {
+      const key = handover.of.join(", ");
+      found.set(key, [...(found.get(key) ?? []), broker.name]);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,45 @@
+"""Which of a network's subscription filters is covered by which other one.
+
+Comparing two filters is quick, and a list of filters is compared in pairs, so each comparison is a turn of the event
+loop of its own, and only the first `FILTERS_MAX` distinct filters are compared.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from gapless.errors import FilterError
+from gapless.filters import Filter, parse
+
+__all__ = ["find_covers"]
+
+FILTERS_MAX = 40
+TEXT_MAX = 2_000
+"""Longer filters are not compared."""
+
+
+async def find_covers(texts: Iterable[str]) -> dict[str, str]:
+    """By filter: another one that covers it, if there is one."""
+    filters = _parsed(texts)
+    found: dict[str, str] = {}
+    for text, own in filters.items():
+        for other, wider in filters.items():
+            if other == text or found.get(other) == text:
+                continue
+            await asyncio.sleep(0)
+            if wider.covers(own):
+                found[text] = other
+                break
+    return found
+
+
+def _parsed(texts: Iterable[str]) -> dict[str, Filter]:
+    filters: dict[str, Filter] = {}
+    for text in dict.fromkeys(texts):
+        if len(filters) >= FILTERS_MAX:
+            break
+        if len(text) <= TEXT_MAX:
+            try:
+                filters[text] = parse(text)
+            except FilterError:
+                continue
+    return filters

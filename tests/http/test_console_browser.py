@@ -1,0 +1,310 @@
+"""The console in a real browser, on networks of real brokers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gapless.causes import caused_by
+from gapless.client import Client, connect
+from gapless.overlay import Overlay, chain
+from gapless.runtime.event_loop import run
+from tests.runtime.secure import secure
+
+from .browser import browser, needs_axe, needs_browser, new_page, problems_of, take_picture
+from .serving import UNHURRIED, Serving, serving, serving_secure
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+
+TREE = Overlay(
+    ("b0", "b1", "b2", "b3", "b4", "b5", "b6"),
+    (("b0", "b1"), ("b0", "b2"), ("b1", "b3"), ("b1", "b4"), ("b2", "b5"), ("b2", "b6")),
+)
+VIEWS = ("network", "clients", "events", "causes", "metrics", "log")
+FOLLOWS = {"order": ("payment", "reservation"), "payment": ("invoice",), "reservation": ("shipping",)}
+PAUSE_S = 0.1
+
+
+class Shop:
+    """Applications that publish: each order causes a payment and a reservation, and these an invoice and a shipping."""
+
+    def __init__(self, front: Client, back: Client) -> None:
+        self._front, self._back = front, back
+
+    async def order(self, number: int) -> None:
+        """One order."""
+        attributes = {"topic": "order", "order": number, "amount": 5 + number * 7 % 90, "country": "DE"}
+        await self._front.publish({**attributes, "datacontenttype": "application/json"}, b'{"customer": 12}')
+
+    async def trade(self) -> None:
+        """Orders, until it is cancelled."""
+        number = 0
+        while True:
+            await self.order(number := number + 1)
+            await asyncio.sleep(PAUSE_S)
+
+    async def react(self) -> None:
+        """Publish what follows from each event."""
+        async with self._back.subscribe("topic IN ('order', 'payment', 'reservation')") as events:
+            async for event in events:
+                for topic in FOLLOWS[str(event.attributes["topic"])]:
+                    await self._back.publish(
+                        {"topic": topic, "order": event.attributes["order"], **caused_by(event)}, b"by the shop"
+                    )
+
+
+@asynccontextmanager
+async def trading(http: Serving, front: str, back: str) -> AsyncIterator[Shop]:
+    """A shop whose applications run at two brokers."""
+    async with (
+        connect(http.network.at(front), name="storefront") as one,
+        connect(http.network.at(back), name="warehouse") as other,
+    ):
+        await one.advertise("topic = 'order'")
+        await other.advertise("topic <> 'order'")
+        shop = Shop(one, other)
+        tasks = [asyncio.ensure_future(work) for work in (shop.react(), shop.trade())]
+        try:
+            yield shop
+        finally:
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+async def crash(http: Serving, name: str) -> None:
+    """Let a broker vanish, with its HTTP side."""
+    for connection in list(http.servers[name]._state.connections):
+        if connection.transport is not None:
+            connection.transport.abort()
+    await http.servers.pop(name).close()
+    await http.network.crash(name)
+
+
+@needs_browser
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_a_broker_that_crashes_is_drawn_and_events_are_followed(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = logging.getLogger("gapless")
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    is_whole = protocol == "gapless"
+    """The other run is about what differs between protocols: what brokers report."""
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        tree = TREE if is_whole else chain(3)
+        async with (
+            serving(tree, f=1, protocol=protocol, runtime=UNHURRIED) as http,
+            browser() as chromium,
+            trading(http, "b1", "b2" if is_whole else "b0"),
+        ):
+            page, wrong = await new_page(chromium)
+            await page.goto(http.url("b0"))
+            await expect(page.locator("#health")).to_have_text(f"● All {len(tree.brokers)} brokers up")
+            await expect(page.locator(".tree .node")).to_have_count(len(tree.brokers))
+            victim = "b4" if is_whole else "b2"
+            await crash(http, victim)
+            await expect(page.get_by_label(f"Broker {victim}, down")).to_be_visible()
+            await expect(page.locator(".happened")).to_contain_text(f"{victim} is down")
+            await expect(page.locator(".happened")).to_contain_text(f"excluded {victim}")
+            await expect(page.locator(".findings")).to_contain_text(f"{victim} is not running")
+            await expect(page.locator("#health")).to_have_text(f"✕ 1 of {len(tree.brokers)} brokers down")
+            await page.get_by_label(f"Broker {victim}, down").focus()
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_label("The chosen broker")).to_contain_text("Nobody listens")
+            await page.get_by_label("Broker b1, up").click()
+            if is_whole:
+                await take_picture(page, "network", tmp_path)
+            await _follow(page, tmp_path if is_whole else None)
+            await http.network.start(victim)
+            await page.goto(f"{http.url('b0')}/#network")
+            await expect(page.locator(".happened")).to_contain_text(f"{victim} is up again")
+            await expect(page.locator("#health")).to_contain_text("brokers up")
+            assert wrong == []
+
+    run(main())
+
+
+async def _follow(page: "Page", pictures: Path | None) -> None:
+    """Correct a filter, tail events, publish one, replay, and draw causes and effects."""
+    from playwright.async_api import expect
+
+    await page.get_by_role("link", name="Events", exact=True).click()
+    await page.get_by_label("Filter").fill("topic = 'order' AND amount >")
+    await page.get_by_role("button", name="Start").click()
+    await expect(page.locator(".error mark")).to_have_text("⌷")
+    await expect(page.get_by_label("Filter")).to_have_attribute("aria-invalid", "true")
+    await page.get_by_label("Filter").fill(
+        "topic IN ('test', 'order', 'payment', 'reservation', 'invoice', 'shipping')"
+    )
+    await page.get_by_role("button", name="Start").click()
+    await expect(page.get_by_text("Live: every matching event")).to_be_visible()
+    await page.get_by_role("button", name="Publish", exact=True).click()
+    await expect(page.get_by_text("Confirmed in")).to_be_visible()
+    await expect(page.locator(".events")).to_contain_text("hello")
+    await expect(page.locator(".events .attribute", has_text="topic invoice").first).to_be_visible()
+    await page.get_by_role("button", name="Stop").click()
+    await page.get_by_label("From").select_option("earliest")
+    await page.get_by_label("Until").select_option("now")
+    await page.get_by_label("Filter").fill("topic = 'payment' AND \"order\" < 4")
+    await page.get_by_role("button", name="Clear").click()
+    await page.get_by_role("button", name="Start").click()
+    await expect(page.get_by_text("The end.")).to_be_visible()
+    await expect(page.locator(".events button.link")).to_have_count(3)
+    await page.locator(".events button.link").last.click()
+    if pictures is not None:
+        await page.get_by_label("Filter").fill("topic <> 'price'")
+        await page.get_by_label("Until").select_option("")
+        await page.get_by_role("button", name="Start").click()
+        await expect(page.locator(".events .attribute", has_text="topic shipping").first).to_be_visible()
+        await take_picture(page, "events", pictures)
+    await page.get_by_role("link", name="Causes and effects").click()
+    await expect(page.locator(".graph .cause")).to_have_count(1)
+    await expect(page.locator(".graph .effect")).to_have_count(1)
+    await expect(page.locator(".graph .arc")).to_have_count(2)
+    await page.locator(".graph .cause").click()
+    await page.get_by_role("link", name="Put into the middle").click()
+    await expect(page.locator(".graph .effect")).to_have_count(4)
+    if pictures is not None:
+        await take_picture(page, "causes", pictures)
+
+
+@needs_browser
+def test_an_operator_ends_sessions_and_moves_durable_subscriptions() -> None:
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with (
+            serving(chain(2), f=0, runtime=UNHURRIED) as http,
+            browser() as chromium,
+            connect(http.network.at("b1"), name="dashboard") as client,
+        ):
+            await client.subscribe("topic = 'order'")
+            await client.subscribe("topic = 'order' AND amount > 5")
+            durable = await client.durable("billing", "topic = 'order'", ack="manual")
+            await durable.close()
+            page, wrong = await new_page(chromium)
+            await page.goto(f"{http.url('b0')}/#clients")
+            row = page.get_by_role("row").filter(has_text="topic = 'order' AND amount > 5").last
+            await expect(row).to_contain_text("topic = 'order' AND amount > 5")
+            await expect(page.get_by_label("Filters")).to_contain_text("topic = 'order' AND amount > 5")
+            await page.get_by_role("button", name="Move").click()
+            await page.get_by_label("A position, a time").fill("now")
+            await page.get_by_role("dialog").get_by_role("button", name="Move").click()
+            await expect(page.get_by_text("billing continues after now.")).to_be_visible()
+            await page.get_by_role("button", name="Delete").click()
+            await page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+            await page.get_by_role("button", name="Delete").click()
+            await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+            await expect(page.get_by_text("There is no durable subscription.")).to_be_visible()
+            line = page.get_by_role("row").filter(has_text=client.name)
+            await line.get_by_role("button", name="End session").click()
+            await page.get_by_role("dialog").get_by_role("button", name="End session").click()
+            await expect(page.get_by_text(f"The session of {client.name} has ended.")).to_be_visible()
+            await expect(page.get_by_text("No subscription.")).to_be_visible()
+            assert wrong == []
+
+    run(main())
+
+
+USERS: dict[str, dict[str, Any]] = {
+    "ann": {"publish": ["topic = 'order'"], "subscribe": ["topic = 'order'"]},
+    "ops": {"status": True},
+}
+
+
+@needs_browser
+def test_users_sign_in_by_token_or_certificate_and_see_what_they_may(tmp_path: Path) -> None:
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with (
+            secure(chain(2), tmp_path, users=USERS) as network,
+            serving_secure(network) as http,
+            browser() as chromium,
+        ):
+            page, wrong = await new_page(chromium, ignore_https_errors=True)
+            await page.goto(http.url("b0"))
+            await page.get_by_label("Token").fill("ann:wrong")
+            await page.get_by_role("button", name="Sign in").click()
+            await expect(page.get_by_role("alert")).not_to_be_empty()
+            await page.get_by_label("Token").fill(network.token("ann"))
+            await page.get_by_role("button", name="Sign in").click()
+            await expect(page.get_by_label("Filter")).to_have_value("(topic = 'order')")
+            await expect(page.get_by_label("From")).to_be_disabled()
+            await page.get_by_role("link", name="Network", exact=True).click()
+            await expect(page.locator("main")).to_contain_text("User ann may not see this")
+            assert await page.context.cookies() == []
+            await page.get_by_role("button", name="Sign out").click()
+            await page.get_by_label("Token").fill(network.token("ops"))
+            await page.get_by_role("button", name="Sign in").click()
+            await expect(page.locator("#health")).to_have_text("● All 2 brokers up")
+            await page.goto(f"{http.url('b0')}/#clients")
+            await expect(page.get_by_role("heading", name="Filters")).to_be_visible()
+            await expect(page.get_by_role("button", name="End session")).to_have_count(0)
+            assert wrong == []
+            await _by_certificate(chromium, http, network.certified("ops"))
+
+    run(main())
+
+
+async def _by_certificate(chromium: "Browser", http: Serving, shown: object) -> None:
+    from playwright.async_api import expect
+
+    certificate = {
+        "origin": http.url("b0"),
+        "certPath": str(shown.certificate),  # type: ignore[attr-defined]
+        "keyPath": str(shown.key),  # type: ignore[attr-defined]
+    }
+    page, _ = await new_page(chromium, ignore_https_errors=True, client_certificates=[certificate])
+    await page.goto(http.url("b0"))
+    await expect(page.locator("#user")).to_have_text("ops")
+    await expect(page.locator("#health")).to_have_text("● All 2 brokers up")
+
+
+@needs_browser
+@needs_axe
+def test_everybody_can_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("gapless"), "level", logging.INFO)
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with (
+            serving(TREE, f=1, runtime=UNHURRIED) as http,
+            browser() as chromium,
+            trading(http, "b1", "b2"),
+        ):
+            await crash(http, "b6")
+            for scheme in ("light", "dark"):
+                page, wrong = await new_page(chromium, color_scheme=scheme)
+                for view in VIEWS:
+                    more = "?since=earliest" if view == "events" else ""
+                    await page.goto(f"{http.url('b0')}/#{view}{more}")
+                    await expect(page.locator("#health")).to_contain_text("1 of 7")
+                    await page.wait_for_timeout(300)
+                    assert await problems_of(page) == [], (view, scheme)
+                    if scheme == "dark" and view == "metrics":
+                        await page.wait_for_timeout(2000)
+                        await take_picture(page, "metrics", tmp_path)
+                assert wrong == []
+            phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+            page, _ = await new_page(chromium, **phone)
+            for view in VIEWS:
+                await page.goto(f"{http.url('b0')}/#{view}")
+                await expect(page.locator("#health")).to_contain_text("1 of 7")
+                await page.wait_for_timeout(200)
+                wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, (view, wide)
+            await page.goto(f"{http.url('b0')}/#network")
+            await take_picture(page, "phone", tmp_path)
+
+    run(main())
