@@ -23,7 +23,7 @@ def test_everything_else_stays() -> None:
         "## Read on",
     ]
     assert "also while brokers crash and return.\n\n## Try it" in TEXT
-    assert "(the wire format is documented)" in TEXT
+    assert "go through HTTP, and the project is young" in TEXT
     assert TEXT.endswith("version 0.1.\n")
 
 
