@@ -1,4 +1,4 @@
-"""`gapless archive`: what is published goes into Parquet files, before brokers drop it."""
+"""`gapless archive`: copies published events to Parquet files before brokers discard them."""
 
 import asyncio
 from pathlib import Path
@@ -19,14 +19,14 @@ __all__ = ["archive_history"]
 CONNECT_S = 10.0
 TAKE = 4_096
 LISTED_BYTES = 512 * 1024 * 1024
-"""After so many bytes what was read is listed, though the end is not reached."""
+"""The archive's list of files is updated after this many bytes, even before the end is reached."""
 
 
 def archive_history(
     url: str, text: str, directory: Path, *, every_s: float, once: bool, allow_gaps: bool, credentials: Path | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Archive what there is; then again and again, until somebody ends it."""
+    """Archive the available events, then repeat until interrupted."""
     parse(text)
     archive = Archive(directory)
     with archive.locked():
@@ -55,13 +55,13 @@ async def _archive(
 async def archive_portion(
     client: Client, archive: Archive, contents: Contents, *, allow_gaps: bool = False
 ) -> tuple[Contents, int]:
-    """Add what was published since; what the archive holds then, and how many events were added."""
+    """Add the events published since the last run; return the new contents and the number of added events."""
     reading = await client.read(contents.filter, since=contents.until)
     writer = ArchiveWriter(archive, contents)
     place, count = contents.until, 0
     is_new = contents.until == EARLIEST
     lacks_after: Position | None = None
-    """Something is missing after this position, and before the next event."""
+    """Events are missing between this position and the next event."""
     while True:
         try:
             events = await reading.take(TAKE)
@@ -82,12 +82,12 @@ async def archive_portion(
         if not events:
             return _closed(writer, reading.position, count)
         if is_new and place == EARLIEST:
-            # The first archive begins where the history of the brokers does.
+            # The first archive begins where the brokers' history begins.
             begin = Position.at(events[0].stamp - 1)
             writer.contents = Contents(contents.network, contents.filter, begin, begin)
         if writer.size >= LISTED_BYTES and events[0].position > place:
             count += writer.commit(place)
-        place = Position.at(events[-1].stamp)  # network-wide, so that the next commit divides no timestamp
+        place = Position.at(events[-1].stamp)  # network-wide, so that the next commit does not split a timestamp
         writer.add(events)
 
 

@@ -1,4 +1,4 @@
-"""`gapless audit`: judges every run of a trace, here or on Spark."""
+"""`gapless audit`: checks every run of a trace, in this process or on Spark."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +21,13 @@ from gapless.trace.results import must_take_results
 __all__ = ["audit_trace", "judge_on_spark"]
 
 RUNS_SHOWN_MAX = 40
-"""Rows of the table of runs; beyond that, runs that are not valid come first."""
+"""Maximum number of rows in the table of runs; beyond that, runs that are not valid come first."""
 
 EXAMPLES_MAX = 3
-"""Runs that are invalid and shown with their anomalies."""
+"""Maximum number of invalid runs that are shown with their anomalies."""
 
 LISTED_MAX = 1000
-"""Anomalies in the JSON document. All of them are in the table that --out writes."""
+"""Maximum number of anomalies in the JSON document. The table that --out writes has all."""
 
 RESULTS = ("verdicts", "anomalies")
 """The tables that --out writes."""
@@ -39,17 +39,18 @@ FOR_SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For thousands of rows, Spark spends most of its time on compiling plans that run once."""
+"""With thousands of rows, Spark spends most of its time on compiling plans that run once."""
 
 
 def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
-    """Judge, show, and return the exit code: the worst of all runs.
+    """Check the trace, print the result, and return the exit code: the worst of all runs.
 
-    Spark judges if the user names one, or if the trace is elsewhere or too large for this process.
+    Spark is used if the user names a master, or if the trace is remote or too large for this
+    process.
     """
     here = None if master or remote else _place_here(trace)
     if out is not None:
-        must_take_results(out, RESULTS)  # or else nobody should wait for an audit that cannot be kept
+        must_take_results(out, RESULTS)  # before a long audit whose results could not be kept
     if here is not None and fits_here(here):
         verdicts, found = judge_here(here, out)
         found = first_anomalies(found, LISTED_MAX)
@@ -72,10 +73,11 @@ def judge_on_spark(
     settings: Mapping[str, str] | None = None,
     on_start: Callable[[], None] = lambda: None,
 ) -> tuple[list[Row], list[Row]]:
-    """The verdict on each run, and the first anomalies; a `SparkError` where Spark or Java is missing.
+    """Return the verdict on each run, and the first anomalies; raise a `SparkError` if Spark or
+    Java is missing.
 
-    `on_start` is called when Spark has started. If that is on this machine, and workers can judge all of the trace,
-    Spark is started with settings for small work, unless `settings` say otherwise.
+    `on_start` is called when Spark has started. If Spark runs on this machine and workers can check
+    the whole trace, it is started with settings for small work, unless `settings` override them.
     """
     try:
         from gapless_spark.audit import audit
@@ -99,7 +101,7 @@ def judge_on_spark(
 
 
 def _place_here(trace: str) -> Path | None:
-    """The directory of a trace on this machine."""
+    """Return the directory of a trace on this machine, or None."""
     path = re.sub(r"^file:/+", "/", trace)
     return None if "://" in path else Path(path)
 

@@ -1,7 +1,7 @@
-"""The audit without Spark: a trace that fits into this process is judged here, by the checkers.
+"""The audit without Spark: the checkers of this process, for a trace that fits into it.
 
-Starting Spark takes seconds, and ten times the processor time that the checkers need for a small trace. What is shown
-and written is the same.
+Starting Spark takes seconds, and ten times the processor time that the checkers need for a small
+trace. The output is the same.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ _ANOMALIES = pa.schema([
 
 
 def fits_here(trace: Path) -> bool:
-    """Whether this process can judge all runs of a trace on this machine."""
+    """Return whether this process can check all runs of a trace on this machine."""
     rows = count_rows(trace)
     acts = sum(count for table, count in rows.items() if table != "messages")
     return acts <= ROWS_MAX and rows["subscriptions"] * rows["events"] <= PAIRS_MAX
 
 
 def judge_here(trace: Path, out: Path | None) -> tuple[list[Row], list[Row]]:
-    """The verdict on each run, by name, and all anomalies. With `out`, both are written there, too."""
+    """Return the verdict on each run, by name, and all anomalies; with `out`, write both there, too."""
     judged = sorted(check_all(read_trace(trace, without=("messages",))), key=lambda verdict: verdict.run)
     verdicts = [verdict_row(verdict) for verdict in judged]
     found = [row for verdict in judged for row in anomaly_rows(verdict)]

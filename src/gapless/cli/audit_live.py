@@ -1,7 +1,9 @@
-"""`gapless audit --live`: judges a network while it runs, by the parts that its clients write.
+"""`gapless audit --live`: checks a network while it runs, from the trace parts that its clients
+write.
 
-What is wrong is printed when it is found. Where somebody looks, a table below it says how far each subscription is
-behind. It ends when somebody ends it, or when nothing is written any more, with the verdict on what was read.
+Anomalies are printed when they are found. On a terminal, a table shows how far each subscription
+lags. The audit ends when it is interrupted, or when nothing is written any more, with the verdict
+on what was read.
 """
 
 import signal
@@ -31,17 +33,19 @@ if TYPE_CHECKING:
 __all__ = ["View", "audit_live"]
 
 ROWS_MAX = 20
-"""Subscriptions in the table: those with anomalies first, then those that are furthest behind."""
+"""Maximum number of subscriptions in the table: those with anomalies first, then those that lag most."""
 LOOK_S = 0.5
 TICKS = 3
-"""Batches in which nothing came, before it counts as quiet: all was read again, and what waited was decided."""
+"""Number of empty batches after which the run counts as quiet: everything was read again, and all
+decisions were made.
+"""
 
 
 def audit_live(
     directory: str, *, master: str | None, every_s: float, quiet_s: float | None, clock_skew_ms: float | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Judge until it ends; the exit code of the verdict."""
+    """Check until the end; return the exit code of the verdict."""
     _must_take_parts(Path(directory))
     try:
         from gapless_spark.live.query import SETTINGS, LiveAudit
@@ -67,7 +71,7 @@ def audit_live(
 
 
 def _must_take_parts(place: Path) -> None:
-    """Clients may come later; but there must be a place for what they write, and nothing else in it."""
+    """Check that the directory exists and contains nothing but parts; clients may come later."""
     if not place.is_dir():
         raise TraceError(f"there is no directory {place}; gapless up --trace {place} makes it, and lets clients write")
     if (place / "runs").is_dir():
@@ -75,7 +79,7 @@ def _must_take_parts(place: Path) -> None:
 
 
 def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
-    """Show batch after batch. Whether it ended because nothing came any more."""
+    """Show batch after batch; return whether it ended because nothing came any more."""
     last, idle = time.monotonic(), 0
     while not is_over():
         batch = audit.next(LOOK_S)
@@ -90,7 +94,9 @@ def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C, or SIGTERM, ends it with the verdict, whatever Spark would do; what is yielded tells whether one came."""
+    """Make Ctrl-C and SIGTERM end the audit with its verdict, whatever Spark does; yield a function
+    that returns whether one occurred.
+    """
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _SIGNALS}
     try:
@@ -104,14 +110,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Lines:
-    """For programs: a line a batch, and the verdict as the last."""
+    """Output for programs: one line per batch, and the verdict as the last one."""
 
     def shown(self) -> AbstractContextManager[None]:
-        """Nothing moves."""
+        """Do nothing: there is no live display."""
         return nullcontext()
 
     def show(self, batch: "Batch", reports: "Iterable[SubscriptionReport]") -> None:
-        """What is new, and the lag of all."""
+        """Print new anomalies, and the lag of all subscriptions."""
         every = list(reports)
         print_json_line({
             "batch": batch.number, "read": batch.run.read, "events": batch.run.events,
@@ -122,11 +128,11 @@ class _Lines:
         })  # fmt: skip
 
     def end_without(self, reason: str) -> None:
-        """The last line, if nothing was read."""
+        """Print the last line, if nothing was read."""
         print_json_line({"verdict": {"status": "unknown", "reason": reason}})
 
     def end(self, verdict: Verdict, unjudged: int) -> None:
-        """The last line."""
+        """Print the last line."""
         document: dict[str, Any] = msgspec.to_builtins(verdict)
         print_json_line({"verdict": {**document, "counts": verdict.counts, "unjudged": unjudged}})
 
@@ -140,7 +146,7 @@ def _row(report: "SubscriptionReport") -> dict[str, Any]:
 
 
 class View:
-    """For people: anomalies as lines, and where somebody looks, a table that changes."""
+    """Output for people: anomalies as lines, and on a terminal a live table."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -149,7 +155,7 @@ class View:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """While it runs."""
+        """Show the live table inside the block."""
         if not self._console.is_terminal:
             yield
             return
@@ -158,7 +164,7 @@ class View:
             yield
 
     def show(self, batch: "Batch", reports: "Iterable[SubscriptionReport]") -> None:
-        """What is new, and the table."""
+        """Print new anomalies, and update the table."""
         for anomaly in batch.anomalies:
             self._console.print(_line(anomaly, batch.number))
         for anomaly in batch.withdrawn:
@@ -168,11 +174,11 @@ class View:
             self._live.update(self._table(batch, list(reports)), refresh=True)
 
     def end_without(self, reason: str) -> None:
-        """Nothing was read."""
+        """Print that nothing was read."""
         self._console.print(Text.assemble(status_text("unknown"), "  ", reason))
 
     def end(self, verdict: Verdict, unjudged: int) -> None:
-        """The verdict."""
+        """Print the verdict."""
         counted = f"{verdict.events:,} events, {verdict.subscriptions} subscriptions, {verdict.deliveries:,} deliveries"
         self._console.print(Text(f"{verdict.run}: {counted}"))
         print_verdict(self._console, verdict)

@@ -15,7 +15,9 @@ __all__ = ["serve"]
 
 
 def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, parent: int) -> int:
-    """Serve until told to stop. Clients run elsewhere, so they are told the whole path of where traces go."""
+    """Serve until a signal arrives. Clients have other working directories, so they receive the
+    absolute path for traces.
+    """
     if level.lower() not in LEVELS:
         raise ConfigError(f"--level {level}: there is no such level; choose one of: {', '.join(LEVELS)}")
     config = load_network(file)
@@ -28,7 +30,9 @@ def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, paren
 
 
 def _endpoint() -> Callable[[Broker], Endpoint]:
-    """The whole HTTP side, if the extra `http` is installed; else health, metrics and status."""
+    """Return the whole HTTP endpoint if the extra `http` is installed; otherwise only health,
+    metrics and status.
+    """
     if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httptools", "wsproto")):
         return HttpEndpoint
     from gapless.http.server import HttpServer

@@ -1,4 +1,4 @@
-"""`gapless check`: judges every run of a recorded trace."""
+"""`gapless check`: checks every run of a recorded trace."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from gapless.trace import read_trace
 __all__ = ["check_trace"]
 
 _SHOWN_MAX = 3
-"""Runs that are invalid and shown with their anomalies."""
+"""Maximum number of invalid runs that are shown with their anomalies."""
 
 
 def check_trace(directory: Path, *, as_json: bool) -> int:
-    """Judge, show, and return the exit code: the worst of all runs."""
+    """Check the trace, print the result, and return the exit code: the worst of all runs."""
     verdicts = check_all(read_trace(directory))
     status = worst(verdict.status for verdict in verdicts)
     if as_json:

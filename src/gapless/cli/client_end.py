@@ -1,4 +1,4 @@
-"""`gapless client end`: stop waiting for a client that holds everybody up."""
+"""`gapless client end`: ends the session of a client that blocks others."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,11 +14,11 @@ from gapless.runtime.probe import ask_to_end
 __all__ = ["end_client"]
 
 SHOWN_MAX = 20
-"""Names that begin with what was typed."""
+"""Maximum number of suggested names."""
 
 
 def end_client(client: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Ask every broker, for only one of them knows the client; the exit code says whether one did."""
+    """Ask every broker, because only one of them has the session; return 0 if one ended it."""
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_end, client=client, timeout_s=PATIENCE_S, access=access)
     answers = run(ask_all(addresses, question))
@@ -40,7 +40,7 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
 
 
 def _similar(answers: Mapping[str, Answer]) -> list[str]:
-    """The full names of clients that begin with what was typed."""
+    """Return the full names of clients that begin with the input."""
     found: set[str] = set()
     for answer in answers.values():
         names = None if answer is None else answer.get("begin_so")

@@ -1,7 +1,8 @@
-"""The two tables of a comparison, set by hand: what each protocol promised and held, and what that took.
+"""The two tables of a comparison, formatted by hand: what each protocol promised and held, and its
+costs.
 
-A protocol that was left out, or broke down, has a phrase where the others have facts, and that must neither widen a
-column nor break the width.
+A protocol that was skipped or failed has a phrase in place of numbers, which must neither widen a
+column nor exceed the width.
 """
 
 import textwrap
@@ -29,12 +30,12 @@ _SIGNS: dict[Status, str] = {"valid": "✓", "invalid": "✗", "unknown": "?"}
 _PROMISE_HEADINGS = ("protocol", "promises", "held", "lost")
 _COST_HEADINGS = ("protocol", "mean", "max", "mean", "p99", "sent", "bytes", "state")
 _GROUPS = ("subscribe ms", "deliver ms", "messages")
-"""What stands above the columns of numbers, two by two: two blanks more go before each pair."""
+"""Headings above pairs of numeric columns; each pair is preceded by two more spaces."""
 _NUMBER_WIDTH = 6
 
 
 def promise_table(entries: Sequence[Entry]) -> Iterator[Text]:
-    """What each promised, held and lost, line by line; at most `WIDTH_MAX` wide."""
+    """Yield the lines of what each protocol promised, held and lost, at most `WIDTH_MAX` wide."""
     rows = {entry.protocol: _promise_cells(entry) for entry in entries}
     widths = [max(map(len, column)) for column in zip(_PROMISE_HEADINGS, *rows.values(), strict=True)]
     yield Text(_left(_PROMISE_HEADINGS, widths), "cyan")
@@ -68,7 +69,7 @@ def _left(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _phrase_lines(entry: Entry, cells: Sequence[str], widths: Sequence[int]) -> Iterator[Text]:
-    """A protocol without figures: why, in the room that they leave."""
+    """Yield the reason for a protocol without figures, in the room of its columns."""
     broken = entry.outcome is not None
     phrase = f"✗ broke down: {entry.outcome.summary}" if entry.outcome is not None else entry.unfit or ""
     before = _left(cells[:2], widths[:2]).ljust(widths[0] + widths[1] + 4)
@@ -79,7 +80,7 @@ def _phrase_lines(entry: Entry, cells: Sequence[str], widths: Sequence[int]) -> 
 
 
 def cost_table(entries: Sequence[Entry]) -> Iterator[Text]:
-    """What it took those that ran, line by line; at most `WIDTH_MAX` wide."""
+    """Yield the lines of the costs of those that ran, at most `WIDTH_MAX` wide."""
     ran = [(entry.protocol, entry.figures) for entry in entries if entry.figures is not None]
     width = max([len(_COST_HEADINGS[0]), *(len(name) for name, _ in ran)])
     if not ran:
@@ -100,7 +101,7 @@ def _numbers(figures: Figures) -> list[str]:
 
 
 def _group_line(width: int) -> str:
-    """Each group's name ends where its second column does."""
+    """Return the line of headings, each of which ends with its second column."""
     line = " " * width
     for number, name in enumerate(_GROUPS, 1):
         end = len(_right([""] * (2 * number + 1), width))
@@ -109,7 +110,7 @@ def _group_line(width: int) -> str:
 
 
 def _right(cells: Sequence[str], width: int) -> str:
-    """The first cell to the left, the others to the right."""
+    """Return the cells in one line, the first aligned left, the others right."""
     line = cells[0].ljust(width)
     for number, cell in enumerate(cells[1:]):
         line += ("   " if number % 2 == 0 else " ") + cell.rjust(_NUMBER_WIDTH)
@@ -117,7 +118,7 @@ def _right(cells: Sequence[str], width: int) -> str:
 
 
 def _short(value: float) -> str:
-    """At most five characters: 7, 73.5, 1250, 12.3k, 4.56M."""
+    """Return a number in at most five characters: 7, 73.5, 1250, 12.3k, 4.56M."""
     if value < 1000:
         return f"{value:.0f}" if value >= 100 or value == round(value) else f"{value:.1f}"
     if value < 9_999.5:

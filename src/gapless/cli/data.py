@@ -1,4 +1,4 @@
-"""`gapless data`: what is in the directory of a broker that does not run, and whether it is whole."""
+"""`gapless data`: inspects the data directory of a stopped broker, and checks it for damage."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,11 @@ from gapless.storage.inspection import Checked, Contents, check_directory, show_
 __all__ = ["check", "show"]
 
 _SHOWN_MAX = 20
-"""Problems on a screen; --json has all of them."""
+"""Maximum number of problems on a screen; --json has all of them."""
 
 
 def check(directory: Path, *, as_json: bool) -> int:
-    """Print what is wrong; 1 if something is."""
+    """Print the problems; return 1 if there are any."""
     with sign_of_life("opening") as tell:
         found = check_directory(directory, tell)
     code = INVALID if found.problems else VALID
@@ -44,7 +44,7 @@ def _verdict(found: Checked) -> Text:
 
 
 def show(directory: Path, *, with_entries: bool, as_json: bool) -> int:
-    """Print what is in it."""
+    """Print the contents."""
     found = show_directory(directory)
     if as_json:
         print_json({"directory": str(directory), **msgspec.to_builtins(found)})
@@ -88,7 +88,7 @@ def _history(found: Contents) -> Table:
 
 
 def _time(stamp: int) -> str:
-    """Stamps are microseconds; one that no clock could have given is shown as it is."""
+    """Return a timestamp as date and time; a value that no clock can have produced is shown as a number."""
     try:
         return f"{datetime.fromtimestamp(stamp / 1e6, UTC):%Y-%m-%d %H:%M:%S}"
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""What there is to type after `gapless data`."""
+"""The commands of `gapless data`."""
 
 from pathlib import Path
 from typing import Annotated

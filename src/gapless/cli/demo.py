@@ -1,11 +1,11 @@
-"""`gapless demo`: a real network, a broker killed in the middle, the audit of what every client saw.
+"""`gapless demo`: runs a real network, kills a broker, and audits what every client received.
 
-Seven brokers are processes of their own, 25 ms apart (`demo_network`). The clients' traces are put together and judged
-on Spark. Three others, with disks, are all killed at once (`demo_blackout`). Then a simulated run with one repair of
-the protocol switched off shows that the judge can say no: a green verdict says something only because of that, and if
-it does not turn red, the demo's own verdict is `unknown`.
+Seven brokers run as processes, 25 ms apart (`demo_network`). The clients' traces are merged and
+checked on Spark. Three other brokers, with disks, are all killed at once (`demo_outage`). Then a
+simulated run with one repair of the protocol disabled proves that the checker detects errors. If it
+does not, the verdict of the demo is `unknown`.
 
-Nothing is left behind: no process, and no file unless --trace asked for one.
+No processes are left behind, and no files unless --trace asked for them.
 """
 
 import logging
@@ -41,13 +41,13 @@ from gapless.trace import Trace, merge_parts, write_trace
 __all__ = ["run_demo"]
 
 SLACK_HOPS = 2.0
-"""What clients, processes and a busy machine may add to the hops of a subscription before it counts as late."""
+"""Hops that clients, processes and a busy machine may add to a subscription before it counts as late."""
 HOPS = {"shipping": 8, "alert": 2, "board": 2}
-"""There and back between brokers until the cut is whole and held, for each subscription that is shown."""
+"""Hops there and back until the cut is complete and replicated, for each subscription shown."""
 
 
 def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as_json: bool = False) -> int:
-    """Show it all and return the exit code of the verdict."""
+    """Run the demo, print it, and return the exit code of the verdict."""
     check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     console.quiet = as_json
@@ -72,9 +72,9 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
 
 @contextmanager
 def _quiet_log() -> Iterator[None]:
-    """On a busy machine clients warn of what is slow; on the page that would stand between the lines.
+    """Suppress client logs: on a busy machine, warnings about slow calls would interrupt the page.
 
-    What matters of it is judged, and told, at the end.
+    Relevant problems are detected by the checker and reported at the end.
     """
     logger, nowhere = logging.getLogger("gapless"), logging.NullHandler()
     logger.addHandler(nowhere)
@@ -86,9 +86,9 @@ def _quiet_log() -> Iterator[None]:
 
 @contextmanager
 def _termination() -> Iterator[None]:
-    """A demo that is told to end cleans up as if it were interrupted.
+    """Treat SIGTERM like an interrupt, so that the demo cleans up.
 
-    A script lets what it starts in the background ignore interrupts; then it has to hear them again, for this.
+    Scripts ignore SIGINT in background processes; this restores it.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -131,7 +131,7 @@ class _Demo:
         )
 
     def live(self) -> None:
-        """The run itself."""
+        """Run the live scene."""
         with sign_of_life("starting seven brokers") as tell:
             with Fleet(self._config, self._folder / "logs") as fleet:
                 self._run = run(run_live(fleet, self._folder, tell))
@@ -240,7 +240,7 @@ class _Demo:
         return f"{waited:.0f} ms ({hops} hops)", waited <= (hops + SLACK_HOPS) * HOP_MS
 
     def document(self, status: Status) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Return all results, for programs."""
         promises = [
             {"promised": promised, "measured": measured, "kept": is_kept}
             for promised, measured, is_kept in self._promises()
@@ -260,7 +260,7 @@ class _Demo:
 
 
 def _short(client: str) -> str:
-    """`shop` of `shop-1f2e3d4c`."""
+    """Return `shop` for `shop-1f2e3d4c`."""
     return client.rpartition("-")[0]
 
 

@@ -1,4 +1,4 @@
-"""What the demo shows of a run: read off the trace, never off the protocol's own word."""
+"""The facts that the demo shows of a run, taken from its trace, not from the protocol."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,21 +24,21 @@ class DemoRun(msgspec.Struct, frozen=True):
 
 
 class Journey(msgspec.Struct, frozen=True):
-    """What became of a client whose broker died."""
+    """What happened to a client whose broker crashed."""
 
     client: str
     old_broker: str
     new_broker: str
     silent_ms: float
-    """The longest time around the death in which it was delivered nothing."""
+    """The longest time around the crash without a delivery."""
     published_before: int
     published_after: int
     delivered: int
-    """Events, to this client, in the whole run."""
+    """Number of events delivered to this client in the whole run."""
 
 
 def run_and_judge(scenario: Scenario, switched_off: Sequence[str] = ()) -> DemoRun:
-    """Run the scenario, with some repairs switched off."""
+    """Run the scenario with some repairs disabled, and check it."""
     if switched_off:
         options = {**scenario.protocol.options, "switched_off": list(switched_off)}
         protocol = msgspec.structs.replace(scenario.protocol, options=options)
@@ -50,12 +50,12 @@ def run_and_judge(scenario: Scenario, switched_off: Sequence[str] = ()) -> DemoR
 
 
 def crash_of(scenario: Scenario) -> Crash:
-    """The one crash of the demo."""
+    """Return the only crash of the demo."""
     return next(fault for fault in scenario.faults if isinstance(fault, Crash))
 
 
 def journey_of(run: DemoRun, client: str) -> Journey:
-    """How the client came through the death of its broker."""
+    """Return what happened to the client when its broker crashed."""
     crash = crash_of(run.scenario)
     acts = [row for row in run.trace.history if row.client == client]
     published = [row.time_ms for row in acts if row.kind == "publish"]

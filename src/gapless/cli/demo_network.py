@@ -1,8 +1,10 @@
-"""The live part of `gapless demo`: seven broker processes, clients that talk, a SIGKILL, and what was seen of it.
+"""The live part of `gapless demo`: seven broker processes, busy clients, a SIGKILL, and the
+observations.
 
-Orders cause invoices and invoices cause parcels, each an answer to the one before by another client. Subscriptions come
-and go all the time. What happened is written down by the clients, as a trace; here is only what a trace does not hold:
-which broker served whom, how long a publication took to be safe, when the dead broker was replaced and taken in again.
+Orders cause invoices and invoices cause parcels, each published by another client as an answer.
+Subscriptions come and go all the time. The clients write the events to a trace. This module records
+what a trace does not contain: which broker served each client, how long confirmations took, and
+when the killed broker was replaced and rejoined.
 """
 
 import asyncio
@@ -25,65 +27,67 @@ __all__ = ["ASKED", "HOP_MS", "MOVING", "PLACES", "VICTIM", "F", "LiveRun", "dem
 
 HOP_MS = 25.0
 SUSPECT_MS = 3_000.0
-"""Longer than usual: on a machine that is busy with other things, the living should not be taken for dead."""
+"""Longer than the default, so that a busy machine causes no false suspicions."""
 F = 1
 VICTIM = "b1"
 MOVING = "kiosk"
-"""The client whose broker dies."""
+"""The client whose broker is killed."""
 PLACES = {
     "shop": "b3", MOVING: VICTIM, "billing": "b4", "audit": "b5", "board": "b5", "shipping": "b6", "alert": "b6",
     "guest": "b2",
 }  # fmt: skip
-"""Who is whose client."""
+"""The broker of each client."""
 ASKED = {
     "shipping": "kind = 'invoice'",
     "alert": "kind = 'order' AND eur > 100",
     "board": "kind = 'parcel'",
 }
-"""The subscriptions whose latency is shown: uncovered; covered by a neighbour's; covered by one of the same broker."""
+"""The subscriptions whose latency is shown: not covered; covered by a neighbour's; covered by one
+of the same broker.
+"""
 AGAIN = 5
-"""How often each of them is made; the middle one counts."""
+"""How often each of them is made; the median counts."""
 GUESTS = ("kind = 'order'", "kind IN ('invoice', 'parcel')", "eur < 100", "TRUE")
 ORDERS_A_SECOND = 30.0
 QUIET_S = 1.0
 PATIENCE_S = 60.0
-"""How long anything may take, on the slowest of machines."""
+"""Timeout of every step, on the slowest of machines."""
 Tell = Callable[[str], None]
 
 
 class LiveRun(msgspec.Struct, frozen=True):
-    """What was seen, but for the trace."""
+    """The observations, besides the trace."""
 
     brokers: dict[str, str]
-    """By client, who served it at the end."""
+    """By client: the broker that served it at the end."""
     moved_to: str
-    """Who served the moving client while its own broker was dead."""
+    """The broker that served the moving client while its own was down."""
     cuts: dict[str, dict[str, int]]
-    """By client of a subscription that is shown: its starting cut."""
+    """By client of a shown subscription: its starting cut."""
     confirmed_ms: list[float]
-    """How long each order took to be safe, while no broker was missing."""
+    """How long each order took to be confirmed, while no broker was missing."""
     stand_in: str
     stood_in_ms: float
-    """From the kill until somebody stood in for the dead broker."""
+    """Time from the kill until another broker took over."""
     back_ms: float
-    """From its start until it was taken in again."""
+    """Time from its start until it had rejoined."""
     silent_ms: float
-    """The longest time around the death in which the moving client was delivered nothing."""
+    """The longest time around the kill without a delivery to the moving client."""
     published_before: int
     published_after: int
-    """Orders of the moving client."""
+    """Number of orders of the moving client afterwards."""
     peak_mib: float
-    """The most memory that a broker used."""
+    """The peak memory of any broker."""
 
 
 def demo_network() -> NetworkConfig:
-    """Seven brokers, a hop apart."""
+    """Return the network of seven brokers, a hop apart."""
     settings = RuntimeSettings(delay_ms=HOP_MS, suspect_ms=SUSPECT_MS)
     return local_network(binary(2), f=F, name="shop", runtime=settings)
 
 
 async def run_live(fleet: Fleet, trace: Path, tell: Tell) -> LiveRun:
-    """Talk, hurt, heal; returns when all is quiet."""
+    """Run all steps; return when the network is quiet."""
     live = _Live(fleet, trace, tell)
     try:
         async with asyncio.timeout(4 * PATIENCE_S):
@@ -158,7 +162,7 @@ class _Live:
         )
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Close all clients."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -182,7 +186,7 @@ class _Live:
         await asyncio.gather(*(self._client(name).advertise(f"kind = '{kind}'") for name, kind in offers.items()))
 
     async def _subscribe(self) -> dict[str, dict[str, int]]:
-        """Everybody subscribes, those who answer before there is anything to answer; returns the cuts shown."""
+        """Make all subscriptions, answering clients first; return the cuts that are shown."""
         cuts = {}
         orders = await self._client("billing").subscribe("kind = 'order'")
         invoices = await self._again("shipping")
@@ -204,7 +208,7 @@ class _Live:
         return cuts
 
     async def _again(self, name: str) -> Subscription:
-        """Subscribe some times over; the last one stays."""
+        """Subscribe several times; the last subscription stays."""
         client = self._client(name)
         for _ in range(AGAIN - 1):
             await (await client.subscribe(ASKED[name])).close()
@@ -263,13 +267,13 @@ class _Live:
             await asyncio.sleep(0.02)
 
     def _look_at_tasks(self) -> None:
-        """What a client's task failed of is what the demo fails of."""
+        """Raise the error of a client's task that failed."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def _grow_quiet(self) -> None:
-        """Until nothing has been delivered for a while, and everything published is safe."""
+        """Wait until nothing has been delivered for a while, and all publications are confirmed."""
         await self._wait_until(
             lambda: time.monotonic() - self._last > QUIET_S and all(c.is_all_confirmed for c in self._clients.values())
         )

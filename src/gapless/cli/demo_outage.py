@@ -1,7 +1,7 @@
-"""A scene of `gapless demo`: three brokers that keep their data on disk are all killed at once, and come back.
+"""A scene of `gapless demo`: three brokers with disks are all killed at once and restarted.
 
-A shop publishes, and an archive subscribes. What was confirmed before must come after, once; and who asks for history
-then gets it from the disks.
+A shop publishes, and an archive subscribes. Events confirmed before must be delivered afterwards,
+once, and a later reader of history gets them from the disks.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["BlackoutRun", "blackout_network", "run_blackout"]
 
 BEFORE = 1_000
-"""Events that are confirmed when everything is killed."""
+"""Number of confirmed events at which all brokers are killed."""
 AFTER = 100
 SUSPECT_MS = 3_000.0
 PATIENCE_S = 60.0
@@ -30,22 +30,22 @@ Tell = Callable[[str], None]
 
 
 class BlackoutRun(msgspec.Struct, frozen=True):
-    """What was seen."""
+    """The results of the scene."""
 
     confirmed: int
-    """Before the brokers were killed."""
+    """Number of events confirmed before the brokers were killed."""
     published: int
     delivered: int
-    """Of what was published: how many different events came."""
+    """Number of different events that were delivered."""
     twice: int
     read: int
-    """By somebody who came later, out of history."""
+    """Number of events that a later client read from history."""
     back_ms: float
-    """From the first start until a publication was safe again."""
+    """Time from the first restart until a publication was confirmed again."""
 
 
 def blackout_network(folder: Path) -> NetworkConfig:
-    """Three brokers in a row, with their data in this folder."""
+    """Return a network of three brokers in a row, with their data in this folder."""
     settings = RuntimeSettings(suspect_ms=SUSPECT_MS)
     return local_network(chain(3), f=1, name="shop with disks", runtime=settings, data=folder)
 

@@ -1,4 +1,4 @@
-"""How a demo looks, and what every demo says: of the first subscriptions, of a verdict, of what was promised."""
+"""The layout of a demo, and the parts that all demos share: first subscriptions, verdict, promises."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from gapless.trace import must_be_free
 __all__ = ["DemoPage", "Promise", "check_destinations", "guarantee", "missing", "named"]
 
 Promise = tuple[str, str, bool]
-"""What was promised, what was measured, and whether that is the same."""
+"""A promise, the measurement, and whether it was kept."""
 
 
 def check_destinations(trace: Path | None, picture: Path | None) -> None:
-    """An error if what is to be kept could not be: nobody should hear that at the end."""
+    """Raise an error if the trace or the picture could not be written, before the demo runs."""
     if trace is not None:
         must_be_free(trace)
     if picture is not None:
@@ -32,23 +32,23 @@ def check_destinations(trace: Path | None, picture: Path | None) -> None:
 
 
 class DemoPage:
-    """Prints the parts of a demo, one below the other."""
+    """Prints the parts of a demo one below the other."""
 
     def __init__(self, console: Console, overlay: Overlay) -> None:
         self.console = console
         self._overlay = overlay
 
     def heading(self, text: str) -> None:
-        """The title of a part."""
+        """Print the title of a part."""
         self.console.print(Rule(Text(text, "bold"), align="left", style="dim"))
 
     def say(self, text: str) -> None:
-        """A paragraph."""
+        """Print a paragraph."""
         self.console.print(Text(text))
         self.console.print()
 
     def draw(self, broker_of: Mapping[str, str], dead: str | None = None, chief: str | None = None) -> None:
-        """The tree, with the clients under their brokers."""
+        """Print the tree, with the clients under their brokers."""
         clients: dict[str, list[str]] = {}
         for client, broker in broker_of.items():
             clients.setdefault(broker, []).append(client)
@@ -60,7 +60,7 @@ class DemoPage:
         self.console.print()
 
     def table(self, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-        """A table of facts; the first column is who."""
+        """Print a table of facts, with names in the first column."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for place, heading in enumerate(headings):
             table.add_column(heading, no_wrap=True, style="" if place else "cyan")
@@ -70,7 +70,7 @@ class DemoPage:
         self.console.print()
 
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
-        """What `subscribe()` gave to shipping, alert and board, who are in every demo."""
+        """Print the starting cuts of shipping, alert and board, which occur in every demo."""
         self.heading("1  subscribe() returns with a whole starting cut")
         self.table(("who", "asks for", "publisher", "waited", "starting cut"), rows)
         self.say(
@@ -81,7 +81,7 @@ class DemoPage:
         )
 
     def verdict(self, status: Status, told: str, examples: Sequence[str]) -> None:
-        """What the judge says."""
+        """Print the checker's verdict."""
         lines = Text.assemble(status_text(status), "  ", told)
         if examples:
             lines.append(f"\nfirst: {examples[0]}", "red")
@@ -89,7 +89,7 @@ class DemoPage:
         self.console.print()
 
     def promises(self, promises: Iterable[Promise]) -> None:
-        """The closing table."""
+        """Print the closing table."""
         self.heading("Promised and measured")
         table = Table(box=SIMPLE_HEAD, padding=(0, 1), header_style="bold", pad_edge=False)
         table.add_column("promised", no_wrap=True)
@@ -99,7 +99,7 @@ class DemoPage:
         self.console.print(table)
 
     def conclude(self, status: Status, reason: str, without: Status) -> Status:
-        """The last line. Valid is only what would not have been so `without` a repair: return what it comes to."""
+        """Print and return the final status: valid only if the run `without` a repair was not."""
         if status == "valid" and without != "invalid":
             status, reason = "unknown", "the checker did not notice that a repair was missing"
         self.console.print(Text.assemble(status_text(status), "  ", reason))
@@ -107,12 +107,12 @@ class DemoPage:
 
 
 def missing(counts: Mapping[AnomalyKind, int]) -> int:
-    """How many deliveries were lost."""
+    """Return the number of lost deliveries."""
     return _sum(counts, "gap", "unobserved", "late-start")
 
 
 def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promise]:
-    """The guarantee, held against the anomalies that were found."""
+    """Return the parts of the guarantee, each with the anomalies that contradict it."""
     lost = missing(counts)
     twice = _sum(counts, "duplicate")
     unordered = _sum(counts, "fifo-inversion", "causal-inversion", "missing-effect")
@@ -127,7 +127,7 @@ def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promis
 
 
 def named(counts: Mapping[AnomalyKind, int]) -> str:
-    """The anomalies in a line."""
+    """Return the anomalies in one line."""
     return ", ".join(f"{count} × {kind}" for kind, count in counts.items())
 
 

@@ -1,10 +1,11 @@
-"""`gapless demo --simulated`: the promise, a broker's death, the verdict, and the proof that it can be bad.
+"""`gapless demo --simulated`: the guarantee, a crash, the verdict, and a proof that the checker
+detects errors.
 
-All in virtual time, so that it prints the same each time, in a moment and without a network.
+It runs in virtual time, without a network, and prints the same result each time.
 
-The scenario is `demo.toml`, next to this file. It runs twice: as it is, and with one repair of the protocol switched
-off. A green verdict says something only because the same judge, on the same scenario, can turn red; if it does not,
-the demo's own verdict is `unknown`.
+The scenario is `demo.toml`, next to this file. It runs twice: as it is, and with one repair of the
+protocol disabled. A valid verdict is meaningful only because the same checker finds the error in
+the second run. If it does not, the verdict of the demo is `unknown`.
 """
 
 from importlib.resources import files
@@ -29,19 +30,19 @@ from gapless.trace import write_trace
 __all__ = ["REPAIR", "run_simulated_demo", "scenario_text"]
 
 SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
-"""Uncovered; covered by a neighbour's; covered by one of the same broker."""
+"""Not covered; covered by a neighbour's; covered by one of the same broker."""
 MOVING_CLIENT = "kiosk"
-"""The one whose broker dies."""
+"""The client whose broker crashes."""
 REPAIR = "hand-over"
 
 
 def scenario_text() -> str:
-    """The scenario file."""
+    """Return the text of the scenario file."""
     return files("gapless.cli").joinpath("demo.toml").read_text(encoding="utf-8")
 
 
 def run_simulated_demo(trace_directory: Path | None = None, svg: Path | None = None) -> int:
-    """Show it all and return the exit code of the verdict."""
+    """Run the demo, print it, and return the exit code of the verdict."""
     check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     scenario = parse_scenario(scenario_text())
@@ -137,7 +138,7 @@ class _Demo:
         ]
 
     def _farthest(self, subscription: str) -> int:
-        """Hops to the farthest publisher of which the subscription has a cut."""
+        """Return the hops to the farthest publisher in the subscription's cut."""
         latency = self.run.latencies[subscription]
         at = self._broker_of[latency.client]
         return max(self._overlay.distance(at, self._broker_of[publisher]) for publisher in latency.cut)

@@ -1,4 +1,6 @@
-"""`gapless doctor`: what is wrong with a network and what to do about it (`gapless.runtime.diagnosis`)."""
+"""`gapless doctor`: reports what is wrong with a network and what to do about it
+(`gapless.runtime.diagnosis`).
+"""
 
 import shlex
 from pathlib import Path
@@ -18,7 +20,7 @@ __all__ = ["examine"]
 
 
 def examine(url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Ask every broker, and say what is wrong; the exit code says whether anything is."""
+    """Query every broker and print the findings; return 1 if there are any."""
     addresses, access = network_addresses(url, file, credentials)
     answers = run(ask_all(addresses, access))
     if not any(answer.report for answer in answers.values()):
@@ -37,7 +39,7 @@ def examine(url: str, file: Path | None, credentials: Path | None, *, as_json: b
 
 
 def _same_network(url: str, file: Path | None, credentials: Path | None) -> str:
-    """The options with which another command reaches the network that the doctor asks."""
+    """Return the options with which another command reaches the same network."""
     words = [] if url == LOCAL or file is not None else ["--url", url]
     words += [] if file is None else ["--config", str(file)]
     words += [] if credentials is None else ["--credentials", str(credentials)]

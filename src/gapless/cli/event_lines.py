@@ -1,9 +1,10 @@
-"""Events as JSON lines: what `gapless sub` prints and `gapless pub` reads, so that they pipe.
+"""Events as JSON lines: the format that `gapless sub` prints and `gapless pub` reads, so that they
+can be piped.
 
-`{"publisher": "a", "seq": 7, "position": "p1793280000000000-7-a", "attributes": {"topic": "price"}, "payload": "x"}`:
-`--since` takes the position, if the network has positions. A payload that is no UTF-8 text is printed as
-`payload_base64`. To publish, attributes and payload are enough, and an object without `attributes` is taken
-for the attributes themselves.
+`{"publisher": "a", "seq": 7, "position": "p1793280000000000-7-a", "attributes": {"topic": "price"},
+"payload": "x"}`: `--since` accepts the position, if the protocol has positions. A payload that is
+not UTF-8 text is printed as `payload_base64`. For publishing, attributes and payload are enough,
+and an object without `attributes` is taken as the attributes.
 """
 
 import base64
@@ -23,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def event_line(event: Event) -> bytes:
-    """One line, with its end."""
+    """Return one line, with its line end."""
     document: dict[str, Any] = {"publisher": event.publisher, "seq": event.seq}
     if event.stamp:
         document["position"] = str(event.position)
@@ -34,18 +35,18 @@ def event_line(event: Event) -> bytes:
         except UnicodeDecodeError:
             document["payload_base64"] = base64.b64encode(event.payload).decode()
     line = _encode(document)
-    if line.isascii() and b"\x7f" not in line:  # JSON escapes what is below a space
+    if line.isascii() and b"\x7f" not in line:  # JSON escapes characters below the space
         return line + b"\n"
     return printable_json(line.decode()).encode() + b"\n"
 
 
 def read_argument(text: str, option: str) -> tuple[dict[str, Any], bytes]:
-    """The same of a word on the command line."""
+    """Return attributes and payload of a command-line argument."""
     return read_line(text.encode(errors="surrogateescape"), option)
 
 
 def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
-    """Attributes and payload, or an `EventError` that names the place."""
+    """Return attributes and payload; raise an `EventError` that names the place."""
     try:
         document = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -85,7 +86,7 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
 
 
 def _has_half_a_character(line: bytes) -> bool:
-    """Whether it is JSON but for a text with half of a surrogate pair, which Python's own reader lets through."""
+    """Return whether it is JSON with half of a surrogate pair, which Python's own reader accepts."""
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,13 +1,13 @@
-"""What the exit code of `gapless` says.
+"""The exit codes of `gapless`.
 
-A verdict is 0, 1 or 2, so that a script can tell "it broke its promise" from "it could not be judged". Everything that
-is not a verdict is far away from these, after the numbers of sysexits.h.
+A verdict is 0, 1 or 2, so that a script can distinguish a violation from a run that could not be
+checked. All other codes are far from these and follow sysexits.h.
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the checkers load Parquet, which `--help` can do without
+if TYPE_CHECKING:  # the checkers load Parquet, which `--help` does not need
     from gapless.checkers import Status
 
 __all__ = [
@@ -31,7 +31,7 @@ BAD_INPUT = 64
 BUG = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""Whoever read our output went away; as the shell says it."""
+"""The reader of our output closed the pipe; the value that shells report."""
 
 EPILOG = (
     "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug of ours, "
@@ -44,12 +44,12 @@ _CODES: "dict[Status, int]" = {"valid": VALID, "invalid": INVALID, "unknown": UN
 
 
 def code_of(status: "Status") -> int:
-    """The exit code of one verdict."""
+    """Return the exit code of a verdict."""
     return _CODES[status]
 
 
 def worst(statuses: "Iterable[Status]") -> "Status":
-    """Of several runs: invalid if one is, else unknown if one is or there is none."""
+    """Return the verdict on several runs: invalid if one is, else unknown if one is or there is none."""
     found = set(statuses)
     if "invalid" in found:
         return "invalid"

@@ -1,7 +1,7 @@
-"""Commands of other packages: `gapless lab` is one of `gapless_papers`.
+"""Commands of other packages, such as `gapless lab` of `gapless_papers`.
 
-A package offers a group of commands, a `typer.Typer`, as an entry point of the group `gapless.commands`. It is loaded
-when somebody types its name, or asks for the list of all commands.
+A package offers a `typer.Typer` as an entry point of the group `gapless.commands`. It is loaded
+when its name is typed, or when all commands are listed.
 """
 
 from functools import cache
@@ -17,15 +17,15 @@ GROUP = "gapless.commands"
 
 
 class GroupWithExtensions(TyperGroup):
-    """The commands of the product, and those that other packages add."""
+    """The commands of the product, and those of other packages."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        """Ours first."""
+        """Return the names of all commands, the product's first."""
         ours = super().list_commands(ctx)
         return [*ours, *sorted(entry_points(group=GROUP).names - set(ours))]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        """Ours, or else another package's."""
+        """Return the product's command of this name, or that of another package."""
         return super().get_command(ctx, cmd_name) or _command(cmd_name)
 
 

@@ -1,7 +1,7 @@
-"""What is not installed, and which extra of the package brings it.
+"""Names the extra that installs a missing package.
 
-`pip install gapless` brings the client alone. Commands import what they need when they are called, so each of them
-works with the extras that it needs and no others.
+`pip install gapless` installs only the client. Commands import what they need when they are called,
+so each of them works with only the extras that it needs.
 """
 
 __all__ = ["missing_extra"]
@@ -13,11 +13,11 @@ EXTRAS = {
     "papers": ("matplotlib", "weasyprint"),
     "spark": ("pandas", "py4j", "pyspark"),
 }
-"""What each extra adds to those that it builds on; `pyproject.toml` names the same packages."""
+"""The packages that each extra adds to those it builds on; `pyproject.toml` lists the same."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> str:
-    """A sentence with the way out, or nothing if no extra brings it: then it is a bug of ours."""
+    """Return a sentence with the way out, or an empty text if no extra installs it, which is a bug."""
     name = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
     if extra is None:

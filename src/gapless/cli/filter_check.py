@@ -1,4 +1,4 @@
-"""`gapless filter check`: reads a filter, and says what it means for an event or beside another filter."""
+"""`gapless filter check`: parses a filter, evaluates it for an event, or compares it with another filter."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["check_filter"]
 
 
 def check_filter(text: str, event: str | None, against: str | None, *, as_json: bool) -> int:
-    """Show it and return the exit code: with an event, whether it matches."""
+    """Print the result and return the exit code: with an event, whether it matches."""
     subject = parse(text)
     other = None if against is None else parse(against)
     attributes = None if event is None else read_argument(event, "--event")[0]
@@ -44,7 +44,7 @@ def check_filter(text: str, event: str | None, against: str | None, *, as_json: 
 
 
 def _answer(matches: bool | None) -> tuple[str, str, int]:
-    """In words, in colour, and as an exit code."""
+    """Return the answer in words, its colour, and the exit code."""
     if matches is None:
         return "unknown, so it does not match", "bold yellow", UNKNOWN
     return ("matches", "bold green", VALID) if matches else ("does not match", "bold red", INVALID)

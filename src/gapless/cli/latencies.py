@@ -1,4 +1,4 @@
-"""How long subscriptions took: in milliseconds always, in hops where every hop takes the same time."""
+"""Latencies of subscriptions: in milliseconds, and in hops where all hops take the same time."""
 
 import msgspec
 
@@ -10,22 +10,22 @@ __all__ = ["SubscriptionLatency", "hop_ms_of", "subscription_latencies"]
 
 
 class SubscriptionLatency(msgspec.Struct, frozen=True):
-    """One subscription, from the call until it was active."""
+    """The time of one subscription from the call until it was active."""
 
     subscription: str
     client: str
     ms: float | None
     """None if it never became active."""
     hops: int | None
-    """There and back, between brokers; None where hops differ or something else took its time."""
+    """Hops between brokers, there and back; None where hops differ or other delays occurred."""
     cut: dict[str, int]
-    """By publisher, the number of the first event that it is due."""
+    """By publisher: the number of the first event of the subscription."""
     ready: Ready = "whole"
-    """What being active means: with the *whole* cut, or with the *first* of its cuts."""
+    """The meaning of active: with the *whole* cut, or with the *first* of its cuts."""
 
 
 def hop_ms_of(scenario: Scenario) -> float | None:
-    """What one hop between brokers takes, if all take the same and nothing else takes time."""
+    """Return the time of one hop between brokers, if all take the same and nothing else takes time."""
     latency = scenario.network.latency
     if latency.model != "constant" or latency.links or scenario.network.node_model is not None:
         return None
@@ -33,7 +33,7 @@ def hop_ms_of(scenario: Scenario) -> float | None:
 
 
 def subscription_latencies(scenario: Scenario, trace: Trace) -> list[SubscriptionLatency]:
-    """One row per subscription, in the order in which they were asked for."""
+    """Return one row per subscription, in the order of the calls."""
     hop_ms = hop_ms_of(scenario)
     own_ms = {client.name: client.latency_ms for client in scenario.clients}
     cuts: dict[str, dict[str, int]] = {}

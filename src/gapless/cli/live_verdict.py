@@ -1,6 +1,7 @@
-"""The verdict on the trace of a live network: on Spark, or where that cannot run by the checkers in this process.
+"""Checks the trace of a live network: on Spark, or with the checkers of this process if Spark is
+not available.
 
-Both say the same of the same trace, in the same words; who it was is part of what is told.
+Both give the same verdict in the same words; the result names the one that was used.
 """
 
 from collections.abc import Callable
@@ -21,26 +22,26 @@ HERE = "the checker in Python"
 
 
 class LiveVerdict(msgspec.Struct, frozen=True):
-    """What the judge says of one run."""
+    """The verdict on one run."""
 
     status: Status
     reason: str
     counts: dict[AnomalyKind, int]
     examples: list[str]
-    """The first anomalies, each a sentence."""
+    """The first anomalies, one sentence each."""
     events: int
     deliveries: int
     subscriptions: int
     judge: str
-    """Who it was."""
+    """The checker that was used."""
     without_spark: str
     """Why it was not Spark; empty if it was."""
 
 
 def judge_live(trace: Path, *, is_small: bool = False, tell: Callable[[str], None] = lambda judge: None) -> LiveVerdict:
-    """Judge the one run of a trace; one that is small is not worth compiling much for.
+    """Check the only run of a trace; `is_small` avoids the cost of compiling large plans.
 
-    `tell` hears which judge it is, as soon as that is known.
+    `tell` is called with the name of the checker as soon as it is known.
     """
     settings = FOR_SMALL if is_small else None
     try:

@@ -1,8 +1,8 @@
-"""The command line: what there is to type, and what becomes of what goes wrong.
+"""The command line: commands, options, and the handling of errors.
 
-Each command is a thin function here and a module of its own, imported when it is called: `gapless --help` loads neither
-the simulator nor Parquet. A command returns its exit code. `run` turns everything else into one: an error of the
-outside world is one line, a bug of ours is a traceback and what to do about it.
+Each command is a thin function here and imports its own module when it is called: `gapless --help`
+loads neither the simulator nor Parquet. A command returns its exit code. `run` converts exceptions
+to exit codes: an external error prints one line, a bug prints a traceback and asks for a report.
 """
 
 import sys
@@ -53,7 +53,7 @@ app.add_typer(names, name="subscriptions", epilog=NETWORK_EPILOG)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The entry point."""
+    """Run the command line, and exit."""
     raise SystemExit(_guarded(lambda: app(args=arguments, prog_name="gapless", standalone_mode=False)))
 
 
@@ -76,19 +76,19 @@ def _guarded(command: Callable[[], int | None]) -> int:
 
 
 def _complain(message: str, code: int, hint: str = "") -> int:
-    text = f"gapless: {message}{hint}".encode(errors="backslashreplace").decode()  # what was typed may be no text
+    text = f"gapless: {message}{hint}".encode(errors="backslashreplace").decode()  # arguments can be invalid text
     print(printable_lines(text), file=sys.stderr)
     return code
 
 
 def _try_help(error: typer.TyperException) -> str:
-    """Where the usage is explained, for errors that know their command."""
+    """Return where the usage is explained, for errors that know their command."""
     context = getattr(error, "ctx", None)
     return f"\nTry '{context.command_path} --help'." if context is not None else ""
 
 
 def _report_bug(error: Exception) -> int:
-    # A node's failure crosses process boundaries, so it brings the text of its own traceback.
+    # The failure of a node crosses process boundaries, so it contains its own traceback.
     text = getattr(error, "traceback_text", "") or "".join(traceback.format_exception(error))
     print(text.rstrip(), file=sys.stderr)
     return _complain(
@@ -187,7 +187,7 @@ def audit(
         str | None,
         typer.Option(metavar="URL", help="Judge on this master of Spark; by default a large trace alone goes to one."),
     ] = None,
-    remote: Annotated[str | None, typer.Option(metavar="URL", help="Judge by Spark Connect: sc://host:port.")] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="Judge with Spark Connect: sc://host:port.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write verdicts and anomalies here, as Parquet.")
     ] = None,
@@ -196,7 +196,7 @@ def audit(
     ] = False,
     until_quiet: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="With --live: end when nothing came for so long; demand progress."),
+        typer.Option(metavar="SECONDS", min=0, help="With --live: end when nothing came for so long, and require progress."),
     ] = None,
     every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="With --live: how often to look.")
@@ -276,7 +276,7 @@ def list_protocols(
 
 NetworkFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")]
 BROKERS_MAX = 1000
-"""On one machine: their health is told a thousand ports above their own."""
+"""The port for health is a thousand above the broker's own, so more brokers do not fit."""
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -288,7 +288,7 @@ def up(
         typer.Option(
             metavar="N",
             min=0,
-            help="How many neighbouring brokers may fail; if left out, 1, or 0 for one or two brokers.",
+            help="How many neighbouring brokers may fail; by default 1, or 0 for one or two brokers.",
         ),
     ] = None,
     port: Annotated[
@@ -309,10 +309,10 @@ def up(
         Path | None, typer.Option(metavar="DIR", help="Keep on disk, here, what has to survive a stop of all brokers.")
     ] = None,
     seconds: Seconds = None,
-    restart: Annotated[bool, typer.Option(help="Start a broker that died again.")] = True,
+    restart: Annotated[bool, typer.Option(help="Restart brokers that die.")] = True,
     secure: Annotated[bool, typer.Option("--secure", help="With TLS, certificates and users.")] = False,
     security: Annotated[
-        Path, typer.Option("--security", metavar="DIR", help="Where these are; made if they are not.")
+        Path, typer.Option("--security", metavar="DIR", help="Their directory; created if missing.")
     ] = Path("gapless-security"),
 ) -> int:
     """Start a whole network on this machine, for development, and watch it.
@@ -419,7 +419,7 @@ def network_forget(
 @app.command(epilog=NETWORK_EPILOG)
 def pub(
     url: Url = LOCAL,
-    advertise: Annotated[str, typer.Option(metavar="FILTER", help="What is going to be published.")] = "TRUE",
+    advertise: Annotated[str, typer.Option(metavar="FILTER", help="What will be published.")] = "TRUE",
     event: Annotated[
         list[str] | None,
         typer.Option(metavar="JSON", help="Publish this, instead of lines on standard input; say it again for more."),
@@ -451,7 +451,7 @@ def pub(
 def sub(
     text: Annotated[str, typer.Argument(metavar="[FILTER]", help="What one would write after WHERE.")] = "TRUE",
     url: Url = LOCAL,
-    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many events.")] = None,
+    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after this many events.")] = None,
     seconds: Seconds = None,
     since: Annotated[
         str | None,

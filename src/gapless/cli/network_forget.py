@@ -15,7 +15,7 @@ __all__ = ["forget_broker"]
 
 
 def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Tell every broker that answers; the exit code says whether one heeds it."""
+    """Notify every broker that answers; return 0 if one accepts it."""
     addresses, access = network_addresses(url, file, credentials)
     answers = run(_tell_all(addresses, broker, access))
     told = [name for name, answer in answers.items() if answer is not None and answer["forgotten"]]
@@ -34,7 +34,7 @@ def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | 
 
 
 async def _tell_all(addresses: dict[str, str], broker: str, access: Access) -> dict[str, Answer]:
-    """The broker itself first: if it answers, it is up, and nobody else is told."""
+    """Ask the broker itself first: if it answers, it is running, and no other broker is notified."""
     question = partial(ask_to_forget, broker=broker, timeout_s=PATIENCE_S, access=access)
     own = await ask_all({name: address for name, address in addresses.items() if name == broker}, question)
     if own.get(broker) is not None:

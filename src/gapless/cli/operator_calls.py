@@ -1,4 +1,4 @@
-"""What an operator asks of all brokers of a network: each at its address, at the same time."""
+"""Sends an operator's request to all brokers of a network in parallel."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,11 +10,11 @@ __all__ = ["PATIENCE_S", "Answer", "ask_all", "silent_among"]
 
 PATIENCE_S = 5.0
 Answer: TypeAlias = dict[str, object] | None
-"""None if none came."""
+"""None if the broker did not answer."""
 
 
 async def _ask(question: Awaitable[dict[str, object]]) -> Answer:
-    """What one broker answers."""
+    """Return the answer of one broker."""
     try:
         return await question
     except (OSError, TimeoutError, WireError):
@@ -24,13 +24,13 @@ async def _ask(question: Awaitable[dict[str, object]]) -> Answer:
 async def ask_all(
     addresses: Mapping[str, str], question: Callable[[str], Awaitable[dict[str, object]]]
 ) -> dict[str, Answer]:
-    """What each broker answers to the question that is asked at its address."""
+    """Return each broker's answer to the request that `question` sends to its address."""
     found = await asyncio.gather(*(_ask(question(address)) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
 
 
 def silent_among(answers: Mapping[str, Answer], addresses: Mapping[str, str]) -> list[str]:
-    """The brokers that did not answer; an error if none did."""
+    """Return the brokers that did not answer; raise an error if none did."""
     silent = [name for name, answer in answers.items() if answer is None]
     if len(silent) == len(addresses):
         raise ConnectError(f"no broker could be reached at {', '.join(addresses.values())}; is the network up?")

@@ -1,4 +1,4 @@
-"""`--option key=value`: from words on a command line to values of the types that a protocol declares, and back."""
+"""`--option key=value`: converts arguments to values of the types that a protocol declares, and back."""
 
 import json
 import shlex
@@ -15,7 +15,7 @@ __all__ = ["parse_options", "search_line"]
 
 
 def parse_options(spec: ProtocolSpec, words: Iterable[str]) -> dict[str, Any]:
-    """The options by name. A list is written with commas: `switched_off=pivots,hand-over`."""
+    """Return the options by name. A list is written with commas: `switched_off=pivots,hand-over`."""
     types = {field.name: field.type for field in msgspec.structs.fields(spec.options)}
     options = {}
     for word in words:
@@ -35,7 +35,7 @@ def _value(wanted: Any, text: str) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """A number or a boolean if it reads like one, else the text itself."""
+    """Return a number or a boolean if the text looks like one, else the text itself."""
     try:
         value = json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
@@ -46,7 +46,7 @@ def _scalar(text: str) -> Any:
 def search_line(
     protocol: str, faults: str, seed: int, words: Iterable[str], f: int | None = None, scale: str = MIXED
 ) -> str:
-    """The command that finds the violation of this seed again."""
+    """Return the command that repeats the violation of this seed."""
     line = ["gapless", "sim", "search", "--protocol", protocol, "--faults", faults]
     line += ["--first-seed", str(seed), "--runs", "1"]
     if scale != MIXED:

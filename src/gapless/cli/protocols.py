@@ -1,4 +1,4 @@
-"""`gapless protocols`: the registry."""
+"""`gapless protocols`: lists the registered protocols."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ __all__ = ["show_protocol", "show_protocols"]
 
 
 def show_protocols(*, as_json: bool) -> int:
-    """All of them."""
+    """Print all protocols."""
     specs = list(protocols().values())
     if as_json:
         print_json([_document(spec) for spec in specs])
@@ -33,7 +33,7 @@ def show_protocols(*, as_json: bool) -> int:
 
 
 def show_protocol(name: str, *, as_json: bool) -> int:
-    """One, with its options."""
+    """Print one protocol with its options."""
     spec = find_protocol(name)
     if as_json:
         print_json(_document(spec))

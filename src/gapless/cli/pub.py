@@ -1,4 +1,4 @@
-"""`gapless pub`: JSON lines in, events out."""
+"""`gapless pub`: publishes events from JSON lines."""
 
 import asyncio
 import sys
@@ -24,8 +24,8 @@ def publish(
     url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, *,
     credentials: Path | None, quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Publish what is read, or the events given, in turn; returns when all of it is safe."""
-    parse(advertise)  # what is wrong with it does not depend on who listens
+    """Publish the given events in turn, or those on standard input; return when all are confirmed."""
+    parse(advertise)  # report an invalid filter before connecting
     published, took = run(_publish(url, advertise, events, count, rate, credentials))
     if as_json:
         print_json({"published": published, "seconds": round(took, 3)})
@@ -38,7 +38,7 @@ def publish(
 async def _publish(
     url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, credentials: Path | None
 ) -> tuple[int, float]:
-    """How many, and how many seconds they took."""
+    """Return the number of events, and the seconds they took."""
     if not events:
         lines = _lines(count)
     else:
@@ -77,7 +77,7 @@ async def _in_turn(
 
 
 async def _lines(count: int | None) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
-    """The events on standard input, read in a thread so that the network is served meanwhile."""
+    """Yield the events on standard input, read in a thread so that the event loop continues."""
     loop = asyncio.get_running_loop()
     number = read = 0
     while count is None or read < count:
@@ -95,7 +95,7 @@ async def _lines(count: int | None) -> AsyncIterator[tuple[dict[str, Any], bytes
 
 
 def _read_some() -> list[bytes]:
-    """At least one line, and as many as are there."""
+    """Return at least one line, and all that are available."""
     stream = cast(BufferedReader, sys.stdin.buffer)
     first = stream.readline(LINE_MAX)
     if not first:

@@ -1,4 +1,4 @@
-"""`gapless security`: make what a secure network needs, and look at it."""
+"""`gapless security`: creates what a secure network needs, and checks it."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from gapless.private_files import exposure
 from gapless.runtime.address import split_address
 from gapless.runtime.network_file import NetworkConfig, load_network
 
-if TYPE_CHECKING:  # it needs cryptography, which not everybody has
+if TYPE_CHECKING:  # it needs cryptography, an optional dependency
     from gapless.security.development import Made
 
 __all__ = ["check_users", "init", "make_for", "new_token"]
@@ -20,7 +20,7 @@ DAYS_MAX = 36_500
 
 
 def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int:
-    """Make what is missing or has expired, and say what to do with it."""
+    """Create what is missing or has expired, and print how to use it."""
     from gapless.security.development import security_section
 
     made, user = make_for(load_network(file), directory, user)
@@ -43,7 +43,7 @@ def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int
 
 
 def make_for(config: NetworkConfig, directory: Path, user: str | None = None) -> "Made":
-    """Make what is missing for this network, or has expired."""
+    """Create what is missing for this network, or has expired."""
     from gapless.security.development import make_security
 
     hosts = {entry.name: _hosts(entry.address, entry.http) for entry in config.brokers}
@@ -56,7 +56,7 @@ def _hosts(*addresses: str) -> list[str]:
 
 
 def new_token(user: str, days: float | None, *, as_json: bool) -> int:
-    """A new token, and what to keep of it."""
+    """Print a new token, and its entry for the users' file."""
     from gapless.security.identity import is_user_name
     from gapless.security.tokens import hash_token, make_token
 
@@ -77,13 +77,13 @@ def new_token(user: str, days: float | None, *, as_json: bool) -> int:
 
 
 def _expiry(days: float) -> str:
-    """As TOML and JSON write it."""
+    """Return an expiry in the format of TOML and JSON."""
     until = datetime.now(UTC) + timedelta(days=days)
     return until.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def check_users(file: Path, *, as_json: bool) -> int:
-    """Whether brokers would take it."""
+    """Check whether brokers would accept the file."""
     from gapless.security.users_file import load_users
 
     users = load_users(file)

@@ -1,4 +1,4 @@
-"""What there is to type after `gapless security`."""
+"""The commands of `gapless security`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what a group of commands does without one."""
+"""Options that several commands share, and the help of command groups."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,13 +22,13 @@ __all__ = [
 LOCAL = "gapless://127.0.0.1:7400"
 
 SEED_BITS = 63
-"""A trace keeps a seed in 64 bits, one of which is the sign."""
+"""A trace stores a seed in 64 bits, one of which is the sign."""
 SECONDS_MAX = 100_000_000.0
-"""Three years; beyond it, clocks that count in nanoseconds come to their end."""
+"""Three years; clocks that count nanoseconds do not go much further."""
 
 
 def seed_in_range(seed: int | None) -> int | None:
-    """The seed, if a trace can hold it."""
+    """Return the seed if a trace can store it."""
     if seed is not None and abs(seed) >= 2**SEED_BITS:
         raise typer.BadParameter(f"{seed} is too large; a seed has at most {SEED_BITS} bits")
     return seed
@@ -55,21 +55,24 @@ Url = Annotated[
 CredentialsFile = Annotated[
     Path | None,
     typer.Option(
-        "--credentials", metavar="FILE", envvar="GAPLESS_CREDENTIALS", help="Who we are, for gapless+tls://, in TOML."
+        "--credentials",
+        metavar="FILE",
+        envvar="GAPLESS_CREDENTIALS",
+        help="Credentials file (TOML) for gapless+tls://.",
     ),
 ]
 Seconds = Annotated[
-    float | None, typer.Option(metavar="SECONDS", min=0, max=SECONDS_MAX, help="End after so long.")
+    float | None, typer.Option(metavar="SECONDS", min=0, max=SECONDS_MAX, help="Stop after this many seconds.")
 ]  # fmt: skip
 
 
 def local(url: str, credentials: Path | None) -> str:
-    """The URL; if none was given, that of a network on this machine, which speaks TLS if there are credentials."""
+    """Return the URL; the default is a network on this machine, with TLS if there are credentials."""
     return LOCAL.replace("gapless:", "gapless+tls:") if url == LOCAL and credentials is not None else url
 
 
 def help_without_command(context: typer.Context) -> None:
-    """Show what there is, unless a command was named."""
+    """Print the help unless a command was named."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit

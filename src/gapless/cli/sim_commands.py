@@ -1,4 +1,4 @@
-"""`gapless sim`: what there is to type."""
+"""The commands of `gapless sim`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`gapless sim run`: one scenario, once, with its figures and the verdict."""
+"""`gapless sim run`: runs one scenario once, and prints its figures and the verdict."""
 
 import time
 from collections import Counter
@@ -23,11 +23,11 @@ from gapless.trace import RunRow, must_be_free, write_trace
 __all__ = ["run_file"]
 
 _LATENCIES_MAX = 12
-"""More subscriptions than these are summed up in one line."""
+"""More subscriptions than this are summarized in one line."""
 
 
 def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_json: bool) -> int:
-    """Run it, show it, and return the exit code."""
+    """Run the file, print the result, and return the exit code."""
     scenario = load_scenario(file)
     if trace_directory is not None:
         must_be_free(trace_directory)

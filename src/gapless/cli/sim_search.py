@@ -1,4 +1,4 @@
-"""`gapless sim search`: seed after seed on all cores, with a bar, until one breaks the guarantee."""
+"""`gapless sim search`: tries seed after seed on all cores until one violates the guarantee."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def search_seeds(
     protocol: str, runs: int, first_seed: int, faults: str, f: int | None, scale: str, words: Sequence[str],
     save: Path | None, *, invariants: bool, as_json: bool, spark: SparkChoice | None = None,
 ) -> int:  # fmt: skip
-    """Search, here or on Spark, show what was found, and return the exit code."""
+    """Search, here or on Spark, print what was found, and return the exit code."""
     spec = find_protocol(protocol)
     options = parse_options(spec, words)
     kinds = fault_kinds(faults)
@@ -67,7 +67,7 @@ def search_seeds(
 
 
 def _status(report: SearchReport) -> Status:
-    """What was not judged leaves the rest as it is: only if no run was judged the search is."""
+    """Return the status of a search: unknown only if no run could be checked."""
     if report.finding is not None:
         return "invalid"
     return "valid" if report.valid else "unknown"
@@ -78,7 +78,7 @@ def _status(report: SearchReport) -> Status:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C reaches every process of the group; only this one shall raise, and it ends the others."""
+    """Raise Ctrl-C, which reaches every process of the group, only in this process, which ends the others."""
     here = os.getpid()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""`gapless status`: who is up, and how it is."""
+"""`gapless status`: shows the state of all brokers."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ SHOWN = 5
 
 
 def show_status(url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Ask every broker; the exit code says whether all are up, and none is held up."""
+    """Query every broker; return 0 if all are up and none is blocked."""
     addresses, access = network_addresses(url, file, credentials)
     reports = run(reports_of(addresses, access))
     if not any(reports.values()):
@@ -54,7 +54,9 @@ def show_status(url: str, file: Path | None, credentials: Path | None, *, as_jso
 
 
 def network_addresses(url: str, file: Path | None, credentials: Path | None) -> tuple[dict[str, str], Access]:
-    """Where each broker is, by the network's file or by asking one of them; and how to speak to them."""
+    """Return the address of each broker, from the network's file or from one of them, and the
+    access to them.
+    """
     if file is None:
         access = Access.to(url, credentials)
         return run(_addresses(url, access)), access
@@ -65,7 +67,7 @@ def network_addresses(url: str, file: Path | None, credentials: Path | None) -> 
 
 
 def _as_broker(config: NetworkConfig) -> Access:
-    """On the host of a broker, an operator who can read the broker's certificate may use it."""
+    """Return the access of a broker on this host, for an operator who can read the broker's certificate."""
     if config.security is None:
         return CLEAR
     for entry in config.brokers:
@@ -80,7 +82,7 @@ async def _addresses(url: str, access: Access) -> dict[str, str]:
 
 
 async def reports_of(addresses: Mapping[str, str], access: Access = CLEAR) -> dict[str, dict[str, Any] | None]:
-    """What each broker says of itself; None for those that do not answer."""
+    """Return each broker's report; None for those that do not answer."""
     found = await asyncio.gather(*(_report(address, access) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
 
@@ -93,7 +95,7 @@ async def _report(address: str, access: Access) -> dict[str, Any] | None:
 
 
 def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
-    """A line for each broker."""
+    """Return a table with a line for each broker."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("broker", no_wrap=True, style="bold")
     table.add_column("", no_wrap=True)
@@ -121,14 +123,14 @@ def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
 
 
 def state_text(report: Mapping[str, Any]) -> Text:
-    """In a word: whether it is up, and if not, why."""
+    """Return a word for the state: whether it is up, and if not, why."""
     if report["up"]:
         return Text("up", "green")
     return Text("waits", "bold yellow") if report["ready"] else Text("joining", "yellow")
 
 
 def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
-    """What is out of the ordinary: suspicions, stand-ins, what is waited for, clients held back."""
+    """Return remarks: suspicions, excluded brokers, waits, paused clients."""
     told: dict[str, None] = {}
     last_name = _last_name(reports)
     for name, report in reports.items():
@@ -167,7 +169,7 @@ def _history_remarks(name: str, report: Mapping[str, Any], last_name: str) -> It
 
 
 def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
-    """Who reads history at a broker, from how far behind, and for whom it waits."""
+    """Yield the clients that read history at a broker, their lag, and the brokers that they wait for."""
     waiting = history.get("waiting", [])
     for reading in waiting[:SHOWN]:
         client, whom = reading["client"], reading["waits_for"]
@@ -185,7 +187,7 @@ def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _last_name(reports: Mapping[str, dict[str, Any] | None]) -> str:
-    """For which durable subscription history is kept."""
+    """Return the durable subscription that retains history."""
     found: list[tuple[int, str, float]] = []
     for report in reports.values():
         history = {} if report is None else report["overview"].get("history", {})

@@ -1,4 +1,4 @@
-"""`gapless sub`: events in, JSON lines out; or how many come a second, with the total at the end."""
+"""`gapless sub`: prints events as JSON lines, or their rate, and the total at the end."""
 
 import asyncio
 import os
@@ -28,18 +28,18 @@ __all__ = ["Span", "subscribe"]
 _Subscription: TypeAlias = Subscription | DurableSubscription
 
 TAKE_MAX = 256
-"""Events that are taken and printed at once."""
+"""Maximum number of events that are taken and printed at once."""
 RATE_S = 1.0
 """How often a rate is printed."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """From when on, and until when; as people write it (see `gapless.client.positions`)."""
+    """Where to start and to end, as typed (see `gapless.client.positions`)."""
 
     since: str | None = None
     until: str | None = None
     durable: str | None = None
-    """Instead: where the durable subscription of that name stopped."""
+    """Instead: the name of a durable subscription that continues."""
     archive: Path | None = None
     """An archive to read first."""
     group: bool = False
@@ -47,7 +47,7 @@ class Span(msgspec.Struct, frozen=True):
     redeliver_s: float | None = None
 
     def begin(self) -> Since | None:
-        """From which position on; None if from now on."""
+        """Return the position to start after; None for now."""
         if self.durable is not None and (self.since is not None or self.until is not None):
             raise CallError(
                 "--durable continues where it stopped, so leave out --since and --until; see also: "
@@ -64,7 +64,7 @@ class Span(msgspec.Struct, frozen=True):
         return self.since
 
     def end(self) -> Since | None:
-        """Up to which position; None if up to now."""
+        """Return the position to end at; None for now."""
         return self.until
 
 
@@ -72,8 +72,8 @@ def subscribe(
     url: str, text: str, span: Span, count: int | None, seconds: float | None, *, credentials: Path | None, rate: bool,
     quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Print what comes, until enough has come, the time is up, or nobody reads."""
-    parse(text)  # what is wrong with it does not depend on who listens
+    """Print events until the count, the time limit, or the end of the reader."""
+    parse(text)  # report an invalid filter before connecting
     span.begin()
     return run(_subscribe(url, text, span, count, seconds, _Rate(as_json) if rate else None, quiet, credentials))
 
@@ -118,7 +118,7 @@ async def _open(client: Client, text: str, span: Span) -> _Subscription:
 
 
 def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
-    """Let signals end the task; what is returned tells whether one did."""
+    """Make signals cancel the task; return a function that tells whether one did."""
     interrupted = []
 
     def interrupt() -> None:
@@ -184,7 +184,7 @@ def _print_events(events: Sequence[Event]) -> bool:
 
 
 def _write(lines: bytes) -> bool:
-    """Whether somebody reads."""
+    """Write the lines; return whether the output is still read."""
     out = sys.stdout.buffer
     try:
         out.write(lines)
@@ -196,7 +196,7 @@ def _write(lines: bytes) -> bool:
 
 
 class _Rate:
-    """How many events a second come, told each second whether any came or not, and the total at the end."""
+    """Prints every second how many events came, and the total at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -204,12 +204,14 @@ class _Rate:
         self._total = self._told = 0
 
     def count(self, events: Sequence[Event]) -> bool:
-        """Some more."""
+        """Count more events."""
         self._total += len(events)
         return True
 
     async def tell(self, taking: "asyncio.Task[int]") -> bool:
-        """A line a second until no more are taken, then the total; false if nobody reads, which ends the taking."""
+        """Print a line per second while events are taken, then the total; return False if the
+        output is not read any more.
+        """
         while not (await asyncio.wait([taking], timeout=RATE_S))[0]:
             if not self._tell_now(time.monotonic()):
                 taking.cancel()

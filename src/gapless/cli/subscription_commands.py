@@ -1,4 +1,4 @@
-"""What there is to type after `gapless subscriptions`."""
+"""The commands of `gapless subscriptions`."""
 
 from typing import Annotated
 

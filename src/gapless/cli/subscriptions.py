@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def show(url: str, credentials: Path | None, *, as_json: bool) -> int:
-    """List them."""
+    """Print all durable subscriptions."""
     found = _ask(url, credentials, lambda client: client.admin.list())
     if as_json:
         rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
@@ -33,7 +33,7 @@ def show(url: str, credentials: Path | None, *, as_json: bool) -> int:
 
 
 def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: bool) -> int:
-    """Let one continue from another position."""
+    """Make one continue from another position."""
 
     async def do(client: Client) -> None:
         await client.admin.move(name, when)
@@ -82,7 +82,7 @@ def _listener(each: DurableInfo) -> str:
 
 
 def lag_text(seconds: float) -> str:
-    """As people say it."""
+    """Return a duration in words."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

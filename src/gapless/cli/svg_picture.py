@@ -1,4 +1,4 @@
-"""Saves what a console printed as a picture that loads nothing from elsewhere."""
+"""Saves what a console printed as an SVG picture without external resources."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""The terminal: one place that decides how wide we print, how we show that we live, and what happens when nobody reads.
+"""The terminal: output width, progress displays, and closed pipes.
 
-What moves (a spinner, a bar) is shown while somebody waits, and is gone before anything else is printed: two writers on
-one screen write over each other. So the block of a `sign_of_life` or of `progress_bars` computes, and prints nothing.
+Spinners and bars are shown while the user waits, and removed before anything else is printed,
+because two writers on one screen overwrite each other. So the block of a `sign_of_life` or of
+`progress_bars` must not print.
 """
 
 import os
@@ -34,14 +35,14 @@ __all__ = [
 ]
 
 Tell: TypeAlias = Callable[[str], None]
-"""Takes the name of the stage that begins."""
+"""A function that takes the name of the current stage."""
 
 WIDTH_MAX = 80
-"""Tables are made for this width; wider ones are harder to read, not easier."""
+"""Tables are made for this width; wider ones are harder to read."""
 
 
 class _Escaped:
-    """What a renderable prints, without control characters in its text; those that style it stay."""
+    """The output of a renderable, without control characters in its text; styles are kept."""
 
     def __init__(self, renderable: ConsoleRenderable) -> None:
         self._renderable = renderable
@@ -52,14 +53,16 @@ class _Escaped:
 
 
 class _Console(Console, RenderHook):
-    """Text may come from elsewhere: from brokers, out of files, from the command line."""
+    """A console that escapes control characters, because text comes from brokers, files and the
+    command line.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.push_render_hook(self)
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Called before anything is printed."""
+        """Escape everything before it is printed."""
         return [each if isinstance(each, Control) else _Escaped(each) for each in renderables]
 
     def on_broken_pipe(self) -> None:
@@ -67,7 +70,7 @@ class _Console(Console, RenderHook):
 
 
 def output_console(*, record: bool = False) -> Console:
-    """Where results go."""
+    """Return the console for results."""
     console = _Console(highlight=False, record=record)
     console.width = min(console.width, WIDTH_MAX)
     return console
@@ -75,7 +78,7 @@ def output_console(*, record: bool = False) -> Console:
 
 @contextmanager
 def sign_of_life(stage: str) -> Iterator[Tell]:
-    """A spinner with the stage and the time it has been turning, where somebody looks. Print nothing meanwhile."""
+    """Show a spinner with the stage and the elapsed time on a terminal. Print nothing meanwhile."""
     with progress_bars(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown:
         task = shown.add_task(stage, total=None)
         yield lambda stage: shown.update(task, description=stage)
@@ -83,9 +86,9 @@ def sign_of_life(stage: str) -> Iterator[Tell]:
 
 @contextmanager
 def progress_bars(*columns: ProgressColumn, hidden: bool = False) -> Iterator[Progress]:
-    """Bars on standard error, gone at the end; nothing where nobody looks.
+    """Show bars on standard error, removed at the end; nothing without a terminal.
 
-    They have a descriptor of their own: while Spark starts, standard error leads into its log.
+    They use their own descriptor: while Spark starts, standard error is redirected to its log.
     """
     with _own_descriptor() as file:
         console = _Console(file=file, highlight=False)
@@ -98,26 +101,28 @@ def progress_bars(*columns: ProgressColumn, hidden: bool = False) -> Iterator[Pr
 
 
 def _own_descriptor() -> TextIO:
-    """A stream to where standard error leads now, if that is a terminal; else to nowhere."""
+    """Return a stream to the current standard error if it is a terminal; else one that discards
+    everything.
+    """
     if sys.stderr is not None and sys.stderr.isatty():
         return open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
     return open(os.devnull, "w", encoding="utf-8")
 
 
 def check_file(path: Path) -> None:
-    """A `GaplessError` if no file can be written there: for those who would rather hear it before a long run."""
+    """Raise a `GaplessError` if no file can be written there, to fail before a long run."""
     taken = path if path.is_dir() else next((parent for parent in path.parents if parent.is_file()), None)
     if taken is not None:
         raise GaplessError(f"{path}: cannot be written: {taken} is a {'directory' if taken == path else 'file'}")
 
 
 def print_text(text: str) -> None:
-    """Text for people on standard output, some of which may come from elsewhere."""
+    """Print text for people on standard output, with control characters escaped."""
     print(printable_lines(text))
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     text = printable_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     try:
         print(text, flush=True)
@@ -126,7 +131,7 @@ def print_json(document: Any) -> None:
 
 
 def print_json_line(document: Any) -> None:
-    """One of many JSON documents on standard output, each on a line of its own."""
+    """Print one JSON document per line on standard output."""
     try:
         print(printable_json(msgspec.json.encode(document).decode()), flush=True)
     except BrokenPipeError:
@@ -134,6 +139,6 @@ def print_json_line(document: Any) -> None:
 
 
 def _leave_quietly() -> NoReturn:
-    """As `head` expects it: no traceback, and none when Python flushes at exit."""
+    """Exit without a traceback when the reader closes the pipe, as `head` does."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(PIPE_CLOSED)

@@ -1,4 +1,4 @@
-"""`gapless trace merge`: the parts that clients of a live network wrote, as the trace of one run."""
+"""`gapless trace merge`: merges the parts that clients of a live network wrote into the trace of one run."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from gapless.trace import merge_parts, write_trace
 __all__ = ["merge"]
 
 SHOWN_MAX = 20
-"""Clients that are cut short and told of; `--json` has them all."""
+"""Maximum number of incomplete clients that are printed; `--json` lists all."""
 
 
 def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | None, as_json: bool) -> int:
-    """Put the parts together, write them, and name the clients whose parts are cut short."""
+    """Merge and write the parts, and name the clients whose parts are incomplete."""
     trace = merge_parts(directory, quiesced=quiesced, clock_skew_ms=clock_skew_ms)
     write_trace(trace, out)
     said = incomplete_sentences(trace.cut_short)

@@ -1,7 +1,7 @@
 """Draws a tree of brokers with box characters: the root on top, clients under the leaves.
 
-A broker that died keeps its place. Its lines are dashed: the way that its neighbours now take to the one that stands
-in for it leads through where it was.
+A crashed broker keeps its place. Its lines are dashed, because its neighbours now connect to the
+broker that takes over.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,9 @@ def draw_tree(
     chief: str | None = None,
     leaf_width: int = 9,
 ) -> list[Text]:
-    """The lines. `clients` has the names of each broker's clients; `chief` stands in for the dead broker."""
+    """Return the lines. `clients` has the names of each broker's clients; `chief` takes over for
+    the dead broker.
+    """
     centres = _centres(overlay, leaf_width)
     width = leaf_width * sum(1 for name in overlay.brokers if not overlay.children(name))
     deepest = max(overlay.depth.values())
@@ -49,7 +51,7 @@ def draw_tree(
 
 
 def _centres(overlay: Overlay, leaf_width: int) -> dict[str, int]:
-    """The column of each broker: leaves side by side, every other one over the middle of its children."""
+    """Return the column of each broker: leaves side by side, other brokers centred over their children."""
     centres: dict[str, int] = {}
     taken = 0
 
@@ -92,7 +94,7 @@ def _put_branches(
 
 
 class _Line:
-    """Characters with styles, put anywhere."""
+    """Styled characters at arbitrary columns."""
 
     def __init__(self, width: int) -> None:
         self._cells = [(" ", "")] * width

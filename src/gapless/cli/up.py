@@ -1,6 +1,6 @@
-"""`gapless up`: a whole network on this machine, for development, with a live view.
+"""`gapless up`: runs a whole network on this machine, for development, with a live view.
 
-Each broker is a process. One that dies is started again after a moment, and rejoins by recovery: kill one and watch.
+Each broker is a process. One that dies is restarted after a moment and rejoins.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ REFRESH_S = 0.5
 RESTART_S = 2.0
 START_S = 20.0
 HTTP_OFFSET = 1000
-"""A broker's health is told on a port that is so much above its own."""
+"""The offset of a broker's HTTP port from its own port."""
 PORT_MAX = 65_535
 
 
@@ -40,7 +40,7 @@ def run_network(
     file: Path | None, brokers: int, *, f: int | None, port: int, protocol: str, trace: Path | None, logs: Path | None,
     seconds: float | None, restart: bool, security: Path | None = None, data: Path | None = None,
 ) -> int:  # fmt: skip
-    """Start it, show it, take it down."""
+    """Start the network, show it, and stop it at the end."""
     if file is None and brokers > 0:
         _require_free_ports(brokers, port)
     config = load_network(file) if file else _new_network(brokers, f, port, protocol)
@@ -60,7 +60,7 @@ def run_network(
 
 
 def _require_free_ports(brokers: int, port: int) -> None:
-    """Complain before anything starts, with the option that chooses other ports."""
+    """Raise an error before anything starts, with the option that chooses other ports."""
     highest = PORT_MAX + 1 - HTTP_OFFSET - brokers
     if port > highest:
         raise ConfigError(
@@ -91,9 +91,9 @@ def _is_free(port: int) -> bool:
 
 
 def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str]:
-    """The network with certificates and users of this directory, and one of these users.
+    """Return the network with certificates and users of this directory, and one of these users.
 
-    They are made if they are not there, or have expired.
+    Missing or expired ones are created.
     """
     from gapless.cli.security import make_for
     from gapless.security.development import security_section
@@ -104,7 +104,7 @@ def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str
 
 
 def _with_data(config: NetworkConfig, directory: Path) -> NetworkConfig:
-    """The network with a directory for each broker, below this one."""
+    """Return the network with a data directory for each broker, below this one."""
     entries = [msgspec.structs.replace(entry, data=str(directory / entry.name)) for entry in config.brokers]
     config = msgspec.structs.replace(config, brokers=tuple(entries))
     check_network(config)
@@ -125,7 +125,7 @@ def _new_network(brokers: int, f: int | None, port: int, protocol: str) -> Netwo
 
 
 class _Up:
-    """One network that is up."""
+    """A running network."""
 
     def __init__(
         self, fleet: Fleet, *, restart: bool, seconds: float | None, trace: Path | None, credentials: Path | None
@@ -143,7 +143,7 @@ class _Up:
         self._before: dict[str, tuple[float, int]] = {}
 
     async def run(self) -> int:
-        """Until told to stop, or the time is up."""
+        """Run until interrupted, or until the time limit."""
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop.set)
         self._fleet.start_all()
@@ -179,7 +179,7 @@ class _Up:
             await asyncio.sleep(0.1)
 
     def _is_ready(self, name: str, report: dict[str, Any] | None) -> bool:
-        """Whether the broker takes part, and is ours and not another that has its port."""
+        """Return whether the broker has joined, and is the one started here, not another on its port."""
         return report is not None and report["ready"] and report["pid"] == self._fleet.pid(name)
 
     def _must_be_alive(self) -> None:

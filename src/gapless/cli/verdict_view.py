@@ -1,4 +1,4 @@
-"""How a verdict looks: one coloured line, and for each kind of anomaly one example with its proof."""
+"""Formats a verdict: one coloured line, and for each kind of anomaly one example with its witness."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,18 +11,18 @@ from gapless.checkers import Anomaly, Status, Verdict
 __all__ = ["STYLES", "print_anomalies", "print_cut_short", "print_verdict", "status_text"]
 
 CUT_SHORT_MAX = 10
-"""Clients that are cut short and told of."""
+"""Maximum number of incomplete clients that are listed."""
 
 STYLES: dict[Status, str] = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow"}
 
 
 def status_text(status: Status) -> Text:
-    """The word, in its colour."""
+    """Return the status in its colour."""
     return Text(status.upper(), STYLES[status])
 
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
-    """The verdict with a witness for each kind of anomaly."""
+    """Print the verdict, with a witness for each kind of anomaly."""
     if verdict.status == "invalid":
         found = ", ".join(f"{count} {kind}" for kind, count in verdict.counts.items())
         console.print(Text.assemble(status_text("invalid"), "  ", (found, "red")))
@@ -36,7 +36,7 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
 
 
 def print_cut_short(console: Console, sentences: Sequence[str]) -> None:
-    """The clients whose acts the trace does not hold in full."""
+    """Print the clients whose part of the trace is incomplete."""
     for sentence in sentences[:CUT_SHORT_MAX]:
         console.print(Padding(Text(sentence, "yellow"), (0, 0, 0, 2)))
     if len(sentences) > CUT_SHORT_MAX:
@@ -46,7 +46,7 @@ def print_cut_short(console: Console, sentences: Sequence[str]) -> None:
 
 
 def print_anomalies(console: Console, verdict: Verdict) -> None:
-    """The first anomaly of each kind."""
+    """Print the first anomaly of each kind."""
     for anomaly in _first_of_each_kind(verdict):
         lines = Text.assemble((anomaly.kind, "red"), "  ", anomaly.message)
         lines.append(f"\nwitness: {' → '.join(anomaly.witness)}" if anomaly.witness else "", "dim")
