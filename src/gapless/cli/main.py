@@ -196,7 +196,7 @@ def audit(
     ] = False,
     until_quiet: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="With --live: end when nothing came for so long, and require progress."),
+        typer.Option(metavar="SECONDS", min=0, help="With --live: end after this much silence, and require progress."),
     ] = None,
     every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="With --live: how often to look.")
