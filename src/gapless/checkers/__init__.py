@@ -1,4 +1,4 @@
-"""The judge of traces: says whether a run kept its guarantee, and if not, what is wrong, by name and with a proof."""
+"""The checker of traces: decides whether a run kept its guarantee, and names each anomaly with a proof."""
 
 from gapless.checkers.incomplete_clients import incomplete_sentences
 from gapless.checkers.judge import check, check_all

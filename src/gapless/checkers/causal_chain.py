@@ -1,10 +1,12 @@
-"""The shortest chain of events that leads from a cause to an effect: the proof that one happens before the other.
+"""Finds the shortest chain of events from a cause to an effect: the proof that one happens before
+the other.
 
-Each link of a chain is one that a reader can check in `history`: the publisher of the later event had published
-or delivered the earlier one before. The search goes backwards from the effect, level by level. At each event it
-follows, of every publisher, only the latest event that its own publisher had been delivered: what leads to an
-earlier one leads to that one as well. Events that have no cause in their past are not followed, so no step is
-lost. The index of the histories is built when the first chain is asked for: a valid run never pays for it.
+Readers can check each link of a chain in `history`: the publisher of the later event had published
+or delivered the earlier one before. The search goes backwards from the effect, level by level. At
+each event it follows, of every publisher, only the latest event that had been delivered: whatever
+leads to an earlier one leads to that one as well. Events without the cause in their past are not
+followed, so no step is wasted. The index of the histories is built for the first chain: a valid run
+never pays for it.
 """
 
 from bisect import bisect_left
@@ -17,25 +19,29 @@ from gapless.checkers.publications import Publication
 __all__ = ["CausalChains", "Chains", "NoChainError"]
 
 _Arrivals = tuple[list[int], list[Publication]]
-"""Places in a client's history at which the highest number of one publisher grew, and the events that made it."""
+"""Places in a client's history at which the highest number of one publisher grew, and the events
+that caused it.
+"""
 
 
 class NoChainError(Exception):
-    """The pasts claim a cause that no chain leads from: they are not true."""
+    """The pasts claim a cause from which no chain leads: they are false."""
 
 
 class Chains(Protocol):
     """Finds the proof of a causal anomaly."""
 
     def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
-        """Ids from one of the causes to the effect, as few as possible; `None` if nobody looks for them."""
+        """Return ids from one of the causes to the effect, as few as possible; None if chains are
+        not searched for.
+        """
 
 
 class CausalChains:
     """Finds chains in one causal order."""
 
     def __init__(self, events: Sequence[Publication], acts: Callable[[], Acts], at_most: int | None = None) -> None:
-        """`acts` is called when the first chain is asked for; after so many chains nobody looks for more."""
+        """`acts` is called for the first chain; after `at_most` chains no more are searched for."""
         self._events = events
         self._acts = acts
         self._left = at_most
@@ -44,7 +50,9 @@ class CausalChains:
         self._arrivals: dict[str, dict[str, _Arrivals]] = {}
 
     def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
-        """Ids from one of the causes to the effect, as few as possible. One of the causes must be in its past."""
+        """Return ids from one of the causes to the effect, as few as possible. One of the causes
+        must be in its past.
+        """
         if self._left is not None:
             if not self._left:
                 return None
@@ -75,7 +83,9 @@ class CausalChains:
         return None
 
     def _leads(self, event: Publication, lowest: dict[str, int], followed: dict[str, int]) -> Iterator[Publication]:
-        """The latest event of each publisher that was delivered before this one was published, if it can lead on."""
+        """Yield the latest event of each publisher that was delivered before this one was
+        published, if it can lead on.
+        """
         place = self._published_at[event.event_id]
         for publisher, (places, arrived) in self._arrivals.get(event.publisher, {}).items():
             count = bisect_left(places, place)
@@ -94,7 +104,7 @@ class CausalChains:
                 self._index(client, acts)
 
     def _index(self, client: str, acts: Sequence[int]) -> None:
-        """The acts of a client that publishes: a chain passes through no other."""
+        """Index the acts of a client that publishes: chains pass through no others."""
         delivered_at = self._delivered_at[client] = {}
         arrivals = self._arrivals[client] = {}
         for place, number in enumerate(acts):

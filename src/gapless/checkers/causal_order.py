@@ -1,23 +1,24 @@
-"""Causal order of delivery: `causal-inversion`.
+"""Causal order of delivery: finds `causal-inversion`.
 
-Let H be the accepted history of a subscription S, and let e1 happen before e2, of different publishers, with e2
-in H. It is a `causal-inversion` of e1 if
+Let H be the accepted history of a subscription S, and let e1 happen before e2, of different
+publishers, with e2 in H. It is a `causal-inversion` of e1 if
 
-- e1 is in H after e2, and no fifo-inversion; or
-- e1 matches S and never came, though its number is at or after the starting cut of its publisher, and it is no
-  gap: an effect was delivered without its cause. That is wrong at the moment the effect is delivered, so it does
-  not matter whether the run went on until it was quiet, nor whether the subscription ended before the cause's
-  turn: its ending cut is no consistent cut then.
+- e1 is in H after e2, and is not a fifo-inversion; or
+- e1 matches S and never came, its number is at or after the starting cut of its publisher, and it
+  is not a gap: an effect was delivered without its cause. This is wrong at the moment the effect is
+  delivered. So it is irrelevant whether the run continued until it was quiet, and whether the
+  subscription ended before the cause was due: its ending cut is then not a consistent cut.
 
 It is reported once for each e1, against the first effect in H.
 
-Under `gcd` (gapless causal) all of the run's events take part. Under `topic-causal` each topic (the string attribute
-`topic`) is judged by itself: both events are of the topic, and so is every event of the chain that leads from one to
-the other, for a barrier per topic knows of no other chains.
+Under `gcd` (gapless causal) all events of the run take part. Under `topic-causal` each topic (the
+string attribute `topic`) is checked separately: both events have the topic, and so has every event
+of the chain between them, because a barrier per topic does not know other chains.
 
-No pair is ever looked at. Walking along H, the entry for p of the *covered* vector is the highest number of p in
-the past of anything delivered so far: e1 is late if that has reached its number already, and has an effect in H
-if it does so in the end. Where each entry grew is noted, so that the first effect is found by bisection.
+Pairs are never compared. Along H, the entry for p of the *covered* vector is the highest number of
+p in the past of anything delivered so far: e1 is late if that has reached its number already, and
+has an effect in H if it does so in the end. The growth of each entry is recorded, so that the first
+effect is found by bisection.
 """
 
 from bisect import bisect_left
@@ -33,38 +34,41 @@ __all__ = ["Covered", "causal_inversion"]
 
 
 class _Reached(dict[str, int]):
-    """The highest number of each publisher; 0 of those of whom there is none."""
+    """The highest number of each publisher; 0 for unknown ones."""
 
     def __missing__(self, publisher: str) -> int:
         return 0
 
 
 class Covered:
-    """The highest number of each publisher in the past of what was accepted, and by which events it grew."""
+    """The highest number of each publisher in the past of the accepted events, and the events by
+    which it grew.
+    """
 
     def __init__(self) -> None:
         self.reached = _Reached()
         self.accepted: list[Publication] = []
-        """What was accepted, in order; all of it as long as nothing is forgotten."""
+        """The accepted events in order; complete as long as none is forgotten."""
         self._indexed = 0
-        """How much of it `_growth` knows: that is asked for only where something is wrong."""
+        """How many of them are in `_growth`, which is built only when something is wrong."""
         self._growth: dict[str, list[tuple[int, Publication]]] = {}
         self._merged: dict[str, int] = {}
-        """Of each publisher, the last number whose past was merged."""
+        """By publisher: the last number whose past was merged."""
 
     def has_effect(self, cause: Publication) -> bool:
-        """Whether something that was accepted has the event in its past."""
+        """Return whether an accepted event has this one in its past."""
         return self.reached[cause.publisher] >= cause.seq
 
     def first_effect(self, cause: Publication) -> Publication:
-        """The first of these."""
+        """Return the first of these events."""
         self._index()
         grown = self._growth[cause.publisher]
         return grown[bisect_left(grown, cause.seq, key=itemgetter(0))][1]
 
     def merge(self, event: Publication) -> None:
-        """The event was accepted."""
-        # Right after its predecessor, an event adds only what its past knows beyond that one's.
+        """Merge the past of an accepted event."""
+        # Directly after its predecessor, an event adds only what its past has beyond that of the
+        # predecessor.
         publisher, seq, reached = event.publisher, event.seq, self.reached
         is_next = self._merged.get(publisher, 0) == seq - 1
         for other, last in (event.advances if is_next else event.past).items():
@@ -74,7 +78,7 @@ class Covered:
         self.accepted.append(event)
 
     def _index(self) -> None:
-        """Note by which events each entry grew."""
+        """Record by which events each entry grew."""
         for event in self.accepted[self._indexed :]:
             for publisher, seq in event.past.items():
                 grown = self._growth.setdefault(publisher, [])
@@ -83,7 +87,7 @@ class Covered:
         self._indexed = len(self.accepted)
 
     def revoke(self, event_id: str) -> None:
-        """That event does not count: what only its past reached is not covered."""
+        """Remove an event: what only its past reached is not covered."""
         self._index()
         for publisher, grown in self._growth.items():
             if any(effect.event_id == event_id for _, effect in grown):
@@ -92,7 +96,7 @@ class Covered:
         self._merged.pop(event_id.rpartition(":")[0], None)
 
     def forget(self, below: Callable[[str], int]) -> None:
-        """Nobody will ask for the effects of lower numbers than these of each publisher, or for what was accepted."""
+        """Forget the accepted events, and effects of numbers below these of each publisher."""
         self._index()
         for publisher, grown in self._growth.items():
             least = below(publisher)
@@ -105,7 +109,7 @@ class Covered:
 def causal_inversion(
     history: History, cause: Publication, effect: Publication, how: str, chains: Chains | None
 ) -> Anomaly:
-    """The effect was delivered before its cause, or without it."""
+    """Return the anomaly of an effect that was delivered before its cause, or without it."""
     client, subscription = history.row.client, history.row.subscription_id
     chain = chains.shortest([cause], effect) if chains is not None else None
     return Anomaly(

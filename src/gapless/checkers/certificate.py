@@ -29,16 +29,18 @@ from gapless.trace import EventRow
 __all__ = ["Certificate", "find_false_pasts"]
 
 CHECKPOINT_EVERY = 64
-"""Events of a publisher from one past that is kept whole to the next."""
+"""Events of a publisher between two pasts that are stored completely."""
 
 CACHED_MAX = 4_000_000
-"""Entries of other pasts that are held: about 250 megabytes."""
+"""Maximum number of entries in other stored pasts: about 250 megabytes."""
 
 _NOTHING: dict[str, int] = {}
 
 
 class Certificate:
-    """The past of every event as the certificate claims it: sixteen bytes an entry, and the pasts asked for last."""
+    """The past of every event as the certificate claims it: sixteen bytes per entry, and a cache of
+    recent pasts.
+    """
 
     def __init__(
         self,
@@ -48,8 +50,9 @@ class Certificate:
         about: Sequence[int],
         reach: Sequence[int],
     ) -> None:
-        """`events`: in the order of publishers and numbers. An entry is `at` an event, `about` the publisher with this
-        place in `names`, and says how far the past does `reach`. Entries come in the order of events.
+        """`events` are in the order of publishers and numbers. An entry belongs to the event `at`,
+        concerns the publisher with the number `about` in `names`, and the past goes up to `reach`.
+        Entries come in the order of events.
         """
         self.events = [
             TracedPublication(row.event_id, row.publisher, row.seq, row.published_ms, "", self, number)
@@ -66,7 +69,7 @@ class Certificate:
         self._checkpoints = dict(self._whole_pasts())
 
     def past(self, number: int) -> Vector:
-        """How far the past of the event reaches."""
+        """Return the past of the event."""
         found = self._cached.get(number)
         if found is None:
             found = self._cached[number] = self._walk(number)
@@ -77,12 +80,14 @@ class Certificate:
         return found
 
     def advances(self, number: int) -> Vector:
-        """The entries that the certificate has for the event."""
+        """Return the certificate's entries for the event."""
         first, end = self._first[number], self._first[number + 1]
         return {self._names[self._about[place]]: self._reach[place] for place in range(first, end)}
 
     def follows(self, client: str, acts: Sequence[int]) -> bool:
-        """Whether the claims about the client's events follow from what it did and from the claims about others."""
+        """Return whether the claims about the client's events follow from its acts and from the
+        claims about others.
+        """
         known: Knowledge[TracedPublication] = Knowledge(client)
         published = 0
         for number in acts:
@@ -102,7 +107,7 @@ class Certificate:
         return True
 
     def _walk(self, number: int) -> Vector:
-        """From the nearest past that is held."""
+        """Compute a past from the nearest stored one."""
         start = number
         while start not in self._cached and start not in self._checkpoints:
             start -= 1
@@ -113,7 +118,7 @@ class Certificate:
         return past
 
     def _whole_pasts(self) -> Iterator[tuple[int, Vector]]:
-        """That of the first event of each publisher, and of some that follow."""
+        """Yield the past of the first event of each publisher, and of some later ones."""
         past: dict[str, int] = {}
         publisher, since = "", 0
         for number, event in enumerate(self.events):
@@ -126,14 +131,14 @@ class Certificate:
 
 
 def _is_true(claimed: Vector, advanced: Vector, past: Vector) -> bool:
-    """Whether entries are true, and none is missing."""
+    """Return whether the entries are true and complete."""
     return advanced.keys() <= claimed.keys() and all(past.get(name, 0) == seq for name, seq in claimed.items())
 
 
 def find_false_pasts(
     claims: Mapping[str, Vector], relation: HappensBefore, events: Sequence[TracedPublication]
 ) -> Iterator[Anomaly]:
-    """One for each entry of the certificate that is wrong or missing. `claims`: by event."""
+    """Yield an anomaly for each wrong or missing entry of the certificate. `claims`: by event."""
     for event in events:
         claimed = claims.get(event.event_id, _NOTHING)
         if claimed != event.advances:

@@ -1,9 +1,10 @@
-"""The rows of one run, put in order for the judge.
+"""Indexes the rows of one run for the checker.
 
-Nothing is judged here, but a trace that no run can have left is refused with a `TraceError`: steps that are not
-0, 1, 2…, an event that is published twice, by another client, out of its publisher's order, or listed but never
-published, and rows that refer to nothing. A delivery of something that was never published, or for a subscription
-that was never requested, is no such defect: a broken protocol can do that, and the judge names it.
+Nothing is checked here, but a trace that no run can have left is refused with a `TraceError`: steps
+that are not 0, 1, 2…, an event that is published twice, by another client, out of its publisher's
+order, or listed but never published, and rows with invalid references. A delivery of an event that
+was never published, or for a subscription that was never requested, is no such defect: a broken
+protocol can cause it, and the checker names it.
 """
 
 from operator import attrgetter
@@ -18,13 +19,13 @@ __all__ = ["Evidence", "SubscriptionEvidence", "check_count"]
 
 
 class SubscriptionEvidence(msgspec.Struct, frozen=True):
-    """One subscription, its cuts by publisher, and what was delivered for it, in the order of its client's steps."""
+    """One subscription, its cuts by publisher, and its deliveries in the order of its client's steps."""
 
     row: SubscriptionRow
     cuts: dict[str, CutRow]
     deliveries: list[HistoryRow]
     skipped: dict[str, list[SkippedRow]]
-    """By publisher: what it was told that it will not get."""
+    """By publisher: events that were reported to it as lost."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -33,32 +34,32 @@ class Evidence(msgspec.Struct, frozen=True):
     run: RunRow
     events: dict[str, EventRow]
     by_publisher: dict[str, list[EventRow]]
-    """Each publisher's events, in the order of their numbers."""
+    """Each publisher's events in the order of their numbers."""
     histories: dict[str, list[HistoryRow]]
-    """Each client's acts, in the order of their steps."""
+    """Each client's acts in the order of their steps."""
     subscriptions: list[SubscriptionEvidence]
     strays: list[HistoryRow]
     """Deliveries for subscriptions that do not exist or belong to another client."""
     pasts: dict[str, dict[str, int]]
     """The certificate's entries, by event and publisher."""
     cut_short: IncompleteClient
-    """Clients of which the trace does not hold all."""
+    """Clients of which the trace is incomplete."""
     published: int
-    """How many of the acts are publications."""
+    """The number of publications among the acts."""
 
     @property
     def listed(self) -> list[EventRow]:
-        """All events, in the order of publishers and numbers."""
+        """Return all events in the order of publishers and numbers."""
         return [row for rows in self.by_publisher.values() for row in rows]
 
     @property
     def deliveries(self) -> int:
-        """How many of the acts are deliveries."""
+        """Return the number of deliveries among the acts."""
         return sum(map(len, self.histories.values())) - self.published
 
     @classmethod
     def of(cls, trace: Trace, *, is_share: bool = False) -> "Evidence":
-        """Put the trace of one run in order. The `history` of a share holds all acts of some clients."""
+        """Index the trace of one run. The `history` of a share holds all acts of some clients."""
         if len(trace.runs) != 1:
             raise TraceError(f"the trace holds {len(trace.runs)} runs; judge them with check_all, or split it first")
         run = trace.runs[0]
@@ -115,7 +116,7 @@ def _events(trace: Trace, run: str) -> dict[str, EventRow]:
 
 
 def check_count(run: str, listed: int, published: int) -> None:
-    """Every event that is listed was published."""
+    """Check that every listed event was published."""
     if published != listed:
         raise TraceError(
             f"run {run}: {listed} events are listed, but {published} published; record each publication as a step"
@@ -123,7 +124,7 @@ def check_count(run: str, listed: int, published: int) -> None:
 
 
 def _check_publications(events: dict[str, EventRow], histories: dict[str, list[HistoryRow]], run: str) -> int:
-    """How many there are."""
+    """Check the publications; return their number."""
     published = 0
     for client, rows in histories.items():
         last_seq = 0

@@ -1,15 +1,17 @@
-"""Gapless FIFO delivery (definition 1 of the LoCaPS paper): `fifo-inversion` and `gap`.
+"""Gapless FIFO delivery (definition 1 of the LoCaPS paper): finds `fifo-inversion` and `gap`.
 
 Let H be the accepted history of a subscription S.
 
-- `fifo-inversion`: e1 and e2 are events of one publisher, e1 has the lower number, and H has e2 before e1. It is
-  reported once for each e1 that came late, against the highest number that had come before it.
-- `gap`: e matches S and never came; its number is at or after the starting cut of its publisher, and either H has
-  an event of that publisher with a higher number, or e is not after the publisher's ending cut.
+- `fifo-inversion`: e1 and e2 are events of one publisher, e1 has the lower number, and H has e2
+  before e1. It is reported once for each late e1, against the highest number that came before it.
+- `gap`: e matches S and never came; its number is at or after the starting cut of its publisher,
+  and either H has an event of that publisher with a higher number, or e is not after the
+  publisher's ending cut.
 
-Events that match and never came fall into three groups, by the publisher's cuts (`absences`). Those *before the
-start* are none of this module's business: only causality can make them due. Those *within* are gaps. Those *after
-the last* event that came may yet come; `causal_order` and `progress` say when they should have.
+Matching events that never came fall into three groups, by the publisher's cuts (`absences`). Those
+*before the start* are not handled here: only causality can make them due. Those *within* are gaps.
+Those *after the last* event that came may still come; `causal_order` and `progress` define when
+they should have.
 """
 
 from collections.abc import Mapping
@@ -35,7 +37,7 @@ class Absences(msgspec.Struct, frozen=True):
 
 
 def absences(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> Absences:
-    """What never came, by its place."""
+    """Return the matching events that never came, by their position."""
     found = Absences([], [], [])
     for publisher in sorted(missing):
         start = history.start(publisher)
@@ -54,7 +56,7 @@ def absences(history: History, missing: Mapping[str, Mapping[int, Publication]])
 
 
 def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
-    """It came after this later number of its publisher."""
+    """Return the anomaly of an event that came after this later number of its publisher."""
     client, subscription, publisher = history.row.client, history.row.subscription_id, late.publisher
     return Anomaly(
         kind="fifo-inversion",
@@ -69,7 +71,9 @@ def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
 
 
 def gap_at(history: History, missing: Publication, following: int | None) -> Anomaly:
-    """It never came, though the number that follows did, or the ending cut says so."""
+    """Return the anomaly of an event that never came, though a later number did, or the ending cut
+    covers it.
+    """
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     proof = [] if publisher in history.cuts else [f"{publisher}:{history.lowest[publisher]}"]
     proof.append(missing.event_id)

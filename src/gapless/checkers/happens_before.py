@@ -27,33 +27,35 @@ from gapless.trace import EventRow
 __all__ = ["Acts", "HappensBefore", "Knowledge"]
 
 Acts: TypeAlias = Mapping[str, Sequence[int]]
-"""Per client, its acts in order, without deliveries of what was never published."""
+"""By client: its acts in order, without deliveries of unpublished events."""
 
 P = TypeVar("P", bound=Publication)
 _NOTHING: Vector = {}
 
 
 class Knowledge(Generic[P]):
-    """What one client knows, in one causal order."""
+    """The knowledge of one client in one causal order."""
 
     def __init__(self, client: str) -> None:
         self.client = client
         self.past: Vector = _NOTHING
-        """That of its last event."""
+        """The past of its last event."""
         self._fresh: dict[str, P] = {}
-        """Of each other publisher, the highest event that it was delivered since; the latest delivery last."""
+        """By other publisher: the highest event delivered since then; the latest delivery last."""
 
     def deliver(self, event: P) -> None:
-        """It is delivered an event of another client."""
+        """Record the delivery of another client's event."""
         before = self._fresh.pop(event.publisher, event)
         self._fresh[event.publisher] = event if event.seq >= before.seq else before
 
     def has_heard_of(self, seq: int) -> bool:
-        """Whether something that it was delivered has this event of its own in its past, or a later one."""
+        """Return whether a delivered event has this event of its own, or a later one, in its past."""
         return any(event.past.get(self.client, 0) >= seq for event in self._fresh.values())
 
     def publish(self) -> Vector:
-        """It publishes; the past of what it publishes is `past` from now on. Returns what is higher than before."""
+        """Publish an event: `past` is its past from now on. Returns the entries that are higher
+        than before.
+        """
         if not self._fresh:
             return _NOTHING
         before = self.past
@@ -84,11 +86,11 @@ class HappensBefore:
         self._replay(run)
 
     def past(self, number: int) -> Vector:
-        """How far the past of the event with this number reaches."""
+        """Return the past of the event with this number."""
         return self._pasts[number]
 
     def advances(self, number: int) -> Vector:
-        """The entries of it that are higher than in its publisher's previous event."""
+        """Return its entries that are higher than in its publisher's previous event."""
         return self._advances[number]
 
     def _replay(self, run: str) -> None:
@@ -114,7 +116,7 @@ class HappensBefore:
         ready: list[str],
         waiting: dict[int, list[str]],
     ) -> int:
-        """Replay the client's acts until it has to wait; returns where it stopped."""
+        """Replay the client's acts until it has to wait; return where it stopped."""
         acts, pasts, events = self.acts[client], self._pasts, self.events
         for place in range(start, len(acts)):
             number = acts[place]

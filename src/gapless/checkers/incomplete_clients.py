@@ -1,12 +1,14 @@
-"""Clients whose part of a trace is not complete: what is not known cannot be judged, and the verdict says so.
+"""Clients whose part of a trace is incomplete: what is unknown cannot be checked, and the verdict
+says so.
 
-A client is *cut short* if its part of a live trace does not say that it is complete: it was killed, or ended without
-`close()`, or still ran; or it wrote none, and others were delivered its events. What is known of it is judged like
-everything else. But
+A client is *cut short* if its part of a live trace does not state that it is complete: it was
+killed, ended without `close()`, or is still running; or it wrote none, and others received its
+events. Its known acts are checked as usual, with two exceptions:
 
-- for its subscriptions the run is not quiet: what they claim up to their end is judged, and not whether they got all;
-- its events that nobody was delivered, and that were not confirmed to it (`sent_seq`), may never have left: they are
-  due to nobody.
+- For its subscriptions the run is not quiet: their claims up to their end are checked, but not
+  completeness.
+- Its events that nobody received and that were not confirmed to it (`sent_seq`) may never have
+  left: they are due to nobody.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,11 +19,11 @@ from gapless.trace import CutShortRow, EventRow, HistoryRow
 __all__ = ["NAMED_MAX", "IncompleteClient", "incomplete_sentences"]
 
 NAMED_MAX = 3
-"""Clients that the reason of a verdict names; the verdict itself lists them all."""
+"""Clients named in the reason of a verdict; the verdict itself lists all."""
 
 
 class IncompleteClient:
-    """The clients of one run that are cut short."""
+    """The incomplete clients of one run."""
 
     def __init__(self, rows: Sequence[CutShortRow], run: str) -> None:
         self._rows = {row.client: row for row in sorted(rows, key=lambda row: row.client)}
@@ -32,12 +34,12 @@ class IncompleteClient:
         return client in self._rows
 
     def is_due(self, event: EventRow) -> bool:
-        """Whether the event is known to have left its publisher."""
+        """Return whether the event is known to have left its publisher."""
         row = self._rows.get(event.publisher)
         return row is None or event.seq <= row.sent_seq
 
     def check_deliveries(self, histories: dict[str, list[HistoryRow]], run: str) -> None:
-        """What was delivered was sent: anything else is no trace that a run can have left."""
+        """Check that delivered events were sent: no run can leave another trace."""
         if not self._rows:
             return
         for history in histories.values():
@@ -51,7 +53,7 @@ class IncompleteClient:
                     )
 
     def reason(self) -> str:
-        """What to add to the reason of a verdict; empty if nobody is cut short."""
+        """Return an addition to the reason of a verdict; empty if all clients are complete."""
         clients = list(self._rows)
         if not clients:
             return ""
@@ -59,12 +61,12 @@ class IncompleteClient:
         return f"; cut short: {', '.join(clients[:NAMED_MAX])}" + (f" and {left} more" if left > 0 else "")
 
     def sentences(self) -> tuple[str, ...]:
-        """Who is, one sentence each."""
+        """Return a sentence for each incomplete client."""
         return incomplete_sentences(self._rows.values())
 
 
 def incomplete_sentences(rows: Iterable[CutShortRow]) -> tuple[str, ...]:
-    """Of each such client, what is known."""
+    """Return what is known of each incomplete client."""
     return tuple(_sentence(row) for row in rows)
 
 

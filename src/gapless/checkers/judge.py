@@ -1,7 +1,9 @@
-"""The judge: puts the trace of a run in order, lets `SubscriptionChecker` hear each subscription's part, and sums up.
+"""Checks runs: indexes a trace, passes each subscription's part to `SubscriptionChecker`, and sums
+up.
 
-It trusts `runs`, `events`, `subscriptions`, `cuts` and `history`, and nothing that a protocol says about its own
-messages. A run can be judged in shares, each of some of its clients: see `RunChecker`.
+It relies on `runs`, `events`, `subscriptions`, `cuts` and `history`, and not on a protocol's
+statements about its own messages. A run can be checked in shares, each of some of its clients: see
+`RunChecker`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,15 +32,15 @@ class RunFindings(msgspec.Struct):
 
     anomalies: list[Anomaly] = []
     first: int = 0
-    """The place of the subscription that the first anomaly is about; those about none come after all."""
+    """The index of the first anomaly's subscription; anomalies without one come last."""
     silence: tuple[int, str] | None = None
-    """The first subscription whose silence leaves open whether it is served, and why."""
+    """The first subscription whose silence proves nothing, and why."""
     accepted: int = 0
     reported_losses: int = 0
 
 
 def check(trace: Trace) -> Verdict:
-    """Judge the one run that the trace holds, by the guarantee that it claims."""
+    """Check the only run in the trace by the guarantee that it claims."""
     evidence = Evidence.of(trace)
     found = check_run(evidence)
     first = found.anomalies[0].message if found.anomalies else None
@@ -59,12 +61,12 @@ def check(trace: Trace) -> Verdict:
 
 
 def check_all(trace: Trace) -> list[Verdict]:
-    """Judge each run of the trace."""
+    """Check each run of the trace."""
     return [check(part) for part in trace.split()]
 
 
 def check_run(evidence: Evidence) -> RunFindings:
-    """Everything that is wrong in a run."""
+    """Return all anomalies of a run."""
     acts = acts_of(evidence)
     relation = HappensBefore(evidence.run.run, evidence.listed, acts)
     found = RunChecker(evidence, relation.events, lambda: acts).findings()
@@ -73,13 +75,13 @@ def check_run(evidence: Evidence) -> RunFindings:
 
 
 def acts_of(evidence: Evidence) -> Acts:
-    """What each client did, by the numbers of events in the order of `evidence.listed`."""
+    """Return each client's acts, by the numbers of events in the order of `evidence.listed`."""
     numbers = {row.event_id: number for number, row in enumerate(evidence.listed)}
     return {client: _numbered(rows, numbers) for client, rows in evidence.histories.items()}
 
 
 def status_of(first: str | None, anomalies: int, accepted: int, silence: str | None) -> tuple[Status, str]:
-    """The status of a run, and the reason: the first of so many anomalies, or the first silence."""
+    """Return the status of a run and its reason: the first of the anomalies, or the first silence."""
     if first is not None:
         return "invalid", first if anomalies == 1 else f"{first} (and {anomalies - 1} more)"
     if not accepted:
@@ -90,10 +92,11 @@ def status_of(first: str | None, anomalies: int, accepted: int, silence: str | N
 
 
 class RunChecker:
-    """Judges subscriptions of one run, one after the other, and holds one at a time.
+    """Checks the subscriptions of one run, one after the other, holding one at a time.
 
-    The judge needs the pasts of all events, and the acts of those clients whose subscriptions it judges. The acts of
-    all clients are asked for only if a causal anomaly has to be proved, or if each topic has an order of its own.
+    It needs the pasts of all events, and the acts of the clients whose subscriptions it checks. The
+    acts of all clients are needed only for the proof of a causal anomaly, or if each topic has its
+    own order.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class RunChecker:
         chains_max: int | None = None,
         clients: Callable[[str], bool] = lambda client: True,
     ) -> None:
-        """`chains_max`: so many proofs are searched for. `clients`: whose subscriptions will be judged."""
+        """`chains_max`: maximum number of proofs. `clients`: whose subscriptions are checked."""
         self._evidence = evidence
         self._is_mine = clients
         self._chains: dict[str, Chains] = {}
@@ -130,7 +133,7 @@ class RunChecker:
         }
 
     def _split_by_topic(self, rows: Sequence[EventRow], acts: Acts, chains_max: int | None) -> None:
-        """Events of one topic take part in the order of that topic; events without a topic take part in none."""
+        """Split the events by topic: each takes part only in the order of its topic, if it has one."""
         topics = [_topic(row.attributes) for row in rows]
         numbers: dict[str, list[int]] = {}
         for number, topic in enumerate(topics):
@@ -147,7 +150,7 @@ class RunChecker:
             self._chains[topic] = CausalChains(relation.events, lambda acts=of_topic: acts, chains_max)  # type: ignore[misc]
 
     def findings(self) -> RunFindings:
-        """Judge all subscriptions of the clients, and deliveries for subscriptions that are not."""
+        """Check all subscriptions of the clients, and deliveries for unknown subscriptions."""
         found = RunFindings(first=len(self._evidence.subscriptions))
         for place, subscription in enumerate(self._evidence.subscriptions):
             if not self._is_mine(subscription.row.client):
@@ -178,12 +181,12 @@ class RunChecker:
             event = known.get(act.event_id)
             if event is None or not judge.deliver_due(event, act.step, act.time_ms):
                 judge.deliver(self._delivery(act, matches))
-        # What a client did after its part of the trace broke off is not known: for it, nothing is over.
+        # The acts of a client after the end of its part are unknown: for it, nothing is over.
         quiet = evidence.run.quiesced and row.client not in evidence.cut_short
         return judge.findings(evidence.run.clock_skew_ms, self._last_seq, quiet=quiet)
 
     def _strays(self) -> Iterable[Anomaly]:
-        """Deliveries for a subscription that does not exist or is another client's."""
+        """Yield deliveries for a subscription that does not exist or is another client's."""
         rows = (subscription.row for subscription in self._evidence.subscriptions)
         owners = {row.subscription_id: row.client for row in rows} if self._evidence.strays else {}
         for act in self._evidence.strays:
@@ -213,7 +216,7 @@ def _numbered(rows: Sequence[HistoryRow], numbers: Mapping[str, int]) -> list[in
 
 
 def _chosen(acts: Sequence[int], places: Mapping[int, int]) -> list[int]:
-    """The acts with some of the events, by their new numbers."""
+    """Return the acts with some of the events, by their new numbers."""
     chosen = []
     for number in acts:
         place = places.get(number if number >= 0 else ~number)

@@ -1,21 +1,24 @@
-"""What a returned `subscribe()` promises: `late-start`.
+"""Checks the promise of a returned `subscribe()`: finds `late-start`.
 
-A subscription S that is ready with the *whole* cut promises every matching event whose `publish()` began, anywhere
-in the network, after its `subscribe()` had returned. Event e of publisher p is a `late-start` if
+A subscription S that is ready with the *whole* cut promises every matching event whose `publish()`
+began, anywhere in the network, after its `subscribe()` had returned. Event e of publisher p is a
+`late-start` if
 
-- S says that it is ready with the whole cut;
+- S states that it is ready with the whole cut;
 - e matches S and never came;
-- it stands before the starting cut of p, or p has no starting cut, so that it is neither a gap nor unobserved: S
-  starts too late for it;
-- it was published while S was active: after `active_ms` and before `ended_ms`, by more than the clocks of two
-  clients may differ;
-- it is not after the end of p, as far as that is known (`History.is_reached`): where p has no starting cut
-  and S lives, that takes a quiet end of the run, for until then it may come.
+- it is before the starting cut of p, or p has no starting cut, so that it is neither a gap nor
+  unobserved: S starts too late for it;
+- it was published while S was active: after `active_ms` and before `ended_ms`, by more than the
+  clocks of two clients may differ;
+- it is not after the end of p, as far as that is known (`History.is_reached`): where p has no
+  starting cut and S is active, this requires a quiet end of the run, because until then it may
+  come.
 
-The first activation counts. A subscription that is reset before `subscribe()` returns has promised nothing yet; one
-that is reset after that owes what it promised, whatever cuts it gets then.
+The first activation counts. A subscription that is reset before `subscribe()` returns has promised
+nothing yet; one that is reset later keeps its promise, whatever cuts it gets then.
 
-Who advertises later is no exception: its first event is published later still, and S was there.
+Publishers that advertise later are no exception: their first event is published later still, and S
+was active.
 """
 
 from collections.abc import Iterator
@@ -31,7 +34,9 @@ __all__ = ["find_late_starts"]
 def find_late_starts(
     history: History, before_start: list[Publication], clock_skew_ms: float, quiesced: bool
 ) -> Iterator[Anomaly]:
-    """One for each event that was published while the subscription was active, and left out by its start."""
+    """Yield an anomaly for each event that was published while the subscription was active, and is
+    before its start.
+    """
     if history.row.ready != "whole":
         return
     for event in before_start:
@@ -40,7 +45,7 @@ def find_late_starts(
 
 
 def _is_promised(subscription: SubscriptionRow, event: Publication, clock_skew_ms: float) -> bool:
-    """Whether the event was certainly published while the subscription was active."""
+    """Return whether the event was certainly published while the subscription was active."""
     active_ms, ended_ms = subscription.active_ms, subscription.ended_ms
     if active_ms is None or event.published_ms <= active_ms + clock_skew_ms:
         return False

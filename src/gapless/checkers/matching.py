@@ -1,7 +1,8 @@
-"""Which events match which filter, by evaluating the filter's text on the published attributes.
+"""Finds the events that match each filter, by evaluating the filter's text on the published
+attributes.
 
-Many subscriptions share a filter and many events share their attributes: all filters are put into one index, and each
-text of attributes is looked up in it once.
+Many subscriptions share a filter and many events share their attributes: all filters are put into
+one index, and each text of attributes is looked up in it once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,7 +46,7 @@ class Matching(Generic[P]):
         self._found: dict[str, _Found[P]] = {}
 
     def events(self, filter_text: str) -> Mapping[str, Mapping[int, P]]:
-        """What matches the filter; publishers that have nothing are left out."""
+        """Return the events that match the filter; publishers without any are omitted."""
         if filter_text not in self._found:
             self._found[filter_text] = self._find(filter_text)
         return self._found[filter_text]
@@ -61,7 +62,7 @@ class Matching(Generic[P]):
 
 
 def parsed_filter(filter_text: str) -> Filter:
-    """The filter of a subscription, or a `TraceError`."""
+    """Return the filter of a subscription; raise a `TraceError` if it is invalid."""
     try:
         return parse(filter_text)
     except GaplessError as error:

@@ -1,21 +1,22 @@
-"""Causal completeness (the rest of definition 2 of the LoCaPS paper): `missing-effect`.
+"""Causal completeness (the rest of definition 2 of the LoCaPS paper): finds `missing-effect`.
 
 Let H be the accepted history of a subscription S. Event e of publisher p is a `missing-effect` if
 
 - it matches S and never came;
-- it stands before the starting cut of p, or p has no starting cut, so that it is neither a gap nor unobserved;
+- it is before the starting cut of p, or p has no starting cut, so that it is neither a gap nor
+  unobserved;
 - some c in H happens before it;
-- it is no `late-start`;
-- it is not after the end of p, as far as the end is known: where p has an ending cut, e stands at or before it;
-  where S has ended without one, H has an event of p; where S lives and p has no starting cut, the run is quiet,
-  so that nothing can come any more.
+- it is not a `late-start`;
+- it is not after the end of p, as far as the end is known: where p has an ending cut, e is at or
+  before it; where S has ended without one, H has an event of p; where S is active and p has no
+  starting cut, the run is quiet, so that nothing can come any more.
 
-The starting cut is the protocol's own choice. This rule says which choices it has: if it starts early enough to
-deliver a cause, it starts early enough to deliver all effects.
+The protocol chooses the starting cut. This rule limits the choice: if it starts early enough to
+deliver a cause, it must start early enough to deliver all effects.
 
-Pasts grow along a publisher's events. So c happens before e for some c in H if and only if the past of e reaches
-the lowest number that H has of some publisher, and going back from the last missing event of p, the first that
-has no cause in H ends the search.
+Pasts grow along a publisher's events. So c happens before e for some c in H if and only if the past
+of e reaches the lowest number that H has of some publisher. The search goes back from the last
+missing event of p, and ends at the first that has no cause in H.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,9 +38,10 @@ def find_missing_effects(
     accepted: Sequence[Publication] = (),
     chains: Chains | None = None,
 ) -> Iterator[Anomaly]:
-    """One for each effect of something in the history that is missing before the start of its publisher.
+    """Yield an anomaly for each effect of an accepted event that is missing before the start of its
+    publisher.
 
-    The proof leads from one of `accepted`, the whole history, if somebody looks for chains.
+    The proof leads from one of `accepted`, the whole history, if chains are searched for.
     """
     if not history.accepted:
         return
@@ -56,7 +58,7 @@ def find_missing_effects(
 
 
 def cause_of(history: History, event: Publication) -> str | None:
-    """Something in the history that happens before the event."""
+    """Return an event in the history that happens before this one, or None."""
     past = event.past
     for publisher, seq in history.lowest.items():
         if past.get(publisher, 0) >= seq:

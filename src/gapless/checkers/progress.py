@@ -29,7 +29,9 @@ __all__ = ["find_unobserved", "silence"]
 
 
 def find_unobserved(history: History, missing: list[Publication]) -> Iterator[Anomaly]:
-    """What should have come by the quiet end of the run: `missing` is what stands after all that came."""
+    """Yield the events that should have come by the quiet end of the run; `missing` is after all
+    that came.
+    """
     if history.row.ended_ms is not None:
         return
     if history.row.active_ms is None:
@@ -40,7 +42,7 @@ def find_unobserved(history: History, missing: list[Publication]) -> Iterator[An
 
 
 def silence(history: History, missing: Absences, quiesced: bool) -> str | None:
-    """Why the subscription's silence leaves open whether it is served; `None` if it does not."""
+    """Return why the subscription's silence proves nothing; None if it is served, or not silent."""
     row = history.row
     if history.accepted:
         return None

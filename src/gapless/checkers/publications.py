@@ -1,9 +1,9 @@
-"""What the rules know of a publication: its number, its time, and how far its past reaches.
+"""What the rules know of a publication: its number, its time, and its past.
 
-The past of an event is a vector: for each other publisher, the highest number that happens before the event. The
-event's own publisher is left out, because all its earlier events are in the past. The rules do not care where the
-vector comes from: from a replay of all histories (`happens_before`), from the certificate of the trace, or from a
-replay of parts that still grow (`live.replay`).
+The past of an event is a vector: for each other publisher, the highest number that happens before
+the event. The event's own publisher is omitted, because all its earlier events are in the past. The
+rules do not depend on the source of the vector: a replay of all histories (`happens_before`), the
+certificate of the trace, or a replay of growing parts (`live.replay`).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 __all__ = ["Pasts", "Publication", "TracedPublication", "Vector"]
 
 Vector: TypeAlias = Mapping[str, int]
-"""Per publisher, the highest number that is in the past; publishers of which nothing is are left out."""
+"""By publisher: the highest number in the past; publishers without one are omitted."""
 
 
 class Publication(Protocol):
@@ -36,29 +36,31 @@ class Publication(Protocol):
 
     @property
     def order(self) -> str | None:
-        """The causal order that it takes part in: the topic where each is judged by itself; `None` if in none."""
+        """Return the causal order that it belongs to: the topic if each is checked separately; None
+        if none.
+        """
 
     @property
     def past(self) -> Vector:
-        """How far its past reaches, in that order."""
+        """Return its past in that order."""
 
     @property
     def advances(self) -> Vector:
-        """At least the entries of its past that are higher than in its publisher's previous event."""
+        """Return at least the entries of its past that are higher than in its publisher's previous event."""
 
 
 class Pasts(Protocol):
     """The past of every event of a run, by the event's number in it."""
 
     def past(self, number: int) -> Vector:
-        """All of it."""
+        """Return the past of an event."""
 
     def advances(self, number: int) -> Vector:
-        """The entries that are higher than in its publisher's previous event."""
+        """Return the entries that are higher than in its publisher's previous event."""
 
 
 class TracedPublication:
-    """An event of a trace that is whole."""
+    """An event of a complete trace."""
 
     __slots__ = ("_number", "_pasts", "event_id", "order", "published_ms", "publisher", "seq")
 
@@ -75,10 +77,10 @@ class TracedPublication:
 
     @property
     def past(self) -> Vector:
-        """How far its past reaches."""
+        """Return its past."""
         return self._pasts.past(self._number)
 
     @property
     def advances(self) -> Vector:
-        """The entries of its past that are higher than in its publisher's previous event."""
+        """Return the entries of its past that are higher than in its publisher's previous event."""
         return self._pasts.advances(self._number)

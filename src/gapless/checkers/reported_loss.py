@@ -1,11 +1,14 @@
-"""What a subscription was told that it will not get: told losses are counted, and `false-loss` is a lie.
+"""Checks the losses that were reported to a subscription: they are counted, and a wrong report is a
+`false-loss`.
 
-Where more brokers fail than may, or history is dropped, events are lost. Whoever should have got them is told which.
-What is told is no gap (`gapless_fifo`): it is counted apart. Not all of it need match, for nobody knows any more what
-it was. But it is a `false-loss` if
+If more than f brokers fail, or history is dropped, events are lost. The affected subscriptions
+receive a report. A reported event is not a gap (`gapless_fifo`): it is counted separately. Not
+every reported event has to match, because its content may be lost as well. A report is a
+`false-loss` if
 
-- the subscription was delivered the event, before or after; or
-- the publisher never published it: its events in this run end before. (Not if its part of the trace broke off.)
+- the subscription received the event, before or after; or
+- the publisher never published it: its events in this run end before it (unless its part of the
+  trace is incomplete).
 
 Each delivered event is named once, and of each range the first number that was never published.
 """
@@ -20,7 +23,9 @@ __all__ = ["count_reported", "delivered_loss", "unpublished_losses"]
 
 
 def count_reported(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> int:
-    """How many events that match, from the starting cut on, the subscription was told not to expect."""
+    """Return how many matching events, from the starting cut on, were reported to the subscription
+    as lost.
+    """
     count = 0
     for publisher in history.skipped:
         start = history.start(publisher) or 1
@@ -29,12 +34,12 @@ def count_reported(history: History, missing: Mapping[str, Mapping[int, Publicat
 
 
 def delivered_loss(history: History, publisher: str, event_id: str) -> Anomaly:
-    """It was told to be lost, and was delivered."""
+    """Return the anomaly of an event that was reported as lost, and delivered."""
     return _false_loss(history, publisher, event_id, "was delivered")
 
 
 def unpublished_losses(history: History, last_seq: Mapping[str, int]) -> Iterator[Anomaly]:
-    """What was told to be lost beyond the last number of its publisher, where that is known."""
+    """Yield losses that were reported beyond the last number of their publisher, where that is known."""
     for publisher in sorted(history.skipped):
         last = last_seq.get(publisher)
         if last is None:

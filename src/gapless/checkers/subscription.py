@@ -1,12 +1,12 @@
-"""The rules about one subscription, as one incremental judge: it hears what happens, in order, and says what is wrong.
+"""The rules about one subscription, as one incremental checker that processes events in order.
 
-*Open* is every event that matches and has not come. What is wrong with what came is known when it comes, and stays
-(`acceptance`, `gapless_fifo`, `causal_order`, `told_loss`). What is wrong with what is missing follows from what is
-open, so it is found anew each time somebody asks.
+An event is *open* if it matches and has not come. Anomalies of deliveries are known at once, and
+are final (`acceptance`, `gapless_fifo`, `causal_order`, `reported_loss`). Anomalies of missing
+events follow from the open ones, so they are computed for each report.
 
-A batch check (`judge`) feeds one subscription of a whole trace to the end: what it promised, all that is due, and every
-delivery; then it asks once. A live check (`live.subscription`) asks again and again, and drops what cannot matter any
-more.
+A batch check (`judge`) feeds one subscription of a whole trace to the end: its promises, all events
+due, and every delivery; then it asks once. A live check (`live.subscription`) asks repeatedly, and
+drops what is no longer needed.
 """
 
 from bisect import bisect_right
@@ -37,37 +37,37 @@ from gapless.trace import SkippedRow, SubscriptionRow
 __all__ = ["Findings", "SubscriptionChecker"]
 
 _RANK: dict[AnomalyKind, int] = {"spurious": 0, "duplicate": 0, "false-loss": 1, "fifo-inversion": 2}
-"""In which order anomalies of deliveries are shown; those of what is missing follow."""
+"""The order in which anomalies of deliveries are shown; those of missing events follow."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What there is to say of one subscription."""
+    """The result for one subscription."""
 
     anomalies: list[Anomaly]
     accepted: int
     reported_losses: int
     silence: str | None
-    """Why its silence leaves open whether it is served."""
+    """Why its silence proves nothing."""
 
 
 class SubscriptionChecker:
-    """One subscription, whatever its client."""
+    """Checks one subscription of any client."""
 
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee, chains: Mapping[str, Chains] | None = None) -> None:
-        """`chains` proves causal anomalies, by causal order; without it, cause and effect are the proof."""
+        """`chains` proves causal anomalies, by causal order; without it, the proof is cause and effect."""
         self.history = History(row)
         self._kinds = JUDGED[guarantee]
         self._chains = chains
         self._is_causal = "causal-inversion" in self._kinds
         self._open: dict[str, dict[int, Publication]] = {}
         self._steps: dict[str, int] = {}
-        """Of each event that came: the first step, or `~step` if it was not accepted."""
+        """By delivered event: the first step, or `~step` if it was not accepted."""
         self._lost: set[str] = set()
-        """Events that came though they were told to be lost."""
+        """Events that came although they were reported as lost."""
         self._numbers: dict[str, list[int]] = {}
-        """By publisher: what was accepted since `_following` was last brought up to date."""
+        """By publisher: numbers accepted since the last update of `_following`."""
         self._following: dict[str, dict[int, int]] = {}
-        """Of what is open: the lowest number above it that was accepted."""
+        """By open event: the lowest accepted number above it."""
         self._covered: dict[str, Covered] = {}
         self._found: list[Anomaly] = []
         self._deliveries = 0
@@ -75,15 +75,17 @@ class SubscriptionChecker:
     # ---- what happens -----------------------------------------------------------------------------------------
 
     def expect(self, publisher: str, events: Mapping[int, Publication]) -> None:
-        """These events of the publisher match."""
+        """Add matching events of the publisher."""
         self._open.setdefault(publisher, {}).update(events)
 
     def skip(self, row: SkippedRow) -> None:
-        """It was told that it will not get these."""
+        """Record events that were reported as lost."""
         self.history.skipped.setdefault(row.publisher, []).append(row)
 
     def deliver_due(self, event: Publication, step: int, time_ms: float) -> bool:
-        """The next delivery, if it is of an open event and nothing is wrong with it; else `deliver` has to judge it."""
+        """Process a delivery of an open event without anomalies and return True; otherwise
+        `deliver` has to process it.
+        """
         history, publisher, seq = self.history, event.publisher, event.seq
         waiting, row = self._open.get(publisher), history.row
         if waiting is None or seq not in waiting or history.skipped:
@@ -100,7 +102,7 @@ class SubscriptionChecker:
         return True
 
     def deliver(self, delivery: Delivery) -> None:
-        """The next delivery for it."""
+        """Process the next delivery."""
         history, publisher, seq = self.history, delivery.publisher, delivery.seq
         self._deliveries += 1
         waiting = self._open.get(publisher)
@@ -127,7 +129,7 @@ class SubscriptionChecker:
             self._note(delivered_loss(self.history, delivery.publisher, delivery.event_id))
 
     def _deliver_again(self, delivery: Delivery) -> None:
-        """It matches and is not open."""
+        """Process a delivery that matches and is not open."""
         first = self._steps[delivery.event_id]
         self._note(duplicate_delivery(delivery, first if first >= 0 else ~first))
 
@@ -158,7 +160,9 @@ class SubscriptionChecker:
     # ---- what there is to say ---------------------------------------------------------------------------------
 
     def findings(self, skew_ms: float, last_seq: Mapping[str, int], *, quiet: bool) -> Findings:
-        """If the run ended here. `last_seq`: the last numbers of publishers of which all is known."""
+        """Return the result if the run ended here. `last_seq`: the last numbers of completely known
+        publishers.
+        """
         history = self.history
         told = 0
         found = list(self._found)
@@ -190,7 +194,9 @@ class SubscriptionChecker:
                 following[seq] = min(numbers[place], following.get(seq, numbers[place]))
 
     def _missing(self, missing: Absences, late: list[Anomaly], skew_ms: float, *, quiet: bool) -> Iterator[Anomaly]:
-        """What is wrong with what is missing, and between it what came `late`: each gets the first name that fits."""
+        """Yield the anomalies of missing events, merged with `late` ones; each gets the first name
+        that fits.
+        """
         for event in missing.within:
             yield gap_at(self.history, event, self._following.get(event.publisher, {}).get(event.seq))
         yield from late

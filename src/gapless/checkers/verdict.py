@@ -1,9 +1,9 @@
-"""What the judge says: a verdict per run, and an anomaly for each thing that is wrong.
+"""The result of a check: a verdict per run, and an anomaly for each problem.
 
-The anomalies have names. Each delivery that is wrong and each event that is missing gets exactly one, the first
+The anomalies have names. Each wrong delivery and each missing event gets exactly one, the first
 that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defines it.
 
-| kind | found by | what is wrong |
+| kind | found by | meaning |
 | --- | --- | --- |
 | `spurious` | `acceptance` | delivered, but not asked for |
 | `duplicate` | `acceptance` | delivered again for the same subscription |
@@ -13,11 +13,11 @@ that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defi
 | `unobserved` | `progress` | due at the quiet end of a run, and never came |
 | `late-start` | `late_start` | missing before the cut, though it was published when the subscription was active |
 | `missing-effect` | `missing_effect` | missing before the cut, though a cause of it was delivered |
-| `false-loss` | `told_loss` | told to be lost, though it was delivered or never published |
-| `false-past` | `certificate` | the table `pasts` does not say what the table `history` says |
+| `false-loss` | `reported_loss` | reported as lost, though it was delivered or never published |
+| `false-past` | `certificate` | the table `pasts` contradicts the table `history` |
 
-What is judged depends on the guarantee that the run claims: see `JUDGED`. `false-past` is about the trace, not
-about the protocol, and is judged always.
+The guarantee that a run claims decides which anomalies count: see `JUDGED`. `false-past` is about
+the trace, not about the protocol, and always counts.
 """
 
 from collections import Counter
@@ -51,11 +51,13 @@ JUDGED: dict[Guarantee, frozenset[AnomalyKind]] = {
     "topic-causal": _GFD | {"causal-inversion"},
     "gcd": frozenset(ANOMALY_KINDS),
 }
-"""What each guarantee forbids. A `late-start` is one of subscriptions that are ready with the whole cut."""
+"""The anomalies that each guarantee forbids. `late-start` concerns subscriptions that are ready
+with the whole cut.
+"""
 
 
 class Anomaly(msgspec.Struct, frozen=True):
-    """One thing that is wrong, with the smallest set of facts that proves it."""
+    """One problem, with the smallest set of facts that proves it."""
 
     kind: AnomalyKind
     client: str
@@ -67,37 +69,37 @@ class Anomaly(msgspec.Struct, frozen=True):
     publisher: str | None
     """The publisher of the event; for `false-past`, the one that the wrong entry is about."""
     witness: tuple[str, ...]
-    """Event ids, and steps written `client#step`, that suffice to see it."""
+    """Event ids, and steps written as `client#step`, that suffice as a proof."""
     message: str
     """One sentence for a reader."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The judgement of one run."""
+    """The result for one run."""
 
     run: str
     guarantee: Guarantee
     status: Status
-    """`invalid` with anomalies; `unknown` if silence left nothing to judge; else `valid`."""
+    """`invalid` with anomalies; `unknown` if nothing could be checked; else `valid`."""
     reason: str
-    """Why, in a sentence."""
+    """The reason in one sentence."""
     anomalies: tuple[Anomaly, ...]
     events: int
     subscriptions: int
     deliveries: int
     cut_short: tuple[str, ...] = ()
-    """Clients of which the trace does not hold all, a sentence each."""
+    """Clients of which the trace is incomplete, one sentence each."""
     reported_losses: int = 0
-    """Events that subscriptions will not get and were told so, once for each subscription. They are no anomalies."""
+    """Events that were reported as lost, counted for each subscription. They are not anomalies."""
 
     @property
     def counts(self) -> dict[AnomalyKind, int]:
-        """How many anomalies of each kind that occurs, in order of precedence."""
+        """Return the number of anomalies by kind, in order of precedence."""
         found = Counter(anomaly.kind for anomaly in self.anomalies)
         return {kind: found[kind] for kind in ANOMALY_KINDS if found[kind]}
 
 
 def summarize(anomalies: Sequence[Anomaly]) -> str:
-    """What is wrong, in a sentence."""
+    """Return the anomalies in one sentence."""
     first = anomalies[0].message
     return first if len(anomalies) == 1 else f"{first} (and {len(anomalies) - 1} more)"

@@ -1,4 +1,4 @@
-"""Verdicts and anomalies as rows: what an audit shows, writes and puts into JSON, whichever way it judged.
+"""Verdicts and anomalies as rows: what an audit shows, writes and puts into JSON, with any checker.
 
 | table | columns |
 | --- | --- |
@@ -18,19 +18,21 @@ from gapless.checkers.verdict import Verdict
 __all__ = ["IN_ORDER", "PAIRS_MAX", "ROWS_MAX", "Row", "anomaly_rows", "first_anomalies", "verdict_row"]
 
 ROWS_MAX = 500_000
-"""Rows that one process holds at a time to judge them: about half a gigabyte."""
+"""Maximum number of rows that one process holds at a time: about half a gigabyte."""
 
 PAIRS_MAX = 50_000_000
-"""Pairs of a subscription and an event in a run: the checkers look at each that matches."""
+"""Maximum number of pairs of a subscription and an event in a run: the checkers visit each pair
+that matches.
+"""
 
 IN_ORDER = ("client", "subscription", "event", "message")
-"""Anomalies of one kind in one run come in this order."""
+"""The order of anomalies of one kind in one run."""
 
 Row: TypeAlias = dict[str, Any]
 
 
 def verdict_row(verdict: Verdict) -> Row:
-    """The row of one run."""
+    """Return the row of one run."""
     return {
         "run": verdict.run,
         "guarantee": verdict.guarantee,
@@ -46,12 +48,12 @@ def verdict_row(verdict: Verdict) -> Row:
 
 
 def anomaly_rows(verdict: Verdict) -> list[Row]:
-    """The rows of what is wrong in one run."""
+    """Return the rows of the anomalies in one run."""
     return [{"run": verdict.run, **row} for row in msgspec.to_builtins(verdict.anomalies)]
 
 
 def first_anomalies(found: Iterable[Row], count: int) -> list[Row]:
-    """So many anomalies, the first of each kind in each run before the second of any."""
+    """Return `count` anomalies: the first of each kind in each run before the second of any."""
     places: Counter[tuple[str, str]] = Counter()
     placed = []
     for row in sorted(found, key=lambda row: [_nulls_first(row[name]) for name in IN_ORDER]):

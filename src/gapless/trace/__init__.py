@@ -1,10 +1,10 @@
-"""The trace of a run: what every client published and was delivered, recorded, written and read.
+"""The trace of a run: everything that clients published and received, recorded, written and read.
 
-Both runtimes record the same trace, so one audit serves both. The tables and their meaning are described in
-`docs/TRACE_FORMAT.md`.
+The simulator and live clients record the same trace, so one audit serves both.
+`docs/TRACE_FORMAT.md` describes the tables and their meaning.
 
-Whoever records needs no Parquet, and neither does whoever judges what was just recorded. So what reads and writes
-files is loaded when it is asked for.
+Recording and checking in the same process need no Parquet, so the modules that read and write files
+are loaded on demand.
 """
 
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load what is asked for."""
+        """Load a module on demand."""
         from importlib import import_module
 
         if name == "SCHEMA_VERSION":

@@ -1,7 +1,8 @@
-"""Attributes as JSON text, and back, without losing a value.
+"""Converts attributes to JSON text and back, without losing a value.
 
-Two equal attribute sets give the same text: keys are sorted, no spaces. JSON has no NaN and no infinities, though
-floats do: they are written `NaN`, `Infinity` and `-Infinity`, which Python's and Spark's JSON readers both take.
+Equal attributes give equal texts: keys are sorted, and there are no spaces. JSON lacks NaN and
+infinities: they are written as `NaN`, `Infinity` and `-Infinity`, which Python's and Spark's JSON
+readers accept.
 """
 
 import json
@@ -19,14 +20,14 @@ _DECODER = msgspec.json.Decoder(Attributes)
 
 
 def attributes_to_text(attributes: Attributes) -> str:
-    """The JSON text of an event's attributes."""
+    """Return the JSON text of an event's attributes."""
     if any(isinstance(value, float) and not math.isfinite(value) for value in attributes.values()):
         return json.dumps(attributes, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return _ENCODER.encode(attributes).decode()
 
 
 def attributes_from_text(text: str) -> Attributes:
-    """The attributes that a JSON text holds."""
+    """Return the attributes in a JSON text."""
     try:
         return _DECODER.decode(text)
     except msgspec.DecodeError:

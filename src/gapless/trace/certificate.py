@@ -1,21 +1,23 @@
-"""The certificate of causality: what each event's past knew of each publisher.
+"""The certificate of causality: the past of each event, by publisher.
 
-The past of an event is everything that happens before it. Publishers number their events in the order in which
-they publish them, so a past holds, of each publisher, exactly the events up to some number: it is a vector.
+The past of an event is everything that happens before it. Publishers number their events in order,
+so a past contains, of each publisher, exactly the events up to some number: it is a vector.
 
-A client's knowledge is such a vector too. It only matters when the client publishes; so deliveries are merely
-noted, the latest of each publisher, and merged at the next publication. They are merged latest first: under
-causal delivery the latest ones carry most of the others in their pasts, and what is known already is skipped.
+A client's knowledge is such a vector too. It only matters when the client publishes; so deliveries
+are recorded, the latest of each publisher, and merged at the next publication. They are merged
+latest first: under causal delivery the latest ones include most of the others in their pasts, and
+known entries are skipped.
 
-A publication's rows are the entries that advanced since the same publisher's previous publication. The
-publisher's own entry is never written: the past of its event n holds its own events up to n - 1, always.
+A publication's rows are the entries that advanced since the same publisher's previous publication.
+The publisher's own entry is never written: the past of its event n always contains its own events
+up to n - 1.
 """
 
 __all__ = ["KnownPasts"]
 
 
 class KnownPasts:
-    """Follows the acts of all clients, in an order in which each publication stands before its deliveries."""
+    """Processes the acts of all clients, in an order in which each publication precedes its deliveries."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, int]] = {}
@@ -23,15 +25,15 @@ class KnownPasts:
         self._pasts: dict[tuple[str, int], dict[str, int]] = {}
 
     def deliver(self, client: str, publisher: str, seq: int) -> None:
-        """Note that the event was delivered to the client."""
+        """Record that the event was delivered to the client."""
         if client == publisher:
             return
         fresh = self._fresh.setdefault(client, {})
-        before = fresh.pop(publisher, 0)  # taken out, so that the latest delivered stands last
+        before = fresh.pop(publisher, 0)  # removed first, so that the latest delivery becomes the last entry
         fresh[publisher] = before if before > seq else seq
 
     def publish(self, client: str, seq: int) -> dict[str, int]:
-        """The entries that advanced since the client's previous publication."""
+        """Return the entries that advanced since the client's previous publication."""
         fresh = self._fresh.pop(client, None)
         before = self._known.setdefault(client, {})
         if not fresh:

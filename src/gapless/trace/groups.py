@@ -1,17 +1,20 @@
-"""A durable subscription that a group shares, in a trace: what is promised to all of them, and to each.
+"""Shared subscriptions (groups) in a trace: what is promised to the group, and to each member.
 
-Each event goes to a member; to another only if it was not confirmed in time, or its member was out of sight; never to
-two who were both told that it is confirmed. Each member gets its part in causal order, but for what is given again. To
-let the judges see this without knowing of groups:
+Each event is given to one member. It is redelivered to another only if it was not acknowledged in
+time, or its member was disconnected, and no two members may both acknowledge it. Each member
+receives its part in causal order, except for redeliveries. The trace expresses this so that
+checkers need not know groups:
 
-- *For all of them* stands one subscription, `group:NAME`, of a client that is called the same. It got each event that a
-  member got, in the order of stamps, which is a causal one: what nobody got is missing. An event stands there twice if
-  two were told that it is confirmed, or if it was given to one after another had been told so.
-- *Each member's* own is judged by what it was given for the first time; all else it does not wait for (`skipped`).
-- *What is given again* has a subscription of its own each time, which waits for nothing else: it may come at any time,
-  but only if it matches.
+- *The group* is one subscription, `group:NAME`, of a client with the same name. It received each
+  event that a member received, in the order of timestamps, which is a causal order: events that no
+  member received are missing. An event occurs twice if two members were told that it is
+  acknowledged, or if it was given to one after that.
+- *Each member's* subscription contains what it was given first; everything else is reported as
+  skipped.
+- *Each redelivery* has its own subscription, which expects nothing else: it may come at any time,
+  but must match.
 
-A group that everybody has left may have left something undone, so nothing is said of all of them then.
+A group without members may have unfinished work, so it has no subscription of its own then.
 """
 
 from collections.abc import Iterable
@@ -24,7 +27,7 @@ from gapless.trace.names import Act
 __all__ = ["GROUP_CLIENT", "Given", "Groups"]
 
 GROUP_CLIENT = "group:"
-"""What the client of a group is called, before the name that it shares."""
+"""The prefix of a group's client, before the shared name."""
 
 
 class Member(msgspec.Struct):
@@ -34,57 +37,57 @@ class Member(msgspec.Struct):
     position: int
     joined_us: int
     kept: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """When it was told that all up to some delivery to its client is confirmed."""
+    """When it was told that everything up to some delivery to its client is acknowledged."""
     revoked: set[int] = msgspec.field(default_factory=set)
-    """Deliveries of which it was told that they are another's."""
+    """Deliveries that were revoked, because they belong to another member."""
 
 
 class Given(msgspec.Struct):
-    """One event, given to one member."""
+    """One event that was given to one member."""
 
     event: Event
     at: int
     subscription: str
     kept_us: int | None
-    """When the member knew that it is confirmed."""
+    """When the member knew that it is acknowledged."""
 
 
 class Groups:
-    """All of one run."""
+    """The groups of one run."""
 
     def __init__(self, slack_us: int = 0) -> None:
-        """`slack_us`: how far the clocks of two clients may differ."""
+        """`slack_us`: the possible difference between the clocks of two clients."""
         self._slack_us = slack_us
         self.members: dict[str, Member] = {}
         """By subscription."""
         self.again: set[int] = set()
-        """Which acts of the run gave something again."""
+        """The acts of the run that are redeliveries."""
 
     def __bool__(self) -> bool:
         return bool(self.members)
 
     def joined(self, subscription: str, name: str, position: int, now_us: int) -> None:
-        """A client is in a group."""
+        """Record that a client joined a group."""
         self.members[subscription] = Member(name, position, now_us)
 
     def kept(self, subscription: str, count: int, now_us: int) -> None:
-        """A member knows that all up to a delivery to its client is confirmed."""
+        """Record that a member knows that everything up to a delivery to its client is acknowledged."""
         if subscription in self.members:
             self.members[subscription].kept.append((count, now_us))
 
     def revoked(self, subscription: str, counts: Iterable[int]) -> None:
-        """A member knows that these deliveries to its client are another's."""
+        """Record that a member knows that these deliveries belong to another."""
         self.members[subscription].revoked.update(counts)
 
     def by_name(self) -> dict[str, list[str]]:
-        """The members of each group, in the order in which they joined."""
+        """Return the members of each group, in the order in which they joined."""
         found: dict[str, list[str]] = {}
         for subscription, member in sorted(self.members.items(), key=lambda item: item[1].joined_us):
             found.setdefault(member.name, []).append(subscription)
         return found
 
     def given(self, acts: list[Act]) -> dict[str, dict[str, list[Given]]]:
-        """By name and event: to whom it was given, in order."""
+        """Return by name and event: the members that it was given to, in order."""
         counts: dict[str, int] = {}
         found: dict[str, dict[str, list[Given]]] = {}
         for client, event, subscription, at in acts:
@@ -100,7 +103,7 @@ class Groups:
         return found
 
     def whole(self, name: str, given: dict[str, list[Given]]) -> list[Act]:
-        """What the group as a whole got."""
+        """Return what the group as a whole received."""
         client = GROUP_CLIENT + name
         events = sorted(given.values(), key=lambda all_of_it: _order(all_of_it[0].event))
         found: list[Act] = []
@@ -118,6 +121,6 @@ def _order(event: Event) -> tuple[int, str, int]:
 
 
 def _is_twice(given: list[Given], slack_us: int) -> bool:
-    """Whether two know that it is confirmed, or one got it after another knew."""
+    """Return whether two members know that it is acknowledged, or one received it after another knew."""
     kept = [each.kept_us for each in given if each.kept_us is not None]
     return len(kept) > 1 or any(each.at > min(kept) + slack_us for each in given if kept)

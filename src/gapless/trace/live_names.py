@@ -1,13 +1,16 @@
-"""Durable subscriptions of a live network: what several clients of one name got is judged as one stream.
+"""Durable subscriptions of a live network: merges what several clients received into one stream.
 
-Each client tells, in its own part, when it opened a name or joined a group, what it was delivered with which stamp, and
-what of it was confirmed. Put together this is all that the recorder of a simulation knows of names, so it is given to
-one, and what that makes of it (see `names` and `groups`) becomes parts of clients that are called as the names are.
+Each client records in its part when it attached to a durable subscription or joined a group, its
+deliveries with their timestamps, and its acknowledgements. Together this is what the recorder of a
+simulation knows, so it is replayed into a recorder. Its result (see `names` and `groups`) becomes
+parts of clients named after the subscriptions.
 
-A part reaches the disk before anything in it is confirmed, so a client that was killed has told all that others will
-not get. Where any of its clients is cut short, so is the name: what the last of them got nobody knows.
+A part is written to disk before anything in it is acknowledged, so a killed client has recorded
+everything that others will not receive. If one of the clients is incomplete, so is the
+subscription: its last deliveries are unknown.
 
-Clocks of clients and brokers are compared: what was published less than `MARGIN_US` after a position may lie before it.
+Clocks of clients and brokers are compared: an event published less than `MARGIN_US` after a
+position may be before it.
 """
 
 import msgspec
@@ -25,7 +28,9 @@ MARGIN_US = 50_000
 
 
 def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
-    """The parts, with one more for each name; what clients say of names is changed in theirs."""
+    """Return the parts, with another one for each durable subscription; the clients' own parts are
+    adjusted.
+    """
     if not any(part.openings or part.members for part in parts):
         return parts
     slack_us = round(skew_ms * 1000)
@@ -62,7 +67,7 @@ def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
 
 
 def _retell(run: RunRow, parts: list[Part], slack_us: int) -> Trace:
-    """What all of them did, to one recorder, by the clock on the wall."""
+    """Replay the acts of all clients into one recorder, by wall-clock time."""
     recorder = Recorder(
         run=run.run, protocol=run.protocol, guarantee=run.guarantee, scenario=run.scenario, seed=run.seed,
         brokers=run.brokers, f=run.f, slack_us=slack_us,
@@ -101,14 +106,14 @@ def _tell_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -> 
 
 
 def _are_closed(client: str, parts: list[Part]) -> bool:
-    """Whether all clients of a name are in the trace from start to end."""
+    """Return whether the trace contains all clients of a durable subscription from start to end."""
     name = client.removeprefix(NAME_CLIENT).removeprefix(GROUP_CLIENT)
     of_name = [part for part in parts if any(each.name == name for all_of_it in part.naming() for each in all_of_it)]
     return all(part.is_closed for part in of_name)
 
 
 def _shifted(row: SubscriptionRow, start_us: int) -> SubscriptionRow:
-    """The same, counted from the first moment of the trace."""
+    """Return the row with times relative to the start of the trace."""
     start_ms = start_us / 1000
     return msgspec.structs.replace(
         row, requested_ms=row.requested_ms - start_ms,

@@ -1,15 +1,19 @@
-"""A durable subscription in a trace: one subscription of one client that never left, whoever listened.
+"""A durable subscription in a trace: one subscription of one client that never left, whichever
+clients attached.
 
-Each client that opened it has a subscription of its own in the trace, from where it was told to go on. Beside these
-stands one for the name, of a client that is called as it is. Its history is what all of them got, one after the other:
+Each client that attached has its own subscription in the trace, from the position where it
+continued. Beside these there is one for the name, of a client with that name. Its history is what
+all of them received, one after the other:
 
-- what a client was delivered, and told that it is confirmed: if that comes again for another, it came twice;
-- what a client was about to confirm when the next one opened it: all that it asked for at a time may come again or not,
-  so it counts once;
-- of what a client got and did not confirm: nothing. If it does not come again, it is missing.
-- All that the last one got.
+- Events that a client received, with a confirmed acknowledgement: another delivery is a duplicate.
+- Events that a client was about to acknowledge when the next one attached: they may be redelivered
+  or not, so they count once.
+- Events that a client received without acknowledging them are omitted. If they are not redelivered,
+  they are missing.
+- All events that the last client received.
 
-So the judges need to know nothing of names: what would be wrong for one client is wrong for all of them together.
+So checkers need not know durable subscriptions: an anomaly of one client is an anomaly of all of
+them together.
 """
 
 import msgspec
@@ -19,16 +23,16 @@ from gapless.events import Event
 __all__ = ["NAME_CLIENT", "Act", "Opening", "Openings"]
 
 NAME_CLIENT = "name:"
-"""What the client of a name is called, before the name itself."""
+"""The prefix of the client that stands for a durable subscription."""
 
 NEVER = 1 << 62
 
 Act = tuple[str, Event, str | None, int]
-"""Client, event, the subscription it was delivered for (none if it was published), and when."""
+"""Client, event, its subscription (None for a publication), and time."""
 
 
 class Opening(msgspec.Struct):
-    """One client's share of a durable subscription."""
+    """One client's attachment to a durable subscription."""
 
     name: str
     subscription: str
@@ -38,16 +42,16 @@ class Opening(msgspec.Struct):
     got: dict[str, int]
     opened_us: int
     confirmed: int = 0
-    """The client knows that all up to this delivery to it is confirmed."""
+    """The client knows that everything up to this delivery is acknowledged."""
     asked: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """When it was about to confirm, up to which delivery."""
+    """When it was about to acknowledge, and up to which delivery."""
 
 
 class Openings:
-    """All of one run."""
+    """The attachments of one run."""
 
     def __init__(self, slack_us: int = 0) -> None:
-        """`slack_us`: how far the clocks of two clients may differ."""
+        """`slack_us`: the possible difference between the clocks of two clients."""
         self._slack_us = slack_us
         self._by_subscription: dict[str, Opening] = {}
 
@@ -55,11 +59,11 @@ class Openings:
         return bool(self._by_subscription)
 
     def opened(self, opening: Opening) -> None:
-        """A client opened a durable subscription."""
+        """Record that a client attached to a durable subscription."""
         self._by_subscription[opening.subscription] = opening
 
     def acknowledged(self, subscription: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """A client is about to confirm all up to a delivery to it; or knows that it is confirmed."""
+        """Record that a client is about to acknowledge up to a delivery, or knows that it is acknowledged."""
         opening = self._by_subscription.get(subscription)
         if opening is None:
             return
@@ -69,18 +73,18 @@ class Openings:
             opening.asked.append((now_us, count))
 
     def of(self, subscription: str) -> Opening | None:
-        """What is known of this one."""
+        """Return the attachment of this subscription, or None."""
         return self._by_subscription.get(subscription)
 
     def by_name(self) -> dict[str, list[Opening]]:
-        """The openings of each name, in order."""
+        """Return the attachments of each durable subscription, in order."""
         found: dict[str, list[Opening]] = {}
         for opening in sorted(self._by_subscription.values(), key=lambda opening: opening.generation):
             found.setdefault(opening.name, []).append(opening)
         return found
 
     def stitched(self, name: str, acts: list[Act]) -> list[Act]:
-        """What was delivered for a name, once for all who listened."""
+        """Return what was delivered for a durable subscription, once for all clients."""
         client = NAME_CLIENT + name
         shares = self._shares(acts)
         openings = self.by_name()[name]
@@ -91,7 +95,7 @@ class Openings:
             later = {event.id for other in following for _, event, _ in shares.get(other.subscription, [])}
             upto = own[-1][0] if own else 0
             if following:
-                # All deliveries to the client count, those for other subscriptions, too.
+                # All deliveries to the client count, including those for other subscriptions.
                 again = min(
                     (number for number, event, _ in own if number > opening.confirmed and event.id in later),
                     default=NEVER,
@@ -106,7 +110,7 @@ class Openings:
         return found
 
     def _shares(self, acts: list[Act]) -> dict[str, list[tuple[int, Event, int]]]:
-        """By subscription that opened a name: each delivery, with its number among all to its client."""
+        """Return each delivery by attached subscription, with its number among all to its client."""
         counts: dict[str, int] = {}
         shares: dict[str, list[tuple[int, Event, int]]] = {}
         for client, event, subscription, at in acts:

@@ -1,4 +1,4 @@
-"""One client's part of a trace, read: what it says happened, as rows, and how far it goes."""
+"""Reads one client's part of a trace: its acts as rows, and whether it is complete."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ __all__ = ["Part", "client_of", "read_part"]
 
 @dataclass
 class Part:
-    """What one client wrote down. Times are milliseconds since `start_us`."""
+    """The content of one client's part. Times are milliseconds since `start_us`."""
 
     client: str
     start_us: int
@@ -31,10 +31,10 @@ class Part:
     cuts: dict[tuple[str, str], CutRow] = field(default_factory=dict)
     skipped: list[SkippedRow] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)
-    """Of what was delivered, by step; 0 of what was published."""
+    """The timestamps of deliveries, by step; 0 for publications."""
     again: list[bool] = field(default_factory=list)
     openings: dict[str, list[records.NameOpened]] = field(default_factory=dict)
-    """By subscription, as all that follows: what is said of names."""
+    """By subscription, like all that follows: records about durable subscriptions."""
     members: dict[str, list[records.GroupJoined]] = field(default_factory=dict)
     acks: dict[str, list[records.Acknowledged]] = field(default_factory=dict)
     revoked: dict[str, list[records.Revoked]] = field(default_factory=dict)
@@ -46,24 +46,24 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The name of the run."""
+        """Return the name of the run."""
         return self.run.run if self.run is not None else ""
 
     def ms(self, time_us: int) -> float:
-        """A moment, by the clock of the trace."""
+        """Return a time by the clock of the trace."""
         return (time_us - self.start_us) / 1000
 
     def us(self, time_ms: float) -> int:
-        """A moment of the trace, by the clock on the wall."""
+        """Return a time of the trace as wall-clock time."""
         return self.start_us + round(time_ms * 1000)
 
     def naming(self) -> Iterator[Sequence[records.NameOpened | records.GroupJoined]]:
-        """All that it says of being one of those who have a name."""
+        """Yield all records about attached durable subscriptions."""
         yield from self.openings.values()
         yield from self.members.values()
 
     def add(self, record: records.Record) -> None:
-        """The next thing that happened."""
+        """Process the next record."""
         match record:
             case records.Delivered():
                 self._delivered(record)
@@ -192,7 +192,7 @@ class Part:
 
 
 def read_part(path: Path) -> list[records.Record]:
-    """What a file says, up to where it breaks off."""
+    """Return the records of a file, up to where it breaks off."""
     try:
         found: list[records.Record] = [records.decode(frame) for frame in read_frames(path) or ()]
     except (OSError, msgspec.MsgspecError) as error:
@@ -203,5 +203,5 @@ def read_part(path: Path) -> list[records.Record]:
 
 
 def client_of(path: Path) -> str:
-    """Whose part it is, by the name of the file alone."""
+    """Return the client of a part, from the file name alone."""
     return unquote(path.stem)

@@ -1,11 +1,12 @@
-"""A client's part of a trace on disk: a log that is written as things happen, and counts up to where it breaks off.
+"""A client's part of a trace on disk: a log that is written continuously, and valid up to where it
+breaks off.
 
-A file begins with `MAGIC`. Then come frames: the length of a record and its checksum (CRC-32), four bytes each, the
-lower byte first, and the record, as MessagePack. A client that is killed leaves at most half a frame at the end. A
-reader takes every frame up to the first that is not whole, and nothing after it: what it takes was written in this
-order, without a hole.
+A file begins with `MAGIC`. Frames follow: the length of a record and its checksum (CRC-32), four
+bytes each, little- endian, and the record in MessagePack. A killed client leaves at most an
+incomplete frame at the end. A reader accepts every frame up to the first invalid one, so what it
+reads was written in this order, without a hole.
 
-What is appended waits in memory until somebody says `flush`, or until there is much of it.
+Appended records wait in memory until `flush`, or until `BUFFER_MAX`.
 """
 
 import zlib
@@ -16,7 +17,7 @@ __all__ = ["BUFFER_MAX", "MAGIC", "LogWriter", "read_frames"]
 
 MAGIC = b"gapless part 1\n"
 BUFFER_MAX = 64 * 1024
-"""Bytes that wait at most: so few that to write them takes no noticeable time."""
+"""Maximum number of waiting bytes, small enough to be written without a noticeable pause."""
 
 _HEAD = Struct("<II")
 
@@ -30,19 +31,19 @@ class LogWriter:
         self.flush()
 
     def append(self, record: bytes) -> None:
-        """Add a record."""
+        """Append a record."""
         self._waiting += _HEAD.pack(len(record), zlib.crc32(record))
         self._waiting += record
         if len(self._waiting) >= BUFFER_MAX:
             self.flush()
 
     def flush(self) -> None:
-        """Give what waits to the operating system: from here on it outlives this process."""
+        """Pass waiting bytes to the operating system: they survive a crash of this process."""
         while self._waiting:
             del self._waiting[: self._file.write(self._waiting)]
 
     def close(self) -> None:
-        """Flush, and close the file."""
+        """Flush and close the file."""
         try:
             self.flush()
         finally:
@@ -50,7 +51,9 @@ class LogWriter:
 
 
 def read_frames(path: Path) -> list[bytes] | None:
-    """The records of a log, up to the first that is not whole; `None` if it is no such log, or breaks off at once."""
+    """Return the records of a log, up to the first invalid one; None if it is not a log, or has no
+    valid record.
+    """
     content = path.read_bytes()
     if not content.startswith(MAGIC):
         return None

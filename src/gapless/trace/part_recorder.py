@@ -1,9 +1,9 @@
-"""Records one client of a live network, as it goes: see `part_log` for the file, `parts` for what becomes of it.
+"""Records one client of a live network: see `part_log` for the file, `parts` for its use.
 
-A publication is on its way to disk before it is on its way to a broker, so nobody is delivered what no part tells of.
-All else may wait until somebody says `flush`. A client is there from the moment its file is, whatever it does then.
+A publication is written before it is sent to a broker, so every delivered event has a recorded
+publication. Everything else can wait for `flush`. A client counts from the moment its file exists.
 
-A disk that is full is no reason to stop the client. Its part ends there, like that of a client that was killed.
+A full disk does not stop the client. Its part ends there, like that of a killed client.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ __all__ = ["PARTS", "SUFFIX", "PartRecorder"]
 PARTS = "parts"
 SUFFIX = ".part"
 NAME_MAX = 200
-"""Characters of a file's name; the client's own name is in the file, too."""
+"""Maximum length of a file's name; the file contains the client's full name."""
 
 _logger = logging.getLogger("gapless.trace")
 
@@ -48,81 +48,84 @@ class PartRecorder:
         self.flush()
 
     def subscribe(self, subscription_id: str, filter_text: str, now_us: int, *, ready: Ready = "first") -> None:
-        """The client asks for a subscription. `ready`: what the protocol means when it says that it is active."""
+        """Record that the client requests a subscription. `ready`: what the protocol means by active."""
         self._write(records.Subscribed(subscription_id, filter_text, ready, now_us))
 
     def refuse(self, subscription_id: str) -> None:
-        """The protocol rejected the subscription: there is none."""
+        """Record that the protocol rejected the subscription."""
         self._write(records.Refused(subscription_id))
 
     def activate(self, subscription_id: str, now_us: int) -> None:
-        """`subscribe()` returned. Only the first call counts."""
+        """Record that `subscribe()` returned. Only the first call counts."""
         self._write(records.Activated(subscription_id, now_us))
 
     def fix_cut(self, subscription_id: str, publisher: str, from_seq: int) -> None:
-        """The subscription gets the publisher's matching events from `from_seq` on. The last call counts."""
+        """Record that the publisher's matching events from `from_seq` on are due. The last call counts."""
         self._write(records.CutFixed(subscription_id, publisher, from_seq))
 
     def void_cuts(self, subscription_id: str) -> None:
-        """The cuts of the subscription so far are void."""
+        """Record that the cuts of the subscription so far are void."""
         self._write(records.CutsVoided(subscription_id))
 
     def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int) -> None:
-        """The subscription is over, with this ending cut."""
+        """Record that the subscription has ended, with this ending cut."""
         self._write(records.Ended(subscription_id, last_seq, now_us))
 
     def skip(
         self, subscription_id: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
     ) -> None:
-        """The subscription was told that it will not get these numbers of these publishers, nor anything between two
-        positions."""
+        """Record that these numbers of these publishers, and everything between two positions, were
+        reported as lost.
+        """
         self._write(records.Skipped(subscription_id, lost, gap))
 
     def open_name(
         self, subscription_id: str, name: str, generation: int, position: int, got: dict[str, int], now_us: int
     ) -> None:
-        """The subscription is a named one, and goes on after a position, without these numbers of these publishers."""
+        """Record that the subscription is durable, and continues after a position, without these
+        numbers of these publishers.
+        """
         self._write(records.NameOpened(subscription_id, name, generation, position, got, now_us))
 
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
-        """The client is in the group that shares a durable subscription."""
+        """Record that the client joined the group of a shared subscription."""
         self._write(records.GroupJoined(subscription_id, name, position, now_us))
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """All up to that delivery to the client is about to be confirmed for a durable subscription, or known to be.
+        """Record that everything up to that delivery is about to be acknowledged, or known to be.
 
-        What it was delivered is on disk before: nobody else will get it.
+        The deliveries are written before: no other client will receive them.
         """
         self._write(records.Acknowledged(subscription_id, count, is_stored, now_us))
         if not is_stored:
             self.flush()
 
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
-        """What came with these deliveries to the client is another's of its group."""
+        """Record that these deliveries belong to another member of the group."""
         self._write(records.Revoked(subscription_id, list(counts)))
 
     def publish(self, event: Event, now_us: int, *, began_us: int | None = None) -> None:
-        """The client published; the call began at `began_us`, if not now."""
+        """Record a publication; the call began at `began_us`, by default now."""
         self._write(records.Published(event.seq, event.attributes, now_us if began_us is None else began_us, now_us))
         self.flush()
 
     def deliver(self, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False) -> None:
-        """An event was handed to the client's application; in a group, maybe once more."""
+        """Record that an event was passed to the client's application; in a group, possibly a redelivery."""
         self._write(
             records.Delivered(event.publisher, event.seq, subscription_id, now_us, event.stamp, redelivered)
         )  # fmt: skip
 
     def confirm(self, seq: int) -> None:
-        """The client's events up to this number are safe."""
+        """Record that the client's events up to this number are confirmed."""
         self._write(records.Confirmed(seq))
 
     def flush(self) -> None:
-        """What was recorded so far outlives this process."""
+        """Make everything recorded so far survive a crash of this process."""
         if self._log is not None:
             self._try(self._log.flush)
 
     def close(self) -> None:
-        """Say that nothing is left out."""
+        """Record that the part is complete."""
         self._write(records.Closed())
         if self._log is not None:
             self._try(self._log.close)
@@ -141,6 +144,6 @@ class PartRecorder:
 
 
 def _file_name(client: str) -> str:
-    """The client's name, where a file can have it."""
+    """Return the client's name as a valid file name."""
     name = quote(client, safe="")
     return (name if len(name) <= NAME_MAX else hashlib.sha256(client.encode()).hexdigest()) + SUFFIX

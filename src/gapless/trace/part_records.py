@@ -1,6 +1,6 @@
-"""What a client's part of a trace is made of: one record for each thing that happens to the client.
+"""The records of a client's part of a trace: one for each event in the life of the client.
 
-Times are microseconds of the clock on the wall. A part that does not end with `Closed` is cut short.
+Times are wall-clock microseconds. A part that does not end with `Closed` is incomplete.
 """
 
 from typing import TypeAlias
@@ -39,7 +39,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
 
 
 class Opened(_Record, frozen=True):
-    """The first record: whose part it is, of which run, and by which machine's clock."""
+    """The first record: client, run, and machine."""
 
     run: RunRow
     client: str
@@ -47,7 +47,7 @@ class Opened(_Record, frozen=True):
 
 
 class Subscribed(_Record, frozen=True):
-    """The client asks for a subscription."""
+    """The client requests a subscription."""
 
     subscription: str
     filter: str
@@ -56,7 +56,7 @@ class Subscribed(_Record, frozen=True):
 
 
 class Refused(_Record, frozen=True):
-    """The protocol rejected the subscription: there is none."""
+    """The protocol rejected the subscription."""
 
     subscription: str
 
@@ -69,7 +69,7 @@ class Activated(_Record, frozen=True):
 
 
 class CutFixed(_Record, frozen=True):
-    """The subscription gets the publisher's matching events from `from_seq` on."""
+    """The publisher's matching events from `from_seq` on are due."""
 
     subscription: str
     publisher: str
@@ -83,7 +83,7 @@ class CutsVoided(_Record, frozen=True):
 
 
 class Ended(_Record, frozen=True):
-    """The subscription is over, with this ending cut."""
+    """The subscription has ended, with this ending cut."""
 
     subscription: str
     last_seq: dict[str, int]
@@ -100,7 +100,7 @@ class Published(_Record, frozen=True):
 
 
 class Delivered(_Record, frozen=True):
-    """An event was handed to the client's application."""
+    """An event was passed to the client's application."""
 
     publisher: str
     seq: int
@@ -112,13 +112,13 @@ class Delivered(_Record, frozen=True):
 
 
 class Confirmed(_Record, frozen=True):
-    """The client's events up to `seq` are safe."""
+    """The client's events up to `seq` are confirmed."""
 
     seq: int
 
 
 class Skipped(_Record, frozen=True):
-    """The subscription was told that it will not get these numbers of these publishers."""
+    """These numbers of these publishers were reported to the subscription as lost."""
 
     subscription: str
     lost: dict[str, list[tuple[int, int]]]
@@ -126,7 +126,7 @@ class Skipped(_Record, frozen=True):
 
 
 class NameOpened(_Record, frozen=True):
-    """The subscription is a named one, and goes on after a position, without these numbers of publishers."""
+    """The subscription is durable, and continues after a position, without these numbers of publishers."""
 
     subscription: str
     name: str
@@ -137,7 +137,7 @@ class NameOpened(_Record, frozen=True):
 
 
 class GroupJoined(_Record, frozen=True):
-    """The client is in the group that shares a durable subscription."""
+    """The client joined the group of a shared subscription."""
 
     subscription: str
     name: str
@@ -146,8 +146,9 @@ class GroupJoined(_Record, frozen=True):
 
 
 class Acknowledged(_Record, frozen=True):
-    """Everything up to that delivery to the client is acknowledged for a durable subscription; once it `is_stored`, for
-    good."""
+    """Everything up to that delivery is acknowledged for a durable subscription; permanently once
+    it `is_stored`.
+    """
 
     subscription: str
     count: int
@@ -156,14 +157,14 @@ class Acknowledged(_Record, frozen=True):
 
 
 class Revoked(_Record, frozen=True):
-    """In a group: these deliveries to the client are another's."""
+    """In a group: these deliveries belong to another member."""
 
     subscription: str
     counts: list[int]
 
 
 class Closed(_Record, frozen=True):
-    """The last record: nothing is left out."""
+    """The last record: the part is complete."""
 
 
 Record: TypeAlias = (

@@ -1,18 +1,19 @@
-"""A trace in parts: each client of a live network writes its own, and they are put together afterwards.
+"""A trace in parts: each client of a live network writes its own, and `merge_parts` merges them.
 
-A directory holds `parts/CLIENT.part`, a log for each client (`part_log`). A client knows what it published, what it was
-delivered and in which order, and its own subscriptions; it knows no pasts, and not how the run ended. `merge_parts`
-adds both.
+A directory contains `parts/CLIENT.part`, a log for each client (`part_log`). A client knows its
+publications, its deliveries in order, and its own subscriptions; it does not know the pasts of
+events, nor how the run ended. `merge_parts` adds both.
 
-Names are unique across processes, because a client's is. Times are those of the clock on the wall; put together, they
-count from the first moment of the run. Where clients ran on several machines, somebody has to say how far their clocks
-may differ: an event counts as published after a subscription was active only if it is later by more than that.
+Names are unique across processes, because a client's is. Times are wall-clock times; in the merged
+trace they are relative to its start. If clients ran on several machines, the user has to state how
+far their clocks may differ: an event counts as published after a subscription was active only if it
+is later by more than that.
 
-Nobody is left out in silence. A part that does not say that it is complete, because its client was killed, or ended
-without `close()`, or still runs, counts up to where it breaks off; its client is listed as *cut short*, even if nothing
-at all is known of it. So is a client that wrote no part, and whose events others were delivered: it was on another
-machine, or asked not to. What others were delivered of events whose publication is not known cannot be judged, and is
-left out and counted.
+No client is omitted silently. A part without a final record, because its client was killed, ended
+without `close()`, or is still running, counts up to where it breaks off, and its client is listed
+as *cut short*. So is a client that wrote no part, and whose events others received: it ran on
+another machine, or without a trace. Deliveries of events whose publication is unknown cannot be
+checked; they are omitted and counted.
 """
 
 import math
@@ -33,10 +34,10 @@ __all__ = ["merge_parts"]
 
 
 def merge_parts(directory: Path | str, *, quiesced: bool, clock_skew_ms: float | None = None) -> Trace:
-    """All parts in the directory as the trace of one run.
+    """Return all parts in the directory as the trace of one run.
 
-    `quiesced`: it ended in silence, with all faults healed. `clock_skew_ms`: how far the clocks of two clients may
-    differ; 0 if it is not given, for parts that one machine wrote.
+    `quiesced`: it ended in silence, with all faults healed. `clock_skew_ms`: the possible
+    difference between the clocks of two clients; by default 0, for parts of one machine.
     """
     parts = _read_parts(Path(directory))
     run = _common_run(parts, str(directory))
@@ -79,14 +80,14 @@ def _read_parts(directory: Path) -> list[Part]:
 
 
 def _missing(parts: Sequence[Part]) -> list[Part]:
-    """Of each client that published and wrote no part, one that is empty."""
+    """Return an empty part for each client that published and wrote none."""
     known = {part.client for part in parts}
     delivered = {row.event_id.rpartition(":")[0] for part in parts for row in part.history if row.kind == "deliver"}
     return [Part(client, parts[0].start_us) for client in sorted(delivered - known)]
 
 
 def _moment(record: Record) -> int:
-    """When it happened, or began; 0 if it does not say."""
+    """Return the time of a record, or 0 if it has none."""
     return getattr(record, "began_us", 0) or getattr(record, "time_us", 0)
 
 
@@ -117,7 +118,7 @@ def _skew(parts: Sequence[Part], given_ms: float | None, place: str) -> float:
 
 
 def _known_acts(run: str, parts: Sequence[Part]) -> tuple[dict[str, list[HistoryRow]], list[CutShortRow]]:
-    """Each client's history, without what cannot be judged; and the clients whose parts are cut short."""
+    """Return each client's history, without what cannot be checked, and the incomplete clients."""
     sent = {part.client: part.confirmed_seq for part in parts if not part.is_closed}
     forgotten = dict.fromkeys(sent, 0)
     published = {row.event_id for part in parts for row in part.events}
@@ -141,10 +142,11 @@ def _known_acts(run: str, parts: Sequence[Part]) -> tuple[dict[str, list[History
 
 
 def _pasts(run: str, parts: Iterable[Part], acts: dict[str, list[HistoryRow]]) -> list[PastRow]:
-    """The certificate, from all clients' acts in an order in which each publication stands before its deliveries.
+    """Return the certificate, from the acts of all clients, ordered so that each publication
+    precedes its deliveries.
 
-    A client is followed until it is delivered something whose publication is yet to come. Deliveries of events that
-    nobody published are left to the judge, and so are histories that contradict each other.
+    A client is processed until a delivery whose publication is still to come. Deliveries of
+    unpublished events, and contradicting histories, are left to the checker.
     """
     seqs = {row.event_id: (row.publisher, row.seq) for part in parts for row in part.events}
     pasts, rows = KnownPasts(), list[PastRow]()

@@ -1,9 +1,9 @@
-"""The recorder: a runtime tells it what happens, in the order in which it happens, and gets a trace at the end.
+"""Records a run: receives what happens, in order, and returns a trace at the end.
 
-It sits on the hot path of the simulator, so recording an act is one `append`. All that can wait (ids, JSON,
-milliseconds, steps, the certificate) is worked out in `finish`.
+It is on the hot path of the simulator, so recording an act is one `append`. Everything that can
+wait (ids, JSON, milliseconds, steps, the certificate) is computed in `finish`.
 
-A run is recorded by one recorder, which must be told of a publication before any of its deliveries.
+One recorder records one run. Each publication must be recorded before any of its deliveries.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ __all__ = ["Recorder"]
 
 
 STITCHED = (NAME_CLIENT, GROUP_CLIENT)
-"""How subscriptions begin that are put together from those of several clients."""
+"""Prefixes of subscriptions that are merged from those of several clients."""
 
 
 class Recorder:
-    """Collects one run. Times are integer microseconds of the run's clock."""
+    """Records one run. Times are integer microseconds of the run's clock."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Recorder:
         with_messages: bool = False,
         slack_us: int = 0,
     ) -> None:
-        """`slack_us`: how far the clocks of two clients may differ."""
+        """`slack_us`: the possible difference between the clocks of two clients."""
         self._run = RunRow(run, protocol, guarantee, scenario, seed, brokers, f, False, options)
         self._with_messages = with_messages
         self._requests: dict[str, tuple[str, str, int]] = {}
@@ -68,7 +68,7 @@ class Recorder:
         self._skipped: dict[str, dict[str, list[tuple[int, int]]]] = {}
         self._spans: dict[str, tuple[Position, Position | None]] = {}
         self.confirmations: dict[str, list[tuple[int, int]]] = {}
-        """By publisher: when it was told that all up to a number is safe."""
+        """By publisher: when it was told that everything up to a number is confirmed."""
         self._acts: list[tuple[str, Event, str | None, int]] = []
         self._known: list[tuple[str, int, int]] = []
         self._openings = Openings(slack_us)
@@ -86,7 +86,8 @@ class Recorder:
         since: Position | None = None,
         until: Position | None = None,
     ) -> None:
-        """A client asked for a subscription. `ready`: what the protocol means when it says that it is active.
+        """Record that a client requested a subscription. `ready`: what the protocol means by
+        active.
 
         `since` and `until` are positions, if it reads history (see `protocol.Subscribe`).
         """
@@ -99,54 +100,62 @@ class Recorder:
     def open_name(
         self, subscription_id: str, name: str, generation: int, position: int, got: dict[str, int], now_us: int
     ) -> None:
-        """The subscription is a named one, and goes on after a position, without these numbers of these publishers."""
+        """Record that the subscription is durable, and continues after a position, without these
+        numbers of these publishers.
+        """
         client = self._requests[subscription_id][0]
         self._spans[subscription_id] = (Position.at(position), None)
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """All up to that delivery to its client is about to be confirmed for a durable subscription, or known to be."""
+        """Record that everything up to that delivery is about to be acknowledged, or known to be."""
         self._openings.acknowledged(subscription_id, count, now_us, is_stored=is_stored)
         if is_stored:
             self._groups.kept(subscription_id, count, now_us)
 
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
-        """The subscription's client is in the group that shares a named one, all of which is confirmed up to there."""
+        """Record that the client joined the group of a shared subscription that is acknowledged up
+        to this position.
+        """
         self._groups.joined(subscription_id, name, position, now_us)
 
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
-        """What came with these deliveries to its client is another member's of the group."""
+        """Record that these deliveries belong to another member of the group."""
         self._groups.revoked(subscription_id, counts)
 
     def refuse(self, subscription_id: str) -> None:
-        """The protocol rejected the subscription: there is none."""
+        """Record that the protocol rejected the subscription."""
         assert subscription_id not in self._active_us, f"subscription {subscription_id} is active already"
         del self._requests[subscription_id]
 
     def activate(self, subscription_id: str, now_us: int) -> None:
-        """`subscribe()` returned. Only the first call counts: what was promised then is owed, whatever is reset."""
+        """Record that `subscribe()` returned. Only the first call counts: its promise stays,
+        whatever is reset later.
+        """
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._active_us.setdefault(subscription_id, now_us)
 
     def fix_cut(self, subscription_id: str, publisher: str, from_seq: int) -> None:
-        """The subscription gets the publisher's matching events from `from_seq` on. The last call counts."""
+        """Record that the publisher's matching events from `from_seq` on are due. The last call counts."""
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._cuts[subscription_id, publisher] = from_seq
 
     def void_cuts(self, subscription_id: str) -> None:
-        """The cuts of the subscription so far are void; nothing was delivered by them."""
+        """Record that the cuts of the subscription are void; nothing was delivered by them."""
         for key in [key for key in self._cuts if key[0] == subscription_id]:
             del self._cuts[key]
 
     def publish(self, client: str, event: Event, now_us: int) -> None:
-        """A client published an event of its own; `now_us` is when the call began."""
+        """Record a client's publication; the call began at `now_us`."""
         assert client == event.publisher, f"{client} cannot publish {event.id}"
         self._acts.append((client, event, None, now_us))
 
     def deliver(
         self, client: str, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False
     ) -> None:
-        """An event was handed to the client's application, for one subscription; in a group, maybe once more."""
+        """Record that an event was passed to the client's application, for one subscription; in a
+        group, possibly a redelivery.
+        """
         if redelivered:
             self._groups.again.add(len(self._acts))
         self._acts.append((client, event, subscription_id, now_us))
@@ -154,8 +163,9 @@ class Recorder:
     def skip(
         self, subscription_id: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
     ) -> None:
-        """The subscription was told that it will not get these numbers of these publishers, nor anything between two
-        positions."""
+        """Record that these numbers of these publishers, and everything between two positions, were
+        reported as lost.
+        """
         if gap is not None:
             self._gaps.append((subscription_id, gap))
         told = self._skipped.setdefault(subscription_id, {})
@@ -163,23 +173,27 @@ class Recorder:
             told.setdefault(publisher, []).extend(ranges)
 
     def know(self, client: str, seq: int, now_us: int) -> None:
-        """An event of the client was published no sooner than that; the act itself is told by `act`."""
+        """Record that an event of the client was published no earlier than this; `act` records the
+        act itself.
+        """
         self._known.append((client, seq, now_us))
 
     def act(self, client: str, event: Event, subscription_id: str | None, now_us: int, *, redelivered: bool) -> None:
-        """What a client did, of which all else is known elsewhere; it published if there is no subscription."""
+        """Record an act of a client that is otherwise known; a publication if there is no subscription."""
         if redelivered:
             self._groups.again.add(len(self._acts))
         self._acts.append((client, event, subscription_id, now_us))
 
     def confirm(self, client: str, seq: int, now_us: int) -> None:
-        """The client was told that its events up to this number are safe."""
+        """Record that the client was told that its events up to this number are confirmed."""
         self.confirmations.setdefault(client, []).append((now_us, seq))
 
     def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int, *, is_complete: bool = False) -> None:
-        """The subscription is over, with this ending cut. A publisher that has no starting cut gets no ending cut.
+        """Record that the subscription has ended, with this ending cut. Publishers without a
+        starting cut get no ending cut.
 
-        One that read history `is_complete` if it says that it got all up to the position where it was to end.
+        A subscription to history `is_complete` if it received everything up to the position where
+        it was to end.
         """
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._ends[subscription_id] = (dict(last_seq), now_us)
@@ -187,12 +201,12 @@ class Recorder:
             self._complete.add(subscription_id)
 
     def message(self, kind: str, sender: str, receiver: str, sent_us: int, received_us: int | None, size: int) -> None:
-        """A message went from node to node; `received_us` is `None` if it was lost."""
+        """Record a message between nodes; `received_us` is None if it was lost."""
         if self._with_messages:
             self._messages.append((kind, sender, receiver, sent_us, received_us, size))
 
     def finish(self, *, quiesced: bool) -> Trace:
-        """The trace of the run. `quiesced`: it ended in silence, with all faults healed."""
+        """Return the trace of the run. `quiesced`: it ended in silence, with all faults healed."""
         run = msgspec.structs.replace(self._run, quiesced=quiesced)
         if self._groups:
             self._enter_groups()
@@ -220,7 +234,7 @@ class Recorder:
         )
 
     def _enter_names(self) -> None:
-        """Let each name have a subscription of its own (see `trace.names`)."""
+        """Add a subscription for each durable subscription (see `trace.names`)."""
         stitched = []
         for name, openings in self._openings.by_name().items():
             whole = NAME_CLIENT + name
@@ -246,7 +260,7 @@ class Recorder:
         self._acts += stitched
 
     def _enter_groups(self) -> None:
-        """Let each group have a subscription of its own, and judge its members by their parts (see `trace.groups`)."""
+        """Add a subscription for each group, and adjust those of its members (see `trace.groups`)."""
         given = self._groups.given(self._acts)
         whole_acts: list[Act] = []
         for name, members in self._groups.by_name().items():
@@ -283,7 +297,7 @@ class Recorder:
             self.skip(whole, self._skipped.get(member, {}))
 
     def _enter_again(self, subscription: str, place: int) -> str:
-        """A subscription for one event that was given again."""
+        """Add a subscription for one redelivered event; return its id."""
         name = f"{subscription}/again-{place}"
         self._requests[name] = self._requests[subscription]
         self._ready[name] = self._ready[subscription]
@@ -299,10 +313,11 @@ class Recorder:
         return last
 
     def _cut_histories(self) -> None:
-        """Where subscriptions that read history have to begin and to end, by what is known of stamps and times.
+        """Compute where subscriptions to history have to begin and end, from known timestamps and
+        times.
 
-        An event has no smaller stamp than the time when it was published, and its publisher's later ones have larger
-        ones. What was delivered to nobody shows no stamp.
+        An event's timestamp is not smaller than its time of publication, and its publisher's later
+        events have larger ones. The timestamp of an event that nobody received is unknown.
         """
         self._leave_out_delivered()
         if not (self._spans or self._gaps):
@@ -331,8 +346,10 @@ class Recorder:
                     last[publisher] = max([last.get(publisher, 0), *safe])
 
     def _leave_out_delivered(self) -> None:
-        """Of what was between two positions it is not known what it was: it may have come before. And what one opening
-        of a durable subscription, or one member of a group, was told to be lost, another may have got."""
+        """Remove delivered events from reported losses. The content between two positions is
+        unknown, so an event may have come before; and another attachment or member may have
+        received what one was told is lost.
+        """
         vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
         for name in vague & self._skipped.keys():
             came = {(event.publisher, event.seq) for _, event, told, _ in self._acts if told == name}
@@ -401,6 +418,6 @@ def _ms(time_us: int | None) -> float | None:
 
 
 def _numbers_between(numbers: list[int], last: int) -> list[tuple[int, int]]:
-    """All from 1 to the last that are none of these, as ranges."""
+    """Return the ranges of numbers from 1 to the last that are not in `numbers`."""
     edges = [0, *numbers, last + 1]
     return [(low + 1, high - 1) for low, high in pairwise(edges) if high - low > 1]

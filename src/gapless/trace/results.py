@@ -1,4 +1,4 @@
-"""Tables of results in a directory: they appear whole, and replace only earlier results."""
+"""Tables of results in a directory: they appear as a whole, and replace only earlier results."""
 
 import shutil
 import tempfile
@@ -11,12 +11,12 @@ from gapless.errors import TraceError
 __all__ = ["DONE", "must_take_results", "results_folder"]
 
 DONE = "_SUCCESS"
-"""An empty file in the folder of a table that is complete, as Spark and Hadoop write it."""
+"""The marker file of a complete table, as Spark and Hadoop write it."""
 
 
 @contextmanager
 def results_folder(directory: Path | str, tables: Iterable[str]) -> Iterator[Path]:
-    """A folder to write these tables to, each in a folder of its own. If that succeeds, it becomes the directory."""
+    """Yield a folder for these tables, each in its own folder. On success, it becomes the directory."""
     target = Path(directory).absolute()
     is_replaced = must_take_results(target, tables)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,9 @@ def results_folder(directory: Path | str, tables: Iterable[str]) -> Iterator[Pat
 
 
 def must_take_results(directory: Path | str, tables: Iterable[str]) -> bool:
-    """Whether earlier results of these names are there and will be replaced; a `TraceError` if anything else is."""
+    """Return whether earlier results of these names will be replaced; raise a `TraceError` if
+    anything else is there.
+    """
     target, tables = Path(directory).absolute(), set(tables)
     if not target.exists():
         return False

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
-    """One run: what ran, and whether it ended in silence with all faults healed."""
+    """One run: its settings, and whether it ended in silence with all faults healed."""
 
     run: str
     protocol: str
@@ -34,7 +34,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     options: str
     """The protocol's options, as JSON text."""
     clock_skew_ms: float = 0.0
-    """How far the clocks of two clients may differ; 0 where there is one clock."""
+    """The possible difference between the clocks of two clients; 0 if there is one clock."""
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
@@ -61,18 +61,20 @@ class SubscriptionRow(msgspec.Struct, frozen=True, gc=False):
     active_ms: float | None
     ended_ms: float | None
     ready: Ready = "first"
-    """What it means that it is active."""
+    """What active means for it."""
 
 
 class CutRow(msgspec.Struct, frozen=True, gc=False):
-    """What a subscription was promised of one publisher: every match from `from_seq` on, up to `to_seq`."""
+    """The promise to a subscription about one publisher: every match from `from_seq` on, up to `to_seq`."""
 
     run: str
     subscription_id: str
     publisher: str
     from_seq: int
     to_seq: int | None
-    """The exact ending cut; null while the subscription lives, and where its end did not name the publisher."""
+    """The exact ending cut; null while the subscription is active, and where its end did not name
+    the publisher.
+    """
 
 
 class HistoryRow(msgspec.Struct, frozen=True, gc=False):
@@ -109,29 +111,31 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class CutShortRow(msgspec.Struct, frozen=True, gc=False):
-    """A client of which the trace does not hold all. Clients that are not listed are in the trace from start to end."""
+    """A client of which the trace is incomplete. Clients that are not listed are complete."""
 
     run: str
     client: str
     acts: int
-    """How many of its acts are known."""
+    """The number of its known acts."""
     last_ms: float | None
-    """The last moment of which something is known; null if nothing is."""
+    """The time of its last known act; null if there is none."""
     sent_seq: int
-    """Its events up to this number were confirmed to it, or delivered to somebody. Later ones may never have left."""
+    """Its events up to this number were confirmed to it, or delivered to a client. Later ones may
+    never have left.
+    """
     forgotten: int
-    """Deliveries of its events that the trace leaves out, because their publication is not known."""
+    """Deliveries of its events that the trace omits, because their publication is unknown."""
 
 
 class SkippedRow(msgspec.Struct, frozen=True, gc=False):
-    """What a subscription that reads history was told that it will not get: nobody holds it any more."""
+    """Events that were reported as lost to a subscription to history."""
 
     run: str
     subscription_id: str
     publisher: str
     from_seq: int
     to_seq: int
-    """The last one."""
+    """The last number."""
 
 
 Row: TypeAlias = (
@@ -153,9 +157,10 @@ class Trace(msgspec.Struct, frozen=True):
     skipped: list[SkippedRow] = []
 
     def split(self) -> list["Trace"]:
-        """One trace per run, in the order of `runs`; rows of a run that is not in `runs` are left out.
+        """Return one trace per run, in the order of `runs`; rows of other runs are omitted.
 
-        A `TraceError` if two runs have one name: their rows cannot be told apart.
+        Raises a `TraceError` if two runs have the same name, because their rows cannot be told
+        apart.
         """
         if len(self.runs) == 1 and all(row.run == self.runs[0].run for row in self._rows()):
             return [self]

@@ -1,4 +1,4 @@
-"""What a run shows of the stamps of its events, for subscriptions that read history."""
+"""Tracks what a run shows of its events' timestamps, for subscriptions to history."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ __all__ = ["Stamps"]
 
 
 class Stamps:
-    """By publisher, for each of its events a stamp, or a time that is no later than its stamp."""
+    """By publisher, for each of its events: its timestamp, or a time that is not later."""
 
     def __init__(self) -> None:
         self._published: dict[str, list[tuple[int, int]]] = {}
@@ -18,19 +18,19 @@ class Stamps:
 
     @property
     def publishers(self) -> list[str]:
-        """All who published."""
+        """Return all publishers."""
         return sorted(self._published)
 
     def published(self, publisher: str, seq: int, now_us: int) -> None:
-        """The event was published then."""
+        """Record the time of a publication."""
         self._published.setdefault(publisher, []).append((now_us, seq))
 
     def delivered(self, event: Event) -> None:
-        """The event was delivered, with its stamp."""
+        """Record the timestamp of a delivered event."""
         self._stamps.setdefault(event.publisher, {})[event.seq] = event.stamp
 
     def first_after(self, publisher: str, position: Position) -> int:
-        """The first number that certainly lies after the position; the next after all, if there is none."""
+        """Return the first number that is certainly after the position; the next number if there is none."""
         published = self._published[publisher]
         known = [seq for place, seq in self._places(publisher) if place > position]
         place = bisect_right(published, (position.timestamp, 1 << 62))
@@ -38,11 +38,11 @@ class Stamps:
         return min(known, default=published[-1][1] + 1)
 
     def between(self, publisher: str, since: int, until: int) -> tuple[int, int]:
-        """The numbers that may have stamps after a position and up to another."""
+        """Return the numbers whose timestamps may be after one position and up to another."""
         return self.last_up_to(publisher, Position.at(since)) + 1, self.first_after(publisher, Position.at(until)) - 1
 
     def last_up_to(self, publisher: str, position: Position) -> int:
-        """The last number that certainly does not lie after the position, or 0."""
+        """Return the last number that is certainly not after the position, or 0."""
         return max((seq for place, seq in self._places(publisher) if place <= position), default=0)
 
     def _places(self, publisher: str) -> Iterator[tuple[Position, int]]:

@@ -1,10 +1,11 @@
-"""A trace on disk: a folder per table, Parquet files within, readable by anything that reads Parquet.
+"""A trace on disk: a folder per table with Parquet files, readable by anything that reads Parquet.
 
-What is written is whole or is not there: the folders are built beside their destination and moved into place by
-one rename. An earlier trace at the same place is replaced; anything else there is left alone, with an error.
-The bytes depend on the rows alone: no time, no host, no order of sets.
+A trace appears as a whole: the folders are built beside their destination and moved into place by
+one rename. An earlier trace at the same place is replaced; anything else there is left alone, with
+an error. The bytes depend only on the rows: not on time, host, or the order of sets.
 
-Many runs can be written to one directory without holding them all in memory: rows are flushed in groups.
+Many runs can be written to one directory without holding them all in memory: rows are flushed in
+groups.
 """
 
 import shutil
@@ -24,15 +25,16 @@ from gapless.trace.tables import KNOWN_VERSIONS, TABLES, VERSION_KEY, arrow_sche
 __all__ = ["count_rows", "must_be_free", "read_trace", "write_trace"]
 
 ROWS_PER_GROUP = 65_536
-"""Rows buffered per table before they are flushed: large enough to compress well, small enough to hold."""
+"""Rows buffered per table before a flush: large enough to compress well, small enough for memory."""
 
 OPTIONAL_TABLES = frozenset({"messages", "cut_short", "skipped"})
-"""Always written, but a trace without them can be read: messages serve counts, not verdicts; and where nobody is said
-to be cut short, nobody is."""
+"""These tables are always written, but a trace without them can be read: messages affect counts,
+not verdicts, and without `cut_short` all clients are complete.
+"""
 
 
 def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
-    """Write one or several traces to `directory`, which must be free, empty, or an earlier trace."""
+    """Write one or several traces to `directory`, which must be missing, empty, or an earlier trace."""
     target = Path(directory).absolute()
     replaced = _must_be_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,16 +49,18 @@ def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
 
 
 def read_trace(directory: Path | str, *, without: Collection[str] = ()) -> Trace:
-    """Read every run that `directory` holds; a `TraceError` says what is wrong with it.
+    """Read every run in `directory`; raise a `TraceError` that says what is wrong with it.
 
-    `without` names tables that are left out; they are empty then.
+    `without` names tables that are not read; they are empty then.
     """
     source = _existing(directory)
     return Trace(**{table: [] if table in without else _read_table(table, source / table) for table in TABLES})
 
 
 def count_rows(directory: Path | str) -> dict[str, int]:
-    """How many rows each table has, from the ends of its files; a `TraceError` says what is wrong with the trace."""
+    """Return the number of rows of each table, from its metadata; raise a `TraceError` that says
+    what is wrong.
+    """
     source = _existing(directory)
     return {table: sum(_count(file) for file in _files(table, source / table)) for table in TABLES}
 
@@ -78,12 +82,12 @@ def _existing(directory: Path | str) -> Path:
 
 
 def must_be_free(directory: Path | str) -> None:
-    """A `TraceError` if a trace cannot be written there: for those who would rather hear it before a long run."""
+    """Raise a `TraceError` if no trace can be written there, to fail before a long run."""
     _must_be_replaceable(Path(directory).absolute())
 
 
 def _must_be_replaceable(target: Path) -> bool:
-    """Whether something stands at the target that has to make room; an error if it must not."""
+    """Return whether an earlier trace has to be replaced; raise an error if anything else is there."""
     if not target.exists():
         return False
     if not target.is_dir():

@@ -1,7 +1,7 @@
-"""Rows to Arrow tables and back, checked on the way in.
+"""Converts rows to Arrow tables and back, with validation when reading.
 
-The columns of a table are the fields of its row struct, in order. The version of the format stands in the
-metadata of every file, under `gapless.trace.version`: a file taken out of its trace can still be judged. A file of
+The columns of a table are the fields of its row struct, in order. The format version is in the
+metadata of every file, under `gapless.trace.version`, so a single file can be identified. A file of
 an earlier version lacks some columns: its rows have the defaults of the row struct.
 """
 
@@ -33,8 +33,9 @@ __all__ = [
 
 SCHEMA_VERSION = "3"
 KNOWN_VERSIONS = ("1", "2", "3")
-"""What can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and no table `cut_short`; before
-version 3 there is no table `skipped`."""
+"""Versions that can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and
+no table `cut_short`; before version 3 there is no table `skipped`.
+"""
 VERSION_KEY = b"gapless.trace.version"
 
 TABLES: dict[str, type[Row]] = {
@@ -54,7 +55,7 @@ _ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa
 
 @cache
 def arrow_schema(table: str) -> pa.Schema:
-    """The columns of a table, with the version of the format in the metadata."""
+    """Return the columns of a table, with the format version in the metadata."""
     columns = [
         pa.field(field.name, _arrow_type(field.type), nullable=NoneType in get_args(field.type))
         for field in msgspec.structs.fields(TABLES[table])
@@ -68,7 +69,7 @@ def _arrow_type(annotation: Any) -> pa.DataType:
 
 
 def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
-    """The rows, column by column."""
+    """Return the rows column by column."""
     schema = arrow_schema(table)
     arrays = [pa.array([getattr(row, field.name) for row in rows], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -76,13 +77,15 @@ def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
 
 @cache
 def column_default(table: str, column: str) -> Any:
-    """What rows have that were written before there was this column; `None` if every version has it."""
+    """Return the value of rows written before this column existed; None if every version has it."""
     [field] = [field for field in msgspec.structs.fields(TABLES[table]) if field.name == column]
     return None if field.default is msgspec.NODEFAULT else field.default
 
 
 def table_to_rows(table: str, found: pa.Table, place: str) -> list[Any]:
-    """The rows of a table that was read from `place`; a `TraceError` where it does not fit the format."""
+    """Return the rows of a table that was read from `place`; raise a `TraceError` where it does not
+    fit the format.
+    """
     columns = [_column(found, field, place, column_default(table, field.name)) for field in arrow_schema(table)]
     rows = list(map(TABLES[table], *columns))
     if table in ("runs", "subscriptions", "history"):
@@ -102,7 +105,7 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
         raise TraceError(f"{place}: column {field.name!r} has {column.null_count} nulls, but may have none")
     if not pa.types.is_string(column.type):
         return list(column.to_pylist())
-    # Names repeat: rows share them.
+    # Names repeat: rows share the strings.
     encoded = column.combine_chunks().dictionary_encode()
     names = [*encoded.dictionary.to_pylist(), None]
     return [names[place] for place in encoded.indices.fill_null(-1).to_pylist()]
@@ -110,14 +113,14 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
 
 @cache
 def _words(row_type: type[Row]) -> dict[str, list[str]]:
-    """The columns that hold one of a few words."""
+    """Return the columns that hold one of a few words, with the words."""
     choices = {field.name: get_args(field.type) for field in msgspec.structs.fields(row_type)}
     found = {name: [word for word in words if isinstance(word, str)] for name, words in choices.items()}
     return {name: words for name, words in found.items() if words}
 
 
 def _check_words(rows: list[Any], row_type: type[Row], place: str) -> None:
-    """Columns that hold one of a few words hold nothing else."""
+    """Check that these columns hold only their words."""
     for name, words in _words(row_type).items():
         strange = {getattr(row, name) for row in rows} - set(words)
         if strange:

@@ -1,15 +1,17 @@
-"""The judge of a run that is under way: hears what clients write down, as they write it, and says what is wrong so far.
+"""Checks a run in progress: reads what clients write, as they write it, and reports the anomalies
+so far.
 
-| rule | file |
+| rule | module |
 | --- | --- |
-| what a subscription is told | `facts` |
-| in which order clients' acts are taken, and what each event's past is | `replay` |
-| what a subscription is still owed, and what went wrong | `subscription` |
-| what is said of the run, and of a subscription | `reports` |
+| the facts that a subscription receives | `facts` |
+| the order in which clients' acts are processed, and the past of each event | `replay` |
+| the events due to a subscription, and its anomalies | `subscription` |
+| the reports on the run and on a subscription | `reports` |
 | the verdict on all of them | `summary` |
 
-It says what `check` says of the same records put together, and holds only what is open: events that somebody may still
-get, and those of the last minute, for subscriptions that begin. What comes from further back is counted as not judged.
+It reports the same as `check` for the same records, and holds only open events: those that are
+still due, and those of the last minute, for new subscriptions. Deliveries of older events are
+counted as not checked.
 """
 
 from gapless.checkers.live.facts import Fact

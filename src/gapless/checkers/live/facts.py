@@ -1,6 +1,7 @@
-"""What a subscription is told, in an order in which each event stands before its deliveries, and causes before effects.
+"""The facts that a subscription receives, ordered so that events precede their deliveries, and
+causes their effects.
 
-Times are milliseconds of the clock on the wall.
+Times are wall-clock milliseconds.
 """
 
 from typing import TypeAlias
@@ -21,7 +22,7 @@ class _Fact(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
 
 
 class Requested(_Fact, frozen=True):
-    """The client asked for it."""
+    """The client requested it."""
 
     run: str
     guarantee: Guarantee
@@ -32,7 +33,7 @@ class Requested(_Fact, frozen=True):
 
 
 class Refused(_Fact, frozen=True):
-    """There is no such subscription."""
+    """The subscription was rejected."""
 
 
 class Activated(_Fact, frozen=True):
@@ -42,7 +43,7 @@ class Activated(_Fact, frozen=True):
 
 
 class Cut(_Fact, frozen=True):
-    """It gets the publisher's events from this number on."""
+    """Its events of the publisher begin with this number."""
 
     publisher: str
     from_seq: int
@@ -53,14 +54,14 @@ class Voided(_Fact, frozen=True):
 
 
 class Ended(_Fact, frozen=True):
-    """It is over, with this ending cut."""
+    """It has ended, with this ending cut."""
 
     last_seq: dict[str, int]
     time_ms: float
 
 
 class Skipped(_Fact, frozen=True):
-    """It was told that it will not get these numbers of these publishers."""
+    """These numbers of these publishers were reported to it as lost."""
 
     lost: dict[str, list[tuple[int, int]]]
 
@@ -72,9 +73,9 @@ class Due(_Fact, frozen=True):
     seq: int
     published_ms: float
     order: str | None
-    """Which causal order it is part of: the topic where each is judged by itself; none if it is part of none."""
+    """The causal order that it belongs to: the topic if each is checked separately; None if none."""
     past: dict[str, int]
-    """By publisher: up to which number its past, in that order, reaches."""
+    """By publisher: the number up to which its past, in that order, goes."""
 
     @property
     def event_id(self) -> str:
@@ -83,12 +84,12 @@ class Due(_Fact, frozen=True):
 
     @property
     def advances(self) -> dict[str, int]:
-        """What it adds to the past of its predecessor, and more: nobody says which is which."""
+        """A superset of what it adds to the past of its predecessor."""
         return self.past
 
 
 class Delivered(_Fact, frozen=True):
-    """An event was handed to the application."""
+    """An event was passed to the application."""
 
     event_id: str
     publisher: str

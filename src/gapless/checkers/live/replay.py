@@ -1,15 +1,19 @@
-"""In which order the acts of all clients are taken, as their parts grow: no event is delivered before it is published.
+"""Merges the acts of all clients while their parts grow, so that no event is delivered before it is
+published.
 
-Parts are read at different moments, so a delivery may be known before its publication is. Then its client waits. A
-publication reaches the disk before it reaches a broker: if it is not there when everything was read twice more, it was
-never made. If its publisher has no part at all, nothing is known of it: what others are delivered of its events is left
-out and counted. What comes out is what each subscription has to know (`facts`), and nothing is judged here.
+Parts are read at different moments, so a delivery may be known before its publication. Then its
+client waits. A publication is written to disk before it is sent to a broker: if it is missing after
+all parts were read twice more, it was never made. If its publisher has no part at all, deliveries
+of its events are omitted and counted. The output is the facts for each subscription (`facts`);
+nothing is checked here.
 
-An event is told to subscriptions when it is known to have left its publisher: it was confirmed to it, or delivered to
-somebody, or the publisher closed its part. Until then it is due to nobody, as in `cut_short`.
+Subscriptions learn of an event when it is known to have left its publisher: it was confirmed to it,
+or delivered to a client, or the publisher closed its part. Until then it is due to nobody, as in
+`incomplete_clients`.
 
-Its past is a vector, as in `happens_before`. Events are held for `HORIZON_MS`, for those who subscribe: older ones are
-none of their business, unless somebody delivers them anyway. That is seen, and not judged.
+Its past is a vector, as in `happens_before`. Events are held for `HORIZON_MS` for new
+subscriptions. Older ones are not due to them; if one is delivered anyway, it is counted, but not
+checked.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,21 +34,21 @@ from gapless.trace import part_records as records
 __all__ = ["HORIZON_MS", "Line", "Replay"]
 
 HORIZON_MS = 30_000.0
-"""For so long an event is held for subscriptions that begin, and a subscription that has ended is told of more."""
+"""How long an event is held for new subscriptions, and how long an ended subscription receives facts."""
 KEPT_MAX = 5_000
-"""Events of one publisher that are held for those who subscribe."""
+"""Maximum number of events of one publisher that are held for new subscriptions."""
 PATIENCE = 2
-"""So many times more all parts are read before an event that is nowhere counts as never published."""
+"""How often all parts are read again before a missing event counts as never published."""
 LEFT_MAX = 100_000
-"""Clients that left and whose last number is known."""
+"""Maximum number of former clients whose last number is kept."""
 MISSING_MAX = 10_000
-"""Clients that published and have no part."""
+"""Maximum number of publishers without a part."""
 
 Line: TypeAlias = tuple[str, records.Record]
-"""Of which part, and what it says next."""
+"""A part, and its next record."""
 
 Told: TypeAlias = tuple[str, facts.Fact]
-"""Which subscription is told what."""
+"""A subscription, and a fact for it."""
 
 
 @dataclass
@@ -60,19 +64,19 @@ class _Client:
     stalled: int = 0
     steps: int = 0
     left_out: int = 0
-    """Deliveries to it that are no steps: nothing is known of their publisher."""
+    """Deliveries to it that are omitted, because nothing is known of their publisher."""
     last_ms: float | None = None
     published: int = 0
     sent: int = 0
     told: int = 0
-    """Up to which number subscriptions know of its events."""
+    """The number up to which subscriptions know its events."""
     forgotten: int = 0
     is_closed: bool = False
     window: dict[int, _Held] = field(default_factory=dict)
     floor: int = 0
-    """Up to which number its events are not held any more."""
+    """The number up to which its events are no longer held."""
     known: dict[str, Knowledge[facts.Due]] = field(default_factory=dict)
-    """What it knows in each causal order."""
+    """Its knowledge in each causal order."""
 
 
 @dataclass
@@ -83,27 +87,27 @@ class _Route:
 
 
 class Replay:
-    """One run. It is fed what was written since it was fed last."""
+    """One run. `feed` passes it the records written since the last call."""
 
     def __init__(self) -> None:
         self.run: RunRow | None = None
         self.fault = ""
         self._machines: set[str] = set()
         self._parts: dict[str, str] = {}
-        """Whose part each is."""
+        """The client of each part."""
         self._clients: dict[str, _Client] = {}
         self._left: dict[str, int] = {}
         self._missing: dict[str, tuple[int, int]] = {}
-        """Who published and has no part: its last number that was delivered, and how many deliveries were left out."""
+        """Publishers without a part: the last number delivered, and the number of omitted deliveries."""
         self._unknown: dict[str, int] = {}
-        """Of whom no part was read yet, and how often all parts were."""
+        """Clients of which no part was read yet, and how often all parts were read since."""
         self._routes: dict[str, _Route] = {}
         self._events = 0
         self._now_ms = 0.0
         self._read = 0
 
     def feed(self, lines: Iterable[Line]) -> list[Told]:
-        """The next records of each part, in its order. What subscriptions have to know."""
+        """Process the next records of each part, in its order; return the facts for subscriptions."""
         self._read = 0
         for part, record in lines:
             self._read += 1
@@ -119,7 +123,7 @@ class Replay:
         return told
 
     def report(self) -> RunReport:
-        """What is known of the run."""
+        """Return what is known of the run."""
         clients = self._clients.values()
         run = self.run.run if self.run is not None else ""
         return RunReport(
@@ -176,7 +180,7 @@ class Replay:
                     ready.append(client)
 
     def _give_up_on_unknown(self) -> None:
-        """Everything was read once more: whose part is not there by now has none."""
+        """After reading everything again, mark clients without a part."""
         for publisher, times in list(self._unknown.items()):
             if times < PATIENCE:
                 self._unknown[publisher] = times + 1
@@ -211,7 +215,7 @@ class Replay:
         del client.queue[:done]
 
     def _is_alone(self, client: _Client) -> bool:
-        """Whether it waits for something that nobody else's waiting explains."""
+        """Return whether it waits for something that no other client's wait explains."""
         head = client.queue[0] if client.queue else None
         if not isinstance(head, records.Delivered):
             return False
@@ -219,7 +223,7 @@ class Replay:
         return publisher is None or not publisher.queue
 
     def _is_decided(self, record: records.Delivered) -> bool:
-        """Whether it is known if the event was published."""
+        """Return whether it is known if the event was published."""
         publisher = self._clients.get(record.publisher)
         if publisher is None:
             return record.publisher in self._left or record.publisher in self._missing
@@ -296,7 +300,7 @@ class Replay:
         return client.known.setdefault(order, Knowledge(client.name))
 
     def _order_of(self, attributes: Attributes) -> str | None:
-        """In which causal order such an event takes part."""
+        """Return the causal order of such an event."""
         guarantee = self.run.guarantee if self.run is not None else ""
         if guarantee == "gcd":
             return ""
@@ -346,7 +350,7 @@ class Replay:
         return None, "forgotten" if 0 < record.seq <= publisher.floor else "unpublished"
 
     def _release(self, client: _Client) -> Iterator[Told]:
-        """Tell subscriptions of events that have left."""
+        """Yield events that have left, as facts for subscriptions."""
         upto = min(client.sent, client.published)
         for seq in range(client.told + 1, upto + 1):
             held = client.window.get(seq)

@@ -1,4 +1,4 @@
-"""What is said of a network that runs: of the run, and of each subscription."""
+"""Reports on a run in progress: on the run, and on each subscription."""
 
 import msgspec
 
@@ -13,46 +13,48 @@ class RunReport(msgspec.Struct, frozen=True):
 
     run: RunRow | None
     fault: str
-    """Why these parts cannot be judged; empty if they can."""
+    """Why these parts cannot be checked; empty if they can."""
     machines: list[str]
     events: int
     open_clients: list[CutShortRow]
-    """Who has not closed its part, or has none. If it ended now, they would be cut short."""
+    """Clients that have not closed their part, or have none. If the run ended now, they would be
+    incomplete.
+    """
     read: int
-    """Records that came since the last report."""
+    """Records read since the last report."""
     waiting: int
-    """Those of all that wait for a publication."""
+    """Records that wait for a publication."""
     held: int
     """Events that are held."""
     now_ms: float
-    """The last moment of which something is known."""
+    """The time of the latest known act."""
 
 
 class SubscriptionReport(msgspec.Struct, frozen=True):
-    """What there is to say of one subscription."""
+    """The report on one subscription."""
 
     subscription: str
     client: str
     filter: str
     exists: bool
-    """Not if it was refused, or if all that is known of it is what somebody was delivered by mistake."""
+    """False if it was rejected, or is known only from a wrong delivery."""
     state: str
     """`asked`, `active` or `ended`."""
     deliveries: int
     accepted: int
     lag: int
-    """Matching events that have left their publishers, are to come and have not."""
+    """Matching events that have left their publishers and are not delivered yet."""
     behind_ms: float
-    """How old the oldest of them is."""
+    """The age of the oldest of them."""
     open: int
     """Events that it holds."""
     unjudged: int
-    """Deliveries of events from too far back to be judged."""
+    """Deliveries of events that are too old to be checked."""
     anomalies: list[Anomaly]
-    """What is wrong if the run goes on."""
+    """Anomalies if the run continues."""
     at_rest: list[Anomaly]
-    """What is wrong if nothing comes any more."""
+    """Anomalies if nothing comes any more."""
     more: dict[AnomalyKind, int]
-    """Anomalies that are counted and not told."""
+    """Anomalies that are counted but not listed."""
     silence: str | None
     silence_at_rest: str | None

@@ -1,14 +1,15 @@
-"""One subscription of a network that runs: `SubscriptionChecker` with facts that come late, in bounded memory.
+"""Checks one subscription of a running network: a `SubscriptionChecker` for late facts, in bounded
+memory.
 
-A gap is none any more when the event comes after all, and then it is a `fifo-inversion`. A cut may be told after what
-it excludes had come: that is spurious then, and does not count.
+A gap becomes a `fifo-inversion` when the event comes after all. A cut may become known after events
+that it excludes had come: they are spurious then, and do not count.
 
-So the state is what is open, a number or two for each publisher, and the anomalies. Of what came, the last `RECENT`
-steps are remembered, to say when a duplicate came first. An event that stands before the start of its publisher is
-dropped when nothing can make it due any more: it was published before the subscription was active, and none of its
-causes can still come.
+So the state is the open events, one or two numbers for each publisher, and the anomalies. The last
+`RECENT` deliveries are remembered, to report when a duplicate came first. An event before the start
+of its publisher is dropped when nothing can make it due any more: it was published before the
+subscription was active, and none of its causes can still come.
 
-A witness through other clients' acts would need all of them: here it is cause and effect alone.
+A witness through other clients' acts would require all of them: here it is only cause and effect.
 """
 
 from collections import Counter
@@ -31,11 +32,11 @@ __all__ = ["KEPT_MAX", "LiveChecker"]
 RECENT = 200
 """Deliveries whose steps are remembered."""
 KEPT_MAX = 1_000
-"""Anomalies of one subscription that are told; more are counted."""
+"""Maximum number of listed anomalies of one subscription; more are counted."""
 
 
 class LiveChecker:
-    """One name of a subscription, whether there is such a subscription or not."""
+    """One subscription id, whether there is such a subscription or not."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -45,7 +46,7 @@ class LiveChecker:
         self._deliveries = 0
 
     def take(self, fact: facts.Fact) -> None:
-        """The next fact."""
+        """Process the next fact."""
         match fact:
             case facts.Requested():
                 row = SubscriptionRow(
@@ -74,7 +75,7 @@ class LiveChecker:
             self._more[told.kind] += 1
 
     def report(self, skew_ms: float = 0.0) -> SubscriptionReport:
-        """What there is to say; and let go of what cannot matter any more."""
+        """Return the report, and drop what is no longer needed."""
         if self._judge is not None:
             told = self._judge.report(skew_ms)
             return msgspec.structs.replace(
@@ -96,15 +97,15 @@ class _BoundedJudge(SubscriptionChecker):
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee) -> None:
         super().__init__(row, guarantee)
         self._dropped: dict[str, int] = {}
-        """By publisher, up to which number events are not held any more."""
+        """By publisher: the number up to which events are no longer held."""
         self._seen: dict[str, int] = {}
-        """By publisher, the last number that was due."""
+        """By publisher: the last number that was due."""
         self._more: Counter[AnomalyKind] = Counter()
         self._unjudged = 0
         self._now_ms = row.requested_ms
 
     def take(self, fact: facts.Fact) -> None:
-        """The next fact."""
+        """Process the next fact."""
         row = self.history.row
         match fact:
             case facts.Activated():
@@ -153,7 +154,7 @@ class _BoundedJudge(SubscriptionChecker):
                 self._revoke(publisher)
 
     def _deliver_again(self, delivery: Delivery) -> None:
-        """It matches and is not open: it came before, or it is from too far back."""
+        """Process a delivery that matches and is not open: it is a duplicate, or too old."""
         first = self._steps.get(delivery.event_id)
         if first is not None:
             self._note(duplicate_delivery(delivery, first if first >= 0 else ~first))
@@ -173,7 +174,9 @@ class _BoundedJudge(SubscriptionChecker):
     # ---- a cut that comes late --------------------------------------------------------------------------------
 
     def _revoke(self, publisher: str) -> None:
-        """A cut was told after what it excludes had come: that is spurious, and does not count."""
+        """Revoke deliveries that a cut excludes, which became known later: they are spurious, and
+        do not count.
+        """
         row = self.history.row
         came = [
             (int(seq), step)
@@ -191,7 +194,7 @@ class _BoundedJudge(SubscriptionChecker):
                 self._revoke_one(delivery, flaw, left)
 
     def _revoke_one(self, delivery: Delivery, flaw: str, left: list[int]) -> None:
-        """`left`: the other numbers of the publisher that were accepted."""
+        """`left`: the other accepted numbers of the publisher."""
         history, publisher, event_id = self.history, delivery.publisher, delivery.event_id
         history.accepted -= 1
         about = [found for found in self._found if found.event == event_id]
@@ -212,7 +215,7 @@ class _BoundedJudge(SubscriptionChecker):
     # ---- what there is to say ---------------------------------------------------------------------------------
 
     def report(self, skew_ms: float) -> SubscriptionReport:
-        """What there is to say; and let go of what cannot matter any more."""
+        """Return the report, and drop what is no longer needed."""
         history, row = self.history, self.history.row
         self._forget(skew_ms)
         waiting = self._absences().after_last if row.ended_ms is None else []
@@ -240,7 +243,7 @@ class _BoundedJudge(SubscriptionChecker):
     # ---- what is forgotten ------------------------------------------------------------------------------------
 
     def _forget(self, skew_ms: float) -> None:
-        self._absences()  # notes what follows on what is open, before the numbers that were accepted go
+        self._absences()  # records what follows on open events, before accepted numbers are dropped
         self._drop_before_start(skew_ms)
         self._drop_skipped()
         if self.history.row.ended_ms is not None:
@@ -280,7 +283,7 @@ class _BoundedJudge(SubscriptionChecker):
                     self._drop(waiting, event)
 
     def _drop_skipped(self) -> None:
-        """What it was told not to expect may come all the same, for a while."""
+        """Drop events that were reported as lost; they may still come for a while."""
         for publisher in self.history.skipped:
             waiting = self._open.get(publisher, {})
             for seq, event in list(waiting.items()):
@@ -297,7 +300,7 @@ class _BoundedJudge(SubscriptionChecker):
         return cut.from_seq if cut is not None else 0
 
     def _drop_after_end(self) -> None:
-        """What stands after an ending cut is not missing, and none of it is asked for again."""
+        """Drop events after an ending cut: they are not missing."""
         history = self.history
         for publisher, waiting in self._open.items():
             end = history.end(publisher)
@@ -310,7 +313,7 @@ class _BoundedJudge(SubscriptionChecker):
 
 
 def _is_void(found: Anomaly, revoked: Delivery, left: list[int]) -> bool:
-    """Whether an inversion was one only against an event that does not count."""
+    """Return whether an inversion existed only against an event that does not count."""
     if found.kind != "fifo-inversion" or found.witness[0] != revoked.event_id:
         return False
     late = int(str(found.event).rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""The verdict on a run that is under way, or was just now: from what is said of each subscription."""
+"""The verdict on a run in progress, or on one that has just ended, from the reports on its subscriptions."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ __all__ = ["sum_up"]
 
 
 def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: bool) -> Verdict:
-    """What `check` would say if the run ended here. `quiesced`: in silence, with all faults healed."""
+    """Return the verdict of `check` if the run ended now. `quiesced`: in silence, with all faults healed."""
     assert run.run is not None
     cut_short = IncompleteClient(run.open_clients, run.run.run)
     found: list[Anomaly] = []
@@ -37,7 +37,7 @@ def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: b
 
 
 def _counts(anomaly: Anomaly, cut_short: IncompleteClient) -> bool:
-    """Whether it can be judged: what a client that is cut short published last may not be known."""
+    """Return whether it can be decided: the last publications of an incomplete client may be unknown."""
     is_unpublished = anomaly.kind == "spurious" and anomaly.publisher is None and anomaly.event is not None
     return not (is_unpublished and str(anomaly.event).rpartition(":")[0] in cut_short)
 
