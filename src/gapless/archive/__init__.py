@@ -1,11 +1,11 @@
-"""History that outlives what brokers keep: events in Parquet files, by date.
+"""An archive keeps events in Parquet files, by date, for longer than brokers do.
 
-| rule | file |
+| purpose | module |
 | --- | --- |
-| what an archive is, on disk | `directory` |
-| how events get into files | `writing` |
-| small files become larger ones | `compacting` |
-| how they are read again | `reading` |
+| the files of an archive | `directory` |
+| writing events to files | `writing` |
+| merging small files | `compacting` |
+| reading events | `reading` |
 """
 
 from gapless.archive.compacting import compact

@@ -1,4 +1,4 @@
-"""Small files become larger ones: who archives every few seconds writes many, and nobody wants to read them."""
+"""Merges small files into larger ones, because frequent archiving writes many, and reading them is slow."""
 
 from itertools import groupby
 from pathlib import Path
@@ -12,13 +12,13 @@ from gapless.archive.writing import SCHEMA
 __all__ = ["compact"]
 
 SMALL = 32 * 1024 * 1024
-"""A file of fewer bytes may become part of a larger one."""
+"""The size in bytes below which a file can be merged."""
 MANY = 16
-"""So many small files of a date, one after the other, become one."""
+"""Number of consecutive small files of a date that are merged."""
 
 
 def compact(archive: Archive, contents: Contents, many: int = MANY) -> Contents:
-    """What the archive holds then: the same events, in no more files than before."""
+    """Return the new contents: the same events, in at most as many files."""
     files: list[ArchivedFile] = []
     old: list[ArchivedFile] = []
     for _, run in groupby(contents.files, lambda file: (Path(file.path).parent, file.size < SMALL)):

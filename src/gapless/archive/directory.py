@@ -1,11 +1,12 @@
 """An archive on disk: a list of files, and the files.
 
-    archive.json                                  what it holds
+    archive.json                                  the list
     date=2026-11-16/p1793280000000000.parquet     events up to this position, of this date
 
-**The list decides.** It is replaced in one step, and names the position up to which the archive is whole. A file that
-is not listed is the rest of a failure, and is removed. What lies between two positions is the same whenever it is read
-from brokers, so whoever goes on from the last position that is listed writes each event once.
+**The list is authoritative.** It is replaced atomically, and names the position up to which the
+archive is complete. A file that is not listed is left over from a failure, and is removed. Brokers
+return the same events between two positions every time, so a process that continues from the last
+listed position writes each event once.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ LIST = "archive.json"
 
 
 class ArchivedFile(msgspec.Struct, frozen=True):
-    """One file, with all that the archive holds after one position and up to another."""
+    """One file, with everything in the archive after one position and up to another."""
 
     path: str
     since: Position
@@ -35,7 +36,7 @@ class ArchivedFile(msgspec.Struct, frozen=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What an archive holds: everything that matches a filter, after one position and up to another."""
+    """The contents of an archive: everything that matches a filter, after one position and up to another."""
 
     network: str
     filter: str
@@ -44,28 +45,28 @@ class Contents(msgspec.Struct, frozen=True):
     files: list[ArchivedFile] = []
     """In the order of their positions."""
     gaps: list[tuple[Position, Position]] = []
-    """Between these positions something is missing: brokers had lost it before it was archived."""
+    """Between these positions events are missing: brokers had lost them before they were archived."""
 
     def between(self, since: Position, until: Position) -> list[ArchivedFile]:
-        """The files with what lies after one position and up to another."""
+        """Return the files with events after one position and up to another."""
         return [file for file in self.files if file.until > since and file.since < until]
 
 
 class Archive:
-    """One such directory."""
+    """An archive directory."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
 
     def contents(self) -> Contents:
-        """What it holds; an `ArchiveError` if it is none."""
+        """Return its contents; raise an `ArchiveError` if it is not an archive."""
         found = self.contents_if_any()
         if found is None:
             raise ArchiveError(f"there is no archive at {self.path}: gapless archive writes one")
         return found
 
     def contents_if_any(self) -> Contents | None:
-        """What it holds; None if nothing was archived there."""
+        """Return its contents; None if nothing was archived there."""
         path = self.path / LIST
         try:
             return msgspec.json.decode(path.read_bytes(), type=Contents, dec_hook=lambda kind, text: kind(text))
@@ -75,7 +76,7 @@ class Archive:
             raise ArchiveError(f"{path} is damaged: {error}") from None
 
     def replace(self, contents: Contents) -> None:
-        """From here on it holds this."""
+        """Replace the list."""
         beside = self.path / f"{LIST}.new"
         with beside.open("wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(contents, enc_hook=str), indent=1))
@@ -97,7 +98,7 @@ class Archive:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone: nobody else writes to it."""
+        """Hold the lock that excludes other writers."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / "lock").open("ab")

@@ -1,4 +1,4 @@
-"""Events out of an archive, as brokers would tell them: in the same order, through a filter."""
+"""Reads events from an archive in the order of brokers, through a filter."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,18 +17,18 @@ from gapless.trace.attributes_text import attributes_from_text
 __all__ = ["read_file", "read_files", "read_on"]
 
 ROWS = 8_192
-"""Events that are read at a time."""
+"""Number of events that are read at a time."""
 
 
 def read_files(archive: Archive, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
-    """What matches, after one position and up to another."""
+    """Yield the matching events after one position and up to another."""
     for events, _ in read_on(archive, text, since, until):
         if events:
             yield events
 
 
 def read_on(archive: Archive, text: str, since: Position, until: Position) -> Iterator[tuple[list[Event], Position]]:
-    """The same, and each time a position up to which all was told. Files may become one meanwhile."""
+    """Yield the same, each time with the position that is reached. Files may be merged meanwhile."""
     place = since
     while place < until:
         contents = archive.contents()
@@ -45,7 +45,7 @@ def read_on(archive: Archive, text: str, since: Position, until: Position) -> It
 
 
 def read_file(path: Path, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
-    """The same of one file."""
+    """Yield the same from one file."""
     test = parse(text).test
     try:
         with pq.ParquetFile(path) as source:

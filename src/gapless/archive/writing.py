@@ -1,4 +1,4 @@
-"""Events into files: by date, of a size that is good to read, each file whole when it is listed."""
+"""Writes events to files, by date and with a suitable size; a file is complete before it is listed."""
 
 import os
 from collections.abc import Sequence
@@ -26,17 +26,19 @@ SCHEMA = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""Attributes are a JSON text, so that each keeps its type. A position is a text, with its timestamp beside it."""
+"""Attributes are JSON text, so that each keeps its type. A position is text, with its timestamp in
+another column.
+"""
 
 GROUP = 65_536
-"""Events in one row group."""
+"""Number of events in one row group."""
 GROUP_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 128 * 1024 * 1024
-"""About so large a file becomes, before it is compressed."""
+"""Approximate size of a file before compression."""
 
 
 class ArchiveWriter:
-    """Adds events to an archive, in their order."""
+    """Appends events to an archive, in their order."""
 
     def __init__(self, archive: Archive, contents: Contents) -> None:
         self._archive = archive

@@ -1,15 +1,17 @@
-"""The states of one attribute as small numbers, its *codes*, the same for all segments of an index.
+"""Encodes the states of one attribute as small numbers, its *codes*, the same for all segments of
+an index.
 
-An event is encoded once, one code for each attribute; after that, matching is nothing but looking up bit sets by code.
+An event is encoded once, one code for each attribute; after that, matching only looks up bit sets
+by code.
 
     ABSENT, NAN, FALSE, TRUE        one state each
     OTHER_STRING                    every string that is not listed
     FIRST_NUMBER …                  buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
     FIRST_STRING …                  listed strings, one code each
 
-Cuts are chosen among the bounds of the intervals that filters ask for, at even ranks: frequent bounds become cuts, and
-the others fall about evenly into the buckets. Strings are listed when a filter in the index names them, up to a bound;
-the code of one that no filter names any more is used again.
+Cuts are chosen among the bounds of the intervals in filters, at even ranks: frequent bounds become
+cuts, and the others are distributed evenly over the buckets. Strings are listed when a filter in
+the index names them, up to a bound. The code of a string that is no longer used is reused.
 """
 
 from __future__ import annotations
@@ -24,39 +26,45 @@ from gapless.filters.arithmetic import number_of
 from gapless.filters.number_sets import Number, NumberSet, successor
 
 CUTS_MAX = 128
-"""Cuts of one attribute. Each costs up to two bits for each conjunction; with 128, few survivors are in doubt."""
+"""Maximum number of cuts of one attribute. Each costs up to two bits per conjunction; with 128, few
+survivors are in doubt.
+"""
 
 STRINGS_MAX = 1024
-"""Listed strings of one attribute. Each costs a bit for each conjunction."""
+"""Maximum number of listed strings of one attribute. Each costs a bit per conjunction."""
 
 ABSENT, NAN, FALSE, TRUE, OTHER_STRING = range(5)
 FIRST_NUMBER = 5
 FIRST_STRING = FIRST_NUMBER + CUTS_MAX + 1
 
 Run = tuple[int, int, tuple[int, ...]]
-"""Codes that a set of numbers touches: the first, the one after the last, and those that it covers only in part."""
+"""Codes that a set of numbers overlaps: the first, the one after the last, and those that it covers
+only partly.
+"""
 
 
 class Alphabet:
-    """Codes of one attribute."""
+    """The codes of one attribute."""
 
     __slots__ = ("_came", "_free", "_named", "_when_cut", "cuts", "intervals", "place", "size", "strings")
 
     def __init__(self, place: int = 0) -> None:
-        """An empty alphabet; the place is that of its attribute among all of an index."""
+        """Create an empty alphabet; the place is the index of its attribute."""
         self.place = place
         self.cuts: list[Number] = []
         self.strings: dict[str, int] = {}
         self.size = FIRST_STRING
         self.intervals = 0
-        """Sets of numbers that are asked for now, that came since the cuts were chosen, and that there were then."""
+        """Numbers of sets of numbers: current ones, those added since the cuts were chosen, and
+        those at that time.
+        """
         self._came = 0
         self._when_cut = 0
         self._named: dict[str, int] = {}
         self._free: list[int] = []
 
     def code(self, value: Any) -> int:
-        """The code of the state in which the attribute has this value."""
+        """Return the code of the state in which the attribute has this value."""
         kind = type(value)
         if kind is str:
             return self.strings.get(value, OTHER_STRING)
@@ -67,7 +75,7 @@ class Alphabet:
         return ABSENT
 
     def codes(self, values: Iterable[Any]) -> list[int]:
-        """The codes of many values."""
+        """Return the codes of many values."""
         strings, cuts = self.strings, self.cuts
         result: list[int] = []
         for value in values:
@@ -81,7 +89,7 @@ class Alphabet:
         return result
 
     def name(self, values: Iterable[str]) -> list[int]:
-        """A filter names these strings: list them if there is room. Returns the codes that got a new meaning."""
+        """List these strings of a filter if there is room; return the codes with a new meaning."""
         fresh: list[int] = []
         for value in sorted(values):
             self._named[value] = self._named.get(value, 0) + 1
@@ -95,7 +103,7 @@ class Alphabet:
         return fresh
 
     def forget(self, values: Iterable[str]) -> None:
-        """A filter that named these strings left."""
+        """Release the strings of a removed filter."""
         for value in sorted(values):
             self._named[value] -= 1
             if not self._named[value]:
@@ -105,31 +113,31 @@ class Alphabet:
                     self._free.append(code)
 
     def come(self) -> None:
-        """A filter asks for a set of numbers."""
+        """Count an added set of numbers."""
         self.intervals += 1
         self._came += 1
 
     def go(self) -> None:
-        """A filter that asked for one left."""
+        """Count a removed set of numbers."""
         self.intervals -= 1
 
     @property
     def growth(self) -> float:
-        """How many sets of numbers came for each there was when cuts were last chosen."""
+        """Return how many sets of numbers were added per set at the time when cuts were chosen."""
         return self._came / max(8, self._when_cut)
 
     def note_choice(self) -> None:
-        """Cuts are chosen now, from what there is now."""
+        """Record that cuts are chosen now."""
         self._came, self._when_cut = 0, self.intervals
 
     @property
     def after_numbers(self) -> int:
-        """The code after the last bucket."""
+        """Return the code after the last bucket."""
         return FIRST_NUMBER + len(self.cuts) + 1
 
 
 def choose_cuts(number_sets: Iterable[NumberSet]) -> list[Number]:
-    """Good cuts for these sets."""
+    """Return suitable cuts for these sets."""
     points = [point for numbers in number_sets for point in _bounds(numbers)]
     distinct = sorted(set(points))
     if len(distinct) > CUTS_MAX:
@@ -140,7 +148,7 @@ def choose_cuts(number_sets: Iterable[NumberSet]) -> list[Number]:
 
 
 def runs(numbers: NumberSet, cuts: list[Number]) -> list[Run]:
-    """Runs of codes that the set touches, disjoint and ascending."""
+    """Return the disjoint, ascending runs of codes that the set overlaps."""
     found: list[Run] = []
     for low, high in numbers:
         end = None if high == inf else successor(high)
@@ -158,7 +166,7 @@ def runs(numbers: NumberSet, cuts: list[Number]) -> list[Run]:
 
 
 def _bounds(numbers: NumberSet) -> list[Number]:
-    """Where membership changes along the line: the first number of each interval, and the first after it."""
+    """Return where membership changes: the first number of each interval, and the first after it."""
     bounds: list[Number] = []
     for low, high in numbers:
         if low != -inf:

@@ -26,7 +26,7 @@ Number = int | float
 
 
 def number_of(value: Number) -> Number:
-    """The number that counts, for one that an event holds."""
+    """Return the number that counts for this number of an event."""
     if isinstance(value, float) or INTEGER_MIN <= value <= INTEGER_MAX:
         return value
     try:
@@ -40,7 +40,7 @@ def negate(value: Number) -> Number | None:
 
 
 def apply(symbol: str, left: Number, right: Number) -> Number | None:
-    """The value of `left symbol right`, or None for null."""
+    """Return the value of `left symbol right`, or None for null."""
     return OPERATIONS[symbol](left, right)
 
 
@@ -67,7 +67,7 @@ OPERATIONS: dict[str, Callable[[Number, Number], Number | None]] = {
 
 
 def fold(expression: Expression) -> Expression | None:
-    """The expression with constant arithmetic done; None if its value is null whatever the event."""
+    """Return the expression with constant arithmetic evaluated; None if its value is always null."""
     if isinstance(expression, Attribute | Literal):
         return expression
     if isinstance(expression, Negate):

@@ -1,13 +1,15 @@
-"""Boxes with numbers: which of those that contain a given box has the least number?
+"""A tree of numbered boxes, which finds the lowest-numbered box that contains a given one.
 
-A box has a low and a high side in each of some dimensions; it contains another if no low side of it is higher and no
-high side lower. Sides are anything with an order, the same kind for all boxes of a tree in the same dimension.
+A box has a low and a high side in each of some dimensions; it contains another if no low side of it
+is higher and no high side lower. Sides can have any ordered type, the same for all boxes of a tree
+in the same dimension.
 
-The tree is a B-tree over the boxes, sorted by their sides. Each node notes the lowest low and the highest high sides
-and the least number of all below it. What cannot contain the box, or only has larger numbers than one found already,
-is not looked at. In one dimension every node that is entered for its sides leads to a box that contains, but at the two
-ends of the search; so one look takes O(log n), unless the caller turns boxes down. In more dimensions the
-first one does most of the work. Adding and removing touch one path: no call ever rebuilds much.
+The tree is a B-tree over the boxes, sorted by their sides. Each node stores the lowest low and the
+highest high sides and the least number of all boxes below it. A search skips nodes that cannot
+contain the box, or only have larger numbers than one found already. In one dimension every visited
+node leads to a containing box, except at the two ends of the search, so a search takes O(log n),
+unless the caller rejects boxes. In more dimensions the first one does most of the work. Adding and
+removing touch one path: no call ever rebuilds much.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ NODE_MAX = 32
 
 
 class _Node:
-    """Up to NODE_MAX boxes, or nodes that hold them: of these `keys` are lower bounds."""
+    """Up to NODE_MAX boxes, or nodes that hold them, of which `keys` are lower bounds."""
 
     __slots__ = ("below", "first", "highs", "keys", "lows")
 
@@ -35,7 +37,7 @@ class _Node:
         self.refresh()
 
     def refresh(self) -> None:
-        """Note anew what is below."""
+        """Recompute the bounds of the node."""
         lows: list[Sides] = [node.lows for node in self.below] if self.below else [key[0] for key in self.keys]
         highs: list[Sides] = [node.highs for node in self.below] if self.below else [key[1] for key in self.keys]
         self.lows: Sides = tuple(map(min, zip(*lows, strict=True)))
@@ -43,7 +45,7 @@ class _Node:
         self.first: int = min(node.first for node in self.below) if self.below else min(key[2] for key in self.keys)
 
     def add(self, key: Key) -> _Node | None:
-        """Enter the box; returns a new neighbour to the right if there is too much for one node."""
+        """Add the box; return a new right neighbour if the node was split."""
         if self.below is None:
             self.keys.insert(bisect_right(self.keys, key), key)
         else:
@@ -60,7 +62,7 @@ class _Node:
         return None
 
     def remove(self, key: Key) -> None:
-        """Take out the box, and nodes that are empty then."""
+        """Remove the box, and nodes that become empty."""
         if self.below is None:
             place = bisect_left(self.keys, key)
             assert self.keys[place] == key
@@ -94,19 +96,19 @@ class _Node:
 
 
 class BoxTree:
-    """All boxes."""
+    """A set of numbered boxes."""
 
     __slots__ = ("_root",)
 
     def __init__(self, lows: Sides, highs: Sides, number: int) -> None:
-        """A tree with one box."""
+        """Create a tree with one box."""
         self._root = _Node([(lows, highs, number)], None)
 
     def __bool__(self) -> bool:
         return bool(self._root.keys)
 
     def add(self, lows: Sides, highs: Sides, number: int) -> None:
-        """Enter a box under a number of its own."""
+        """Add a box under its own number."""
         if not self:
             self._root = _Node([(lows, highs, number)], None)
             return
@@ -115,13 +117,15 @@ class BoxTree:
             self._root = _Node([self._root.least, split.least], [self._root, split])
 
     def remove(self, lows: Sides, highs: Sides, number: int) -> None:
-        """Take out a box."""
+        """Remove a box."""
         self._root.remove((lows, highs, number))
         while self._root.below and len(self._root.below) == 1:
             self._root = self._root.below[0]
 
     def first(self, lows: Sides, highs: Sides, best: int, holds: Callable[[int], bool]) -> int:
-        """The least number below `best` of a box that contains this one and holds; `best` if there is none."""
+        """Return the least number below `best` of a box that contains this one and for which
+        `holds`; `best` if there is none.
+        """
         return _search(self._root, lows, highs, best, holds)
 
 

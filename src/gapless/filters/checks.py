@@ -1,11 +1,12 @@
-"""What the bits of a segment leave open: for each conjunction, what has to be compared with an event that survives.
+"""The comparisons that the bits of a segment leave open for each conjunction.
 
-Bits are exact but where a code stands for several states, of which a constraint allows some: buckets of numbers. So
-most conjunctions need only their intervals compared. These lie side by side in arrays, since survivors are few and far
-apart: following the objects of a conjunction takes memory many times as long as comparing takes the processor.
+Bits are exact, except where a code stands for several states of which a constraint allows some:
+buckets of numbers. So most conjunctions need only their intervals compared. These are stored side
+by side in arrays, since survivors are few and scattered: following the objects of a conjunction
+would take the memory many times as long as the comparison takes the processor.
 
-Anything else is *whole*: the filter is evaluated. That are opaque conditions, patterns, strings that are not listed in
-the alphabet (one that is stays so as long as somebody asks for it), several intervals, and numbers that are no floats.
+Everything else is *whole*: the filter is evaluated. This applies to opaque conditions, patterns,
+strings that are not listed in the alphabet, several intervals, and numbers that are not floats.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER
 
 EXACT = 2**53
-"""Integers up to this one are floats."""
+"""Integers up to this one can be represented as floats."""
 
 WHOLE = -1
 
 
 class Checks:
-    """Intervals by the numbers of conjunctions."""
+    """The intervals of conjunctions by their numbers."""
 
     __slots__ = ("_alphabets", "_attributes", "_ends", "_highs", "_lows")
 
     def __init__(self, alphabets: dict[str, Alphabet]) -> None:
         self._alphabets = alphabets
         self._ends = array("l", (0,))
-        """After which interval those of each conjunction end; the first ones begin at 0."""
+        """The end of each conjunction's intervals; the first ones begin at 0."""
         self._attributes = array("i")
         self._lows = array("d")
         self._highs = array("d")
 
     def append(self, member: Member) -> None:
-        """Note the next conjunction; its strings are named already."""
+        """Add the next conjunction, whose strings are listed already."""
         intervals = self._intervals(member)
         if intervals is None:
             intervals = [(WHOLE, 0.0, 0.0)]
@@ -50,7 +51,7 @@ class Checks:
         self._ends.append(len(self._lows))
 
     def extend(self, others: Checks) -> None:
-        """Note the conjunctions of another segment after those that are here."""
+        """Add the conjunctions of another segment after the existing ones."""
         shift = len(self._lows)
         self._ends.extend([end + shift for end in others._ends[1:]])
         self._attributes += others._attributes
@@ -58,19 +59,19 @@ class Checks:
         self._highs += others._highs
 
     def hold(self, number: int, member: Member, attributes: Attributes, names: list[str]) -> bool:
-        """Whether the conjunction with this number holds for an event that no column rules out."""
+        """Return whether the conjunction holds for an event that no column excludes."""
         begin, end = self._ends[number], self._ends[number + 1]
         for place in range(begin, end):
             attribute = self._attributes[place]
             if attribute == WHOLE:
                 return member.filter.test(attributes)
-            # No column rules the event out: so there is such an attribute, and it is a number.
+            # No column excludes the event, so the attribute exists and is a number.
             if not self._lows[place] <= attributes[names[attribute]] <= self._highs[place]:  # type: ignore[operator]
                 return False
         return True
 
     def _intervals(self, member: Member) -> list[tuple[int, float, float]] | None:
-        """What to compare; None if more than intervals."""
+        """Return the comparisons; None if intervals are not enough."""
         if member.conjunction.opaque:
             return None
         intervals: list[tuple[int, float, float]] = []
@@ -85,7 +86,7 @@ class Checks:
 
 
 def _is_exact(constraint: Constraint, alphabet: Alphabet) -> bool:
-    """Whether all that codes leave open is one interval of numbers."""
+    """Return whether codes leave open only one interval of numbers."""
     numbers, strings = constraint.numbers, constraint.strings
     if strings.patterned or not strings.values <= alphabet.strings.keys():
         return False

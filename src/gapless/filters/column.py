@@ -1,12 +1,13 @@
 """The constraints of many conjunctions on one attribute, as bit sets.
 
-Each conjunction of a segment has a bit. For every code of the attribute (see `alphabet`) a column holds two sets:
+Each conjunction of a segment has a bit. For every code of the attribute (see `alphabet`) a column
+holds two sets:
 
     failures   conjunctions whose constraint is violated in every state of this code
     doubts     conjunctions whose constraint allows some states of this code and not others
 
-A conjunction that asks nothing of the attribute is in neither, so it costs this column nothing. Bit sets are Python
-integers: an OR of 16,384 bits takes about a quarter of a microsecond.
+A conjunction without a constraint on the attribute is in neither, so it costs this column nothing.
+Bit sets are Python integers: an OR of 16,384 bits takes about a quarter of a microsecond.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gapless.filters.string_sets import StringSet
 
 
 class Column:
-    """Bit sets by code."""
+    """The bit sets of one attribute by code."""
 
     __slots__ = ("doubts", "failures")
 
@@ -31,7 +32,7 @@ class Column:
         self.doubts = [0] * alphabet.size
 
     def give_meaning(self, code: int) -> None:
-        """The code now stands for a string that was an unlisted one until now."""
+        """Let the code stand for a string that was unlisted until now."""
         if code == len(self.failures):
             self.failures.append(0)
             self.doubts.append(0)
@@ -39,7 +40,9 @@ class Column:
         self.doubts[code] = self.doubts[OTHER_STRING]
 
     def add(self, bit: int, constraint: Constraint, alphabet: Alphabet) -> None:
-        """Enter the constraint of the conjunction with this bit (a power of two); its strings are named already."""
+        """Add the constraint of the conjunction with this bit (a power of two), whose strings are
+        listed already.
+        """
         failures = self.failures
         if not constraint.absent:
             failures[ABSENT] |= bit
@@ -84,7 +87,7 @@ class Column:
             failures[OTHER_STRING] |= bit
 
     def absorb(self, other: Column, shift: int) -> None:
-        """Take over the bits of another column, moved up by `shift`."""
+        """Add the bits of another column, shifted up by `shift`."""
         for mine, theirs in ((self.failures, other.failures), (self.doubts, other.doubts)):
             for code, bits in enumerate(theirs):
                 if bits:
@@ -92,7 +95,7 @@ class Column:
 
 
 class NumberCodes(NamedTuple):
-    """The bit sets of the numbers of one column, ready to be put in."""
+    """The new bit sets of the numbers of one column."""
 
     failures: list[int]
     doubts: list[int]
@@ -103,20 +106,20 @@ class NumberCodes(NamedTuple):
 
 
 class NumberBits:
-    """The bit sets of the numbers of one column for new cuts, made conjunction by conjunction.
+    """Builds the bit sets of the numbers of one column for new cuts, conjunction by conjunction.
 
-    Failures change little from one bucket to the next: noting the changes and summing them up (by exclusive or) takes
-    time for each interval, not for each interval and bucket.
+    Failures change little from one bucket to the next: recording the changes and summing them up
+    (by exclusive or) takes time for each interval, not for each interval and bucket.
     """
 
     def __init__(self, width: int, cuts: list[Number]) -> None:
-        """For conjunctions with numbers below the width."""
+        """Create it for conjunctions with numbers below the width."""
         self._cuts = cuts
         self._changes = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 2)]
         self._doubts = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 1)]
 
     def add(self, number: int, numbers: NumberSet) -> None:
-        """Enter the set of the conjunction with this number; a set that allows every number is not entered."""
+        """Add the set of the conjunction with this number; a set that allows every number is omitted."""
         byte, mask = number >> 3, 1 << (number & 7)
         changes, doubts = self._changes, self._doubts
         changes[0][byte] ^= mask
@@ -127,7 +130,7 @@ class NumberBits:
                 doubts[code - FIRST_NUMBER][byte] |= mask
 
     def finish(self) -> NumberCodes:
-        """The bit sets, one for each code of a bucket."""
+        """Return the bit sets, one for each code of a bucket."""
         buckets = len(self._doubts)
         unused = [0] * (FIRST_STRING - FIRST_NUMBER - buckets)
         changes = (int.from_bytes(change, "little") for change in self._changes[:buckets])

@@ -1,12 +1,14 @@
-"""What a filter asks of one attribute: the set of states in which it is satisfied.
+"""The constraint of a filter on one attribute: the set of states in which it is satisfied.
 
-An attribute is in exactly one state: absent, a boolean, a number, NaN, or a string. A `Constraint` says which states
-will do, each kind apart. Every condition on a single attribute is such a set, and so is its negation in three-valued
-logic: `NOT price > 10` allows the numbers up to 10, and neither strings nor absence, since there the comparison is
-unknown. NaN satisfies no comparison; only IS NOT NULL allows it.
+An attribute is in exactly one state: absent, a boolean, a number, NaN, or a string. A `Constraint`
+lists the allowed states by kind. Every condition on a single attribute is such a set, and so is its
+negation in three-valued logic: `NOT price > 10` allows the numbers up to 10, and neither strings
+nor absence, since there the comparison is unknown. NaN satisfies no comparison; only IS NOT NULL
+allows it.
 
-The algebra below is exact (for string patterns within the bounds of `string_sets`), so one constraint covers another
-exactly if it includes it as a set. Every operation spends from the caller's allowance.
+The algebra below is exact (for string patterns within the bounds of `string_sets`), so one
+constraint covers another exactly if it includes it as a set. Every operation spends from the
+caller's allowance.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ FALSE_ONLY, TRUE_ONLY, BOTH = 1, 2, 3
 
 
 class Constraint(msgspec.Struct, frozen=True, gc=False):
-    """The states that satisfy; `booleans` has bit 1 for false and bit 2 for true."""
+    """The allowed states; `booleans` has bit 1 for false and bit 2 for true."""
 
     absent: bool = False
     booleans: int = 0
@@ -32,7 +34,7 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def weight(self) -> int:
-        """The intervals, strings and patterns that it is made of."""
+        """Return its number of intervals, strings and patterns."""
         return len(self.numbers) + self.strings.weight
 
 
@@ -56,7 +58,7 @@ def of_strings(strings: StringSet) -> Constraint:
 
 
 def weight(constraint: Constraint) -> int:
-    """Steps to look at all of it."""
+    """Return the steps to examine all of it."""
     return 1 + len(constraint.numbers) + constraint.strings.weight
 
 
@@ -72,7 +74,7 @@ def intersection(a: Constraint, b: Constraint, work: Work) -> Constraint:
 
 
 def union(a: Constraint, b: Constraint, work: Work) -> Constraint | None:
-    """The union if it is a constraint again, else None (patterns need not join)."""
+    """Return the union if it is a constraint again, else None (patterns may not be joinable)."""
     work.spend(1 + len(a.numbers) + len(b.numbers))
     strings = string_sets.union(a.strings, b.strings, work)
     if strings is None:
@@ -87,7 +89,9 @@ def union(a: Constraint, b: Constraint, work: Work) -> Constraint | None:
 
 
 def difference(a: Constraint, b: Constraint, work: Work) -> list[Constraint]:
-    """Constraints that together allow what a allows and b does not; none of them is surely empty."""
+    """Return constraints that together allow what a allows and b does not; none of them is
+    certainly empty.
+    """
     work.spend(1 + len(a.numbers) + len(b.numbers))
     strings = string_sets.difference(a.strings, b.strings, work)
     others = Constraint(
@@ -101,7 +105,7 @@ def difference(a: Constraint, b: Constraint, work: Work) -> list[Constraint]:
 
 
 def is_empty(constraint: Constraint, work: Work) -> bool:
-    """Whether surely no state satisfies."""
+    """Return whether certainly no state satisfies it."""
     return not (
         constraint.absent
         or constraint.booleans
@@ -112,7 +116,7 @@ def is_empty(constraint: Constraint, work: Work) -> bool:
 
 
 def includes(a: Constraint, b: Constraint, work: Work) -> bool:
-    """Whether surely every state that satisfies b satisfies a."""
+    """Return whether certainly every state that satisfies b satisfies a."""
     work.spend(1 + number_sets.steps(a.numbers, b.numbers))
     return (
         a.absent >= b.absent
@@ -124,7 +128,7 @@ def includes(a: Constraint, b: Constraint, work: Work) -> bool:
 
 
 def disjoint(a: Constraint, b: Constraint, work: Work) -> bool:
-    """Whether surely no state satisfies both."""
+    """Return whether certainly no state satisfies both."""
     work.spend(1 + number_sets.steps(a.numbers, b.numbers))
     return not (
         (a.absent and b.absent)

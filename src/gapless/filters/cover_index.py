@@ -1,18 +1,19 @@
-"""Many filters: which of them covers a given one? The earliest, found without looking at all of them.
+"""An index that finds the earliest of many filters that covers a given one, without examining all.
 
-A filter that is one conjunction covers another only if it asks for no attribute that the other leaves open, and what it
-asks of each includes what the other asks. So conjunctions stand in a tree of their attributes, in the order of names,
-with the kind of what is asked:
+A filter of one conjunction covers another only if it constrains no attribute that the other leaves
+open, and each of its constraints includes the other's. So conjunctions are stored in a tree of
+their attributes, in the order of names, with the kind of constraint:
 
     a value            one string or number. Only the same value is included.
     numbers, strings   a set of one of the two, with its least and its greatest element: a side of a box (`box_tree`).
     mixed              anything else, such as IS NULL or IS NOT NULL
 
-A search for covers goes down only where the attributes of the filter lead, and asks the boxes there. What is found may
-cover; `Filter.covers` decides, so answers are those of comparing with all, one after the other (the tests do that).
+A search for covers descends only along the attributes of the filter, and queries the boxes there.
+The results are candidates; `Filter.covers` decides, so answers equal those of comparing with all
+filters one after the other.
 
-Filters of several conjunctions, or with opaque conditions, are found as those are that match an event: with a witness
-of the narrower one, in an index of their own.
+Filters of several conjunctions, or with opaque conditions, are found like those that match an
+event: with a witness of the narrower one, in an index of their own.
 """
 
 from __future__ import annotations
@@ -34,39 +35,41 @@ from gapless.filters.work import OutOfWork, Work
 K = TypeVar("K", bound=Hashable)
 
 NUMBERS, STRINGS, MIXED = ("numbers",), ("strings",), ("mixed",)
-"""Kinds that are no value."""
+"""Kinds other than a value."""
 
 LEAST, GREATEST = (0, ""), (2, "")
-"""Sides of sets of strings that have no least or greatest one; a string s is (1, s)."""
+"""Sides of sets of strings without a least or greatest one; a string s is (1, s)."""
 
 SAMPLING = 1_000
-"""Steps to find out whether a pattern without its wildcards is a string that will do."""
+"""Steps to test whether a pattern without its wildcards is an allowed string."""
 
 Kind = Any
 Side = tuple[Any, Any]
 
 
 class _Asked(NamedTuple):
-    """What the narrower filter asks of one attribute: where a cover may stand, with sides if it is a set."""
+    """The narrower filter's constraint on one attribute: where a cover can be stored, with sides if
+    it is a set.
+    """
 
     kinds: dict[Kind, Side | None]
     any_value: bool
-    """Whether it may stand under any value: nothing is known of the strings that the patterns leave."""
+    """Whether a cover can have any value: the strings of the patterns are unknown."""
 
 
 class _Branch:
-    """Conjunctions whose attributes, up to here, are of the same kinds."""
+    """Conjunctions whose attributes, up to here, have the same kinds of constraints."""
 
     __slots__ = ("below", "boxes")
 
     def __init__(self) -> None:
         self.boxes: BoxTree | None = None
-        """Those that ask nothing more."""
+        """Conjunctions without further constraints."""
         self.below: dict[str, dict[Kind, _Branch]] = {}
 
 
 class _Place(NamedTuple):
-    """Where a conjunction stands."""
+    """The place of a conjunction in the tree."""
 
     path: list[tuple[str, Kind]]
     lows: Sides
@@ -74,7 +77,7 @@ class _Place(NamedTuple):
 
 
 class CoverIndex(Generic[K]):
-    """Filters by key, in the order of adding."""
+    """Filters by key, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._numbers: dict[K, int] = {}
@@ -94,7 +97,7 @@ class CoverIndex(Generic[K]):
         return len(self._numbers)
 
     def add(self, key: K, wider: Filter) -> None:
-        """Enter a filter under a key that is not in use."""
+        """Add a filter under an unused key."""
         assert key not in self._numbers, f"{key!r} is in the index already"
         self._last += 1
         self._numbers[key] = self._last
@@ -107,7 +110,7 @@ class CoverIndex(Generic[K]):
             self._enter(place, self._last)
 
     def remove(self, key: K) -> None:
-        """Take out the filter of this key."""
+        """Remove the filter of this key."""
         number = self._numbers.pop(key)
         _, wider = self._entries.pop(number)
         equal = self._equal[wider.text]
@@ -121,7 +124,7 @@ class CoverIndex(Generic[K]):
             self._leave(place, number)
 
     def find(self, narrower: Filter) -> K | None:
-        """The key of an equal filter, or of the earliest that covers this one, or None. Of equal ones, the earliest."""
+        """Return the key of the earliest equal filter, or of the earliest that covers this one, or None."""
         equal = self._equal.get(narrower.text)
         if equal:
             return next(iter(equal))
@@ -143,8 +146,8 @@ class CoverIndex(Generic[K]):
         return None if best == none else self._entries[best][0]
 
     def _ways(self, narrower: Filter) -> Iterator[tuple[BoxTree, Sides, Sides]]:
-        """The boxes where covers may stand, each with what they have to contain."""
-        # All conjunctions of the narrower one must be covered: the first will do for looking.
+        """Yield the boxes that can contain covers, each with what they have to contain."""
+        # All conjunctions of the narrower one must be covered, so the first is enough for the search.
         asked = {name: _asked(constraint) for name, constraint in narrower.disjunction[0].constraints.items()}
         ahead: list[tuple[_Branch, Sides, Sides]] = [(self._root, (), ())]
         while ahead:
@@ -196,7 +199,7 @@ class CoverIndex(Generic[K]):
 
 
 def _place(wider: Filter) -> _Place | None:
-    """Where the filter stands in the tree; None if it is not a plain conjunction."""
+    """Return the place of the filter in the tree; None if it is not a plain conjunction."""
     if len(wider.disjunction) != 1 or wider.disjunction[0].opaque:
         return None
     path: list[tuple[str, Kind]] = []
@@ -212,7 +215,7 @@ def _place(wider: Filter) -> _Place | None:
 
 
 def _stands(constraint: Constraint) -> tuple[Kind, Side | None]:
-    """The kind of what is asked, and for a set its least and greatest element, or what lies beyond them."""
+    """Return the kind of a constraint, and for a set its least and greatest element, or bounds of them."""
     numbers, strings = constraint.numbers, constraint.strings
     if constraint.absent or constraint.booleans or constraint.nan or (numbers and strings != NO_STRING):
         return MIXED, None
@@ -227,7 +230,7 @@ def _stands(constraint: Constraint) -> tuple[Kind, Side | None]:
 
 
 def _asked(constraint: Constraint) -> _Asked:
-    """Where a constraint that includes this one may stand."""
+    """Return where a constraint that includes this one can be stored."""
     numbers, strings = constraint.numbers, constraint.strings
     sample = _sample(strings) if strings.patterned else None
     if strings.patterned and sample is None:

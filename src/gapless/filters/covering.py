@@ -1,21 +1,24 @@
-"""Does one filter cover another, and can both match the same event?
+"""Decides whether one filter covers another, and whether both can match the same event.
 
 Both questions are answered on normal forms, and both err on the safe side:
 
-- `covers` is true only if every conjunction of the narrower filter is included in the wider. It is included in one
-  conjunction of the wider if each constraint of that includes the narrower one's on the same attribute, and each opaque
-  condition of it stands, word for word, in the narrower as well. Among filters of a single conjunction without opaque
-  conditions this is also necessary: a state outside the wider constraint, with any allowed states for the other
-  attributes, is an event that only the narrower matches.
-- A conjunction may also be included in several together: what one of them leaves over is cut into pieces, each outside
-  it in one attribute, and every piece must be included in the others. So `s = 'A' AND p < 10 OR s = 'B' AND p < 20`
-  covers `s IN ('A', 'B') AND p < 5`: the first leaves `s = 'B' AND p < 5`.
-- `overlaps` is false only if in every pair of conjunctions some attribute has no state that both allow.
+- `covers` is true only if every conjunction of the narrower filter is included in the wider. It is
+  included in one conjunction of the wider if each constraint of that includes the narrower one's on
+  the same attribute, and each opaque condition of it occurs literally in the narrower as well.
+  Among filters of a single conjunction without opaque conditions this is also necessary: a state
+  outside the wider constraint, with any allowed states for the other attributes, is an event that
+  only the narrower matches.
+- A conjunction may also be included in several together: the remainder after one of them is cut
+  into pieces, each outside it in one attribute, and every piece must be included in the others. So
+  `s = 'A' AND p < 10 OR s = 'B' AND p < 20` covers `s IN ('A', 'B') AND p < 5`: the first leaves `s
+  = 'B' AND p < 5`.
+- `overlaps` is false only if in every pair of conjunctions some attribute has no state that both
+  allow.
 
-The caller gets an answer within as many steps as `allowance` gives; one that would take more is the safe one. A
-broker compares a new filter with all that it knows, most of them small. So the smaller of the two counts: a filter made
-to hurt takes no longer beside a small one than the small one deserves. And the allowance depends on the two filters
-alone, so every broker comes to the same answer.
+The answer takes at most as many steps as `allowance` gives; beyond that it is the safe one. A
+broker compares a new filter with all that it knows, most of them small. So the smaller of the two
+counts: a malicious filter takes no longer beside a small one than the small one justifies. The
+allowance depends only on the two filters, so every broker gets the same answer.
 """
 
 from __future__ import annotations
@@ -28,14 +31,14 @@ from gapless.filters.normal_form import Conjunction, Disjunction
 from gapless.filters.work import OutOfWork, Work
 
 COMPARING_MAX = 20_000
-"""Steps of one comparison, some milliseconds: the pairs that people write take ten, two long lists thousands."""
+"""Steps of one comparison, some milliseconds: typical pairs take ten, two long lists thousands."""
 
 COMPARING_MIN, COMPARING_PART = 500, 100
-"""Steps of a comparison with the smallest filter, and more for each part that the smaller of the two has."""
+"""Steps of a comparison with the smallest filter, and additional ones for each part of the smaller filter."""
 
 
 def weight(disjunction: Disjunction) -> int:
-    """The parts that a filter is made of: conjunctions, constraints, and what they are made of."""
+    """Return the number of parts of a filter: conjunctions, constraints, and their components."""
     return sum(
         1 + len(conjunction.opaque) + sum(1 + c.weight for c in conjunction.constraints.values())
         for conjunction in disjunction
@@ -43,12 +46,12 @@ def weight(disjunction: Disjunction) -> int:
 
 
 def allowance(one: int, other: int) -> int:
-    """Steps to compare two filters of these weights."""
+    """Return the steps to compare two filters of these weights."""
     return min(COMPARING_MAX, COMPARING_MIN + COMPARING_PART * min(one, other))
 
 
 def covers(wider: Disjunction, narrower: Disjunction, steps: int = COMPARING_MAX) -> bool:
-    """True only if every event that matches `narrower` matches `wider`."""
+    """Return True only if every event that matches `narrower` matches `wider`."""
     work = Work(steps)
     try:
         return wider == narrower or all(_covered(conjunction, wider, work) for conjunction in narrower)
@@ -57,7 +60,7 @@ def covers(wider: Disjunction, narrower: Disjunction, steps: int = COMPARING_MAX
 
 
 def overlaps(a: Disjunction, b: Disjunction, steps: int = COMPARING_MAX) -> bool:
-    """False only if no event matches both."""
+    """Return False only if no event matches both."""
     work = Work(steps)
     try:
         return any(_compatible(x, y, work) for x in a for y in b)
@@ -66,7 +69,7 @@ def overlaps(a: Disjunction, b: Disjunction, steps: int = COMPARING_MAX) -> bool
 
 
 def _covered(narrower: Conjunction, wider: Sequence[Conjunction], work: Work) -> bool:
-    """Whether the conjunction is surely included in one of the others, or in several together."""
+    """Return whether the conjunction is certainly included in one of the others, or in several together."""
     if any(_includes(each, narrower, work) for each in wider):
         return True
     if len(wider) < 2:
@@ -76,7 +79,7 @@ def _covered(narrower: Conjunction, wider: Sequence[Conjunction], work: Work) ->
 
 
 def _left_over_is_covered(narrower: Conjunction, first: Conjunction, others: Sequence[Conjunction], work: Work) -> bool:
-    """Whether the others surely include what the first one leaves of the conjunction."""
+    """Return whether the others certainly include what the first one leaves of the conjunction."""
     for name, constraint in first.constraints.items():
         known = narrower.constraints.get(name, ANYTHING)
         for piece in constraints.difference(known, constraint, work):
@@ -94,7 +97,8 @@ def _with(conjunction: Conjunction, name: str, constraint: Constraint, work: Wor
 def _includes(wider: Conjunction, narrower: Conjunction, work: Work) -> bool:
     known = narrower.constraints
     work.spend(1 + len(wider.opaque) + len(wider.constraints))
-    # No constraint is trivial, so one on an attribute that the narrower says nothing about is broken by some event.
+    # No constraint is trivial, so some event violates one on an attribute that the narrower filter does
+    # not mention.
     if not (wider.constraints.keys() <= known.keys() and wider.opaque <= narrower.opaque):
         return False
     return all(constraints.includes(c, known[name], work) for name, c in wider.constraints.items())

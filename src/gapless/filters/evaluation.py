@@ -63,7 +63,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compile_test(condition: Condition, wanted: bool) -> Test:
-    """A closure that says whether the condition is `wanted`: true, or false. Unknown is neither."""
+    """Return a closure that tests whether the condition is `wanted`: true, or false. Unknown is neither."""
     match condition:
         case Constant(value):
             return _always if value == wanted else _never
@@ -97,7 +97,7 @@ def _every(conditions: tuple[Condition, ...], wanted: bool) -> Test:
     if wanted and (between := _between(conditions)):
         return between
     tests = [compile_test(condition, wanted) for condition in conditions]
-    # Spelled out for the commonest lengths: a loop takes twice as long.
+    # Unrolled for the most frequent lengths: a loop takes twice as long.
     if len(tests) == 2:
         a, b = tests
         return lambda attributes: a(attributes) and b(attributes)
@@ -118,7 +118,7 @@ def _every(conditions: tuple[Condition, ...], wanted: bool) -> Test:
 
 
 def _between(conditions: tuple[Condition, ...]) -> Test | None:
-    """One closure for `name BETWEEN constant AND constant`."""
+    """Return one closure for `name BETWEEN constant AND constant`."""
     match conditions:
         case (
             Comparison(">=", Attribute(name), Literal(low)),
@@ -250,7 +250,8 @@ def _attribute_with_constant(symbol: str, name: str, constant: Value) -> Test:
             return (kind is int or kind is float) and value != constant and value == value
 
         return differs
-    # One closure for each operator: a call of operator.gt would double the cost of the commonest tests.
+    # One closure for each operator: a call of operator.gt would double the cost of the most frequent
+    # tests.
     return _NUMBER_TESTS[symbol](name, constant)
 
 
@@ -342,7 +343,7 @@ def _numbers(symbol: str, left: Reader, right: Reader) -> Test:
 
 
 def _number_reader(expression: Expression) -> Reader:
-    """A closure that gives the number, or None for null."""
+    """Return a closure that returns the number, or None for null."""
     folded = fold(expression)
     match folded:
         case None:
@@ -373,7 +374,9 @@ def _number_attribute(name: str) -> Reader:
 
 
 def _is_exact(constant: Value) -> bool:
-    """Whether an integer beyond 64 bits compares with the constant as the float that it counts as does."""
+    """Return whether integers beyond 64 bits compare with the constant in the same way as the
+    floats that they count as.
+    """
     return isinstance(constant, int | float) and INTEGER_MIN < constant < INTEGER_MAX
 
 

@@ -1,8 +1,9 @@
-"""A filter: its text, and what can be asked of it.
+"""A filter: its text, and the operations on it.
 
-The closures that evaluate it and the normal form that covering and the index use are made when first needed, and kept.
-The syntax tree is as large as the normal form: once there is that, it is made again where somebody still asks for it. A
-filter never changes. Two filters are equal if their texts are, and a filter travels (by pickle) as its text.
+The closures that evaluate it and the normal form for covering and the index are created on first
+use, and cached. The syntax tree is as large as the normal form: it is dropped once that exists, and
+parsed again on demand. A filter is immutable. Two filters are equal if their texts are, and a
+filter is pickled as its text.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from gapless.filters.syntax import Condition
 from gapless.filters.witness import find_witness
 
 PARSED_MAX = 1024
-"""Recently parsed texts that are kept, beside those in use: the same subscription often comes from several neighbours.
+"""Number of recently parsed texts that are cached, besides those in use: neighbours often send the
+same subscription.
 """
 
 LONG, LONG_PARSED_MAX = 4096, 64
-"""Of texts with more characters than this fewer are kept: a thousand of the longest would fill the memory."""
+"""Fewer texts above this length are cached: a thousand of the longest would fill the memory."""
 
 
 class Filter:
@@ -45,11 +47,11 @@ class Filter:
         self._effort = 0
 
     def matches(self, attributes: Attributes) -> bool:
-        """Whether the filter is true for an event with these attributes."""
+        """Return whether the filter is true for an event with these attributes."""
         return self.test(attributes)
 
     def evaluate(self, attributes: Attributes) -> bool | None:
-        """True, False, or None for unknown."""
+        """Return True, False, or None for unknown."""
         if self.test(attributes):
             return True
         if self._is_false is None:
@@ -57,33 +59,33 @@ class Filter:
         return False if self._is_false(attributes) else None
 
     def covers(self, other: Filter) -> bool:
-        """True only if every event that matches the other matches this one.
+        """Return True only if every event that matches the other matches this one.
 
-        Complete for conjunctions of conditions on single attributes; false where it cannot tell.
+        Complete for conjunctions of conditions on single attributes; False where it is not certain.
         """
         if self.text == other.text:
             return True
         return covering.covers(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     def overlaps(self, other: Filter) -> bool:
-        """False only if no event matches both; true where it cannot tell."""
+        """Return False only if no event matches both; True where it is not certain."""
         return covering.overlaps(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     @property
     def condition(self) -> Condition:
-        """The syntax tree."""
+        """Return the syntax tree."""
         return parse_condition(self.text) if self._tree is None else self._tree
 
     @property
     def test(self) -> Test:
-        """The closure behind `matches`, for callers that ask many times."""
+        """Return the closure behind `matches`, for repeated calls."""
         if self._is_true is None:
             self._is_true = compile_test(self.condition, True)
         return self._is_true
 
     @property
     def disjunction(self) -> Disjunction:
-        """The normal form."""
+        """Return the normal form."""
         if self._disjunction is None:
             self._disjunction, self._effort = normalise_and_count(self.condition)
             self._tree = None
@@ -91,25 +93,27 @@ class Filter:
 
     @property
     def has_searches(self) -> bool:
-        """Whether it may look for something in strings; true where only the parser could tell."""
+        """Return whether it may search in strings; True where only the parser could tell."""
         return "%" in self.text and "LIKE" in self.text.upper()
 
     @property
     def witness(self) -> Attributes | None:
-        """Some event that matches, if one was found: whatever covers this filter matches it as well."""
+        """Return some event that matches, if one was found: all filters that cover this one match
+        it as well.
+        """
         if self._witness == "unknown":
             self._witness = find_witness(self.disjunction, self.test)
         return self._witness
 
     @property
     def effort(self) -> int:
-        """The steps that the normal form took; some dozens for a filter that people write."""
+        """Return the steps that the normal form took; a few dozen for typical filters."""
         _ = self.disjunction
         return self._effort
 
     @property
     def weight(self) -> int:
-        """How many parts the normal form has: what comparisons with others may take depends on it."""
+        """Return the number of parts of the normal form, which bounds the steps of comparisons."""
         if self._weight is None:
             self._weight = covering.weight(self.disjunction)
         return self._weight
@@ -128,7 +132,7 @@ class Filter:
 
 
 def parse(text: str) -> Filter:
-    """The filter that the text says, or FilterError pointing at the place where it cannot be read."""
+    """Return the filter; raise a `FilterError` with the place of a mistake."""
     return _parsed(text) if len(text) <= LONG else _parsed_long(text)
 
 

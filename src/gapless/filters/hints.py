@@ -1,8 +1,9 @@
-"""What a filter may not mean as it is written, and how attributes with unusual names are written in filters.
+"""Hints about filters that are valid but probably not meant that way, and about unusual attribute
+names.
 
-A filter can be right and still say something else than its author thinks: `order-id = 1` subtracts `id` from `order`,
-`topic = price` and `name = "ABC"` compare two attributes, and `LIKE 'a*'` looks for a star. Nothing is wrong with any
-of them, so they are read; but a command or a client's log, which the author reads, should pass on these words.
+A filter can be valid and mean something else than its author thinks: `order-id = 1` subtracts `id`
+from `order`, `topic = price` and `name = "ABC"` compare two attributes, and `LIKE 'a*'` searches
+for a star. Such filters are accepted, but commands and a client's log show these hints.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ _is_hyphenated = re.compile(rf"{NAME}(?:-{NAME})++").fullmatch
 
 _OPENING = ("AND", "OR", "NOT", "(")
 _CLOSING = ("AND", "OR", ")", "end")
-"""Between these, a comparison has nothing on either side but what stands beside its operator."""
+"""The tokens around a comparison without arithmetic."""
 
 
 def filter_hints(text: str) -> list[str]:
-    """Sentences about a filter that can be read; none for nearly all of them."""
+    """Return sentences about a valid filter; none for nearly all of them."""
     return list(dict.fromkeys([*_subtractions(text), *_compared_with_names(text), *_stars(text)]))
 
 
 def attribute_hint(name: str) -> str | None:
-    """How filters write an attribute whose name cannot stand by itself; None for nearly all of them."""
+    """Return how filters have to write an attribute with an unusual name; None for nearly all of them."""
     if is_plain(name):
         return None
     hint = f"filters have to write the attribute {name} in double quotes, {render_name(name)}"
@@ -36,7 +37,7 @@ def attribute_hint(name: str) -> str | None:
 
 
 def _subtractions(text: str) -> Iterator[str]:
-    """Names joined by a hyphen without a blank."""
+    """Yield names joined by a hyphen without spaces."""
     for found in _words(text):
         word = found[1]
         if word and "-" in word and not any(map(keyword_of, word.split("-"))):
@@ -44,7 +45,9 @@ def _subtractions(text: str) -> Iterator[str]:
 
 
 def _compared_with_names(text: str) -> Iterator[str]:
-    """A name on the right, in double quotes or alone beside a name on the left, where most people mean a string."""
+    """Yield names on the right side, quoted or beside a name on the left, where a string was
+    probably meant.
+    """
     tokens = tokens_of(text)
     for before, left, operator, right, after in zip(
         [None, *tokens], tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
@@ -60,7 +63,7 @@ def _compared_with_names(text: str) -> Iterator[str]:
 
 
 def _stars(text: str) -> Iterator[str]:
-    """A pattern with the star of file names, and nothing that stands for anything."""
+    """Yield patterns with a star and no wildcard."""
     for before, token in pairwise(tokens_of(text)):
         pattern = str(token.value)
         if before.kind == "LIKE" and token.kind == "string" and "*" in pattern and not {"%", "_"} & {*pattern}:

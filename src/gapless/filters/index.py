@@ -1,13 +1,14 @@
-"""Many filters against one event, or a batch of events: which of them match?
+"""An index of many filters: returns those that match an event, or each of a batch of events.
 
-Filters are kept as the conjunctions of their normal forms. A conjunction that demands a rare value is found through
-that value (`rare_values`). All others are bits: of segments (`segment`), where an event meets thousands of them in one
-integer operation for each attribute, or, from tens of thousands on, of pages (`pages`), of which it opens few. What
-bits cannot decide is looked at, so answers are exact.
+Filters are stored as the conjunctions of their normal forms. A conjunction that requires a rare
+value is found through that value (`rare_values`). All others are bits: of segments (`segment`),
+where one integer operation for each attribute handles thousands of them, or, from tens of thousands
+on, of pages (`pages`), of which an event opens few. Undecided conjunctions are evaluated, so
+answers are exact.
 
-Filters come and go all the time. What has to be done for many of them at once is done in small steps: one with each
-call that adds or removes (`segments`), and one for some events, which move conjunctions to pages (`store`). With n
-conjunctions, C the cuts of a column and c constraints in the filter:
+Filters come and go all the time. Work on many of them is done in small steps: one with each call
+that adds or removes (`segments`), and one for some events, which move conjunctions to pages
+(`store`). With n conjunctions, C the cuts of a column and c constraints in the filter:
 
     add       O(c · C) integer operations on about YOUNG_MAX bits, and a step: less than a millisecond
     remove    O(n / word) to mark a bit of a segment, O(1) in a page, or O(RARE_MAX) in the hash table; amortised one
@@ -15,7 +16,8 @@ conjunctions, C the cuts of a column and c constraints in the filter:
     match     O(a · n / word) for a attributes, in pages for an eighth of n, and O(1) for each match and each doubtful
               survivor
 
-Answers come in the order of adding, whatever segments they come from: every filter has an order number.
+Answers come in the order in which filters were added, whatever segments they come from: every
+filter has an order number.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ from gapless.filters.string_precomputation import LONG, StringPrecomputation
 K = TypeVar("K", bound=Hashable)
 
 FEW = 16
-"""So many filters are evaluated faster than they are looked up."""
+"""This number of filters is evaluated faster than looked up."""
 NOTHING = parse("x = 1 AND x = 2")
-"""Stands for a filter that matches nothing, of which an index keeps no more."""
+"""A filter that matches nothing, in place of one that the index no longer holds."""
 
 
 class FilterIndex(Generic[K]):
-    """Filters by key, and which keys match an event."""
+    """Filters by key; finds the keys that match an event."""
 
     def __init__(self) -> None:
         self._orders: dict[K, int] = {}
@@ -48,13 +50,13 @@ class FilterIndex(Generic[K]):
         self._members: dict[int, tuple[Member, ...]] = {}
         self._next_order = 0
         self._repeated = 0
-        """Filters of several conjunctions: only with such can one filter be found twice."""
+        """The number of filters with several conjunctions: only these can be found twice."""
         self._tests: list[tuple[K, Test]] = []
-        """What to evaluate, as long as there are few."""
+        """The tests to evaluate while there are few filters."""
         self._rare = RareValues()
         self._store = Store()
         self._searching = 0
-        """Filters that look for something in strings."""
+        """The number of filters that search in strings."""
         self._precomputation = StringPrecomputation()
 
     def __len__(self) -> int:
@@ -72,7 +74,7 @@ class FilterIndex(Generic[K]):
         )
 
     def add(self, key: K, filter: Filter) -> None:
-        """Enter a filter under a key that is not in use."""
+        """Add a filter under an unused key."""
         if key in self._orders:
             raise KeyError(f"{key!r} is in the index already: remove it first")
         order = self._next_order
@@ -88,7 +90,7 @@ class FilterIndex(Generic[K]):
         self._note_tests()
 
     def remove(self, key: K) -> None:
-        """Take out the filter of this key; KeyError if there is none."""
+        """Remove the filter of this key; raise a `KeyError` if there is none."""
         order = self._orders.pop(key)
         del self._keys[order]
         members = self._members.pop(order)
@@ -103,7 +105,7 @@ class FilterIndex(Generic[K]):
         self._note_tests()
 
     def match(self, attributes: Attributes) -> list[K]:
-        """Keys of the filters that match, in the order in which they were added."""
+        """Return the keys of the filters that match, in the order in which they were added."""
         if self._searching:
             return self._precomputation.match(partial(self._match, attributes))
         return self._match(attributes)
@@ -114,15 +116,16 @@ class FilterIndex(Generic[K]):
         return self._keys_of(self._rare.match(attributes) + self._store.match(attributes))
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
-        """For each of the events what `match` would say; faster than asking one by one."""
+        """Return the result of `match` for each of the events; faster than single calls."""
         if self._searching:
             return self._precomputation.match(partial(self._match_many, batch))
         return self._match_many(batch)
 
     def precompute(self, attributes: Attributes) -> Iterator[int]:
-        """Look for patterns in long strings, some milliseconds at a time, so that the match takes no time later.
+        """Test patterns on long strings, some milliseconds at a time, so that the match is fast
+        later.
 
-        Yields how many steps were taken each time (`foresight.STEPS`, or more if one pattern takes more).
+        Yields the number of steps taken each time (`STEPS`, or more if one pattern takes more).
         """
         if self._searching and any(type(value) is str and len(value) > LONG for value in attributes.values()):
             while steps := self._precomputation.look_ahead(partial(self._match, attributes)):
@@ -130,7 +133,7 @@ class FilterIndex(Generic[K]):
 
     @property
     def has_searches(self) -> bool:
-        """Whether a long string may take long."""
+        """Return whether a long string can take long."""
         return self._searching > 0
 
     def _match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
@@ -142,7 +145,9 @@ class FilterIndex(Generic[K]):
         return list(map(self._keys_of, orders))
 
     def may_cover(self, narrower: Filter) -> list[K]:
-        """Keys of all filters that cover this one, and maybe of others, in the order in which they were added."""
+        """Return the keys of all filters that cover this one, and possibly of others, in the order
+        in which they were added.
+        """
         witness = narrower.witness
         return list(self._orders) if witness is None else self.match(witness)
 

@@ -1,7 +1,7 @@
-"""Filter text to tokens, each with the place where it starts.
+"""Splits filter text into tokens, each with its position.
 
-Names and keywords are read as `names` says; strings are written in single quotes, and two of them inside are one.
-Numbers are decimal integers of 64 bits or floats.
+`names` defines names and keywords. Strings are in single quotes, and two quotes inside stand for
+one. Numbers are decimal integers of 64 bits or floats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gapless.events import INTEGER_MAX
 from gapless.filters.names import NAME, keyword_of
 
 TEXT_LENGTH_MAX = 65_536
-"""Characters in one filter: room for an IN list of thousands, small beside a frame on the wire."""
+"""Maximum length of a filter: enough for an IN list of thousands, small compared with a frame."""
 
 
 class Token(NamedTuple):
@@ -27,8 +27,8 @@ class Token(NamedTuple):
     position: int
 
 
-# Nothing that was read is given back (the second + of each repetition), so a text takes time by its length alone, and a
-# string without its closing quote is noticed at its first one.
+# No backtracking (the second + of each repetition), so the time is linear in the length of the
+# text, and a string without its closing quote is detected at the first quote.
 _TOKEN = re.compile(
     rf"""\s*+(?:
       (?P<name>{NAME})
@@ -51,7 +51,7 @@ INTEGER_MIN_DIGITS = INTEGER_MAX + 1
 
 
 def tokens_of(text: str) -> list[Token]:
-    """All tokens of the text; the last one is of kind `end`."""
+    """Return all tokens of the text; the last one is of kind `end`."""
     if len(text) > TEXT_LENGTH_MAX:
         message = f"the filter has {len(text)} characters, more than {TEXT_LENGTH_MAX}: split it into several"
         raise FilterError(message, text, TEXT_LENGTH_MAX)
@@ -74,7 +74,9 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def lone_surrogate(text: str) -> int | None:
-    """Where the text has half of a character, as file names that are no UTF-8 have it in Python; None if nowhere."""
+    """Return the position of an unpaired surrogate, as in file names that are not UTF-8; None if
+    there is none.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -103,7 +105,7 @@ def _token(text: str, kind: str, word: str, position: int) -> Token:
 
 
 def _integer(text: str, word: str, position: int) -> int:
-    # Python refuses to read integers of thousands of digits, so their length is looked at first.
+    # Python refuses to read integers of thousands of digits, so their length is checked first.
     number = int(word) if len(word.lstrip("0")) < 20 else INTEGER_MIN_DIGITS + 1
     if number > INTEGER_MIN_DIGITS:
         raise FilterError("this integer does not fit in 64 bits: write it as a float, such as 1e19", text, position)

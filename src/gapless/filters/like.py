@@ -1,11 +1,13 @@
-"""LIKE patterns: how one is read.
+"""LIKE patterns and their canonical form.
 
-`%` stands for any run of characters, `_` for exactly one, every other character for itself; a pattern matches the
-whole string, line ends included, case by case. There is an escape character only where ESCAPE names one; it may stand
-only before `%`, `_` or itself. `like_matcher` says which strings match, `some_string` what patterns have in common.
+`%` matches any sequence of characters, `_` exactly one, every other character itself; a pattern
+matches the whole string, including line ends, and is case-sensitive. There is an escape character
+only if ESCAPE names one; it is allowed only before `%`, `_` or itself. `like_matcher` matches
+strings, `some_string` compares patterns.
 
-In its canonical form no run stands beside another, and none before a single wildcard: `%_%_` is `__%`. So each of the
-pieces between two runs, the *floating* ones, which have to be looked for, starts with a character.
+In canonical form no `%` is next to another, and none precedes a single wildcard: `%_%_` is `__%`.
+So each of the pieces between two `%`, the *floating* ones, which have to be searched for, starts
+with a character.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ ANY_ONE = "__"
 
 
 class PatternError(Exception):
-    """A pattern that cannot be read: what is wrong, and at which character of the pattern."""
+    """An invalid pattern: the mistake, and its position in the pattern."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -26,13 +28,15 @@ class PatternError(Exception):
 
 
 class Pattern(msgspec.Struct, frozen=True, gc=False):
-    """Tokens of a pattern: ANY_RUN, ANY_ONE (two characters long, so no literal), or one literal character."""
+    """Tokens of a pattern: ANY_RUN, ANY_ONE (two characters long, so not a literal), or one literal
+    character.
+    """
 
     tokens: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str, escape: str | None = None) -> Pattern:
-        """Read the text of a pattern; neighbouring runs are one run, and a run goes after the single wildcards."""
+        """Parse a pattern; adjacent `%` are merged and moved after single wildcards."""
         tokens: list[str] = []
         position = 0
         while position < len(text):
@@ -53,7 +57,7 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def literal(self) -> str | None:
-        """The only string that matches, if the pattern has no wildcard."""
+        """Return the only string that matches, if the pattern has no wildcard."""
         return None if ANY_RUN in self.tokens or ANY_ONE in self.tokens else "".join(self.tokens)
 
     @property
@@ -62,7 +66,7 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def pieces(self) -> list[tuple[str, ...]]:
-        """What stands before, between and after the runs: one piece if there is no run; the outer ones may be empty."""
+        """Return the pieces before, between and after the `%`; the outer ones may be empty."""
         pieces: list[tuple[str, ...]] = []
         tokens, start = self.tokens, 0
         for _ in range(tokens.count(ANY_RUN)):
@@ -72,7 +76,7 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
         return [*pieces, tokens[start:]]
 
     def to_text(self, escape: str) -> tuple[str, bool]:
-        """The pattern as written with this escape character, and whether it was needed."""
+        """Return the pattern's text with this escape character, and whether it was needed."""
         escaped = any(token in ("%", "_") for token in self.tokens)
         specials = ("%", "_", escape) if escaped else ()
         wildcards = {ANY_RUN: "%", ANY_ONE: "_"}

@@ -1,14 +1,16 @@
-"""Which strings match a LIKE pattern, without ever going back.
+"""Matches strings with LIKE patterns, without backtracking.
 
-The piece before the first `%` must stand at the start of the string, the piece after the last at its end. Each floating
-piece in between is looked for from where the one before it ended, and the leftmost place is taken: a string that
-matches with a later place matches with the leftmost one too, since more is left for the pieces that follow. So the
-places only move forward, and a match takes at most one comparison for each character of the pattern and each of the
-string. A regular expression with `.*` would try every combination of places.
+The piece before the first `%` must be at the start of the string, the piece after the last at its
+end. Each floating piece in between is searched for from the end of the one before it, and the
+leftmost place is taken: a string that matches with a later place matches with the leftmost one too,
+since more is left for the following pieces. So the position only moves forward, and a match takes
+at most one comparison for each character of the pattern and each of the string. A regular
+expression with `.*` would try every combination of places.
 
-What many of them cost on one long string is paid in pieces, if there is a chance to (`foresight`).
-What looking for the floating pieces can cost is bounded for a filter as a whole, in the parser: `search_cost` weighs a
-pattern so that SEARCH_COST_MAX keeps one evaluation below 0.1 s even on a string of 64 KiB made to hurt.
+The cost of many patterns on one long string can be split into steps (`string_precomputation`). The
+cost of searching for floating pieces is bounded for a filter as a whole, in the parser:
+`search_cost` weighs a pattern so that SEARCH_COST_MAX keeps one evaluation below 0.1 s even for the
+worst string of 64 KiB.
 """
 
 from __future__ import annotations
@@ -22,31 +24,35 @@ from gapless.filters.string_precomputation import LONG, ask
 
 Matcher = Callable[[str], bool]
 Search = Callable[[str, int, int], int]
-"""The end of the leftmost occurrence of a piece in text[start:end], or -1."""
+"""Returns the end of the leftmost occurrence of a piece in text[start:end], or -1."""
 
 SEARCH_COST_MAX = 2048
-"""What the patterns of one filter may cost together: 200 words to look for, or 30 parts of dates such as `____-__`."""
+"""The maximum cost of all patterns of one filter: 200 words to search for, or 30 parts of dates
+such as `____-__`.
+"""
 
 GAPPED_COST = 8
-"""A character of a piece with `_` between its characters, beside one of a plain piece: measured, in the worst case."""
+"""The cost of a character in a piece with `_` between its characters, relative to a plain piece;
+measured, worst case.
+"""
 
 
 _numbers = count()
-"""Of patterns with something to look for."""
+"""Numbers the patterns with a search."""
 
 
 def search_cost(pattern: Pattern) -> int:
-    """An upper bound of the comparisons for each character of a string, counted in those of the quickest kind."""
+    """Return an upper bound of the comparisons per character of a string, in units of the fastest kind."""
     cost = 0
     for piece in pattern.pieces[1:-1]:
         characters = _without_last_ones(piece)
         cost += len(characters) * (GAPPED_COST if ANY_ONE in characters else 1)
-    # A search has a price of its own, however short the piece.
+    # A search has a fixed cost, however short the piece.
     return cost and cost + 4
 
 
 def matcher(pattern: Pattern) -> Matcher:
-    """A closure that says whether a string matches."""
+    """Return a closure that tests whether a string matches."""
     pieces = pattern.pieces
     if len(pieces) == 1:
         return _whole(pieces[0])
@@ -79,7 +85,7 @@ def _whole(piece: tuple[str, ...]) -> Matcher:
 
 
 def _stand(text: str, position: int, literals: list[tuple[int, str]]) -> bool:
-    """Whether the characters of a piece stand at this place of a text that is long enough."""
+    """Return whether the characters of a piece are at this position of a text that is long enough."""
     for offset, literal in literals:  # noqa: SIM110 - a generator would cost a frame for each string
         if not text.startswith(literal, position + offset):
             return False
@@ -87,7 +93,7 @@ def _stand(text: str, position: int, literals: list[tuple[int, str]]) -> bool:
 
 
 def _literals(piece: tuple[str, ...]) -> list[tuple[int, str]]:
-    """The runs of characters between single wildcards, each with its place."""
+    """Return the runs of characters between single wildcards, each with its position."""
     literals: list[tuple[int, str]] = []
     characters: list[str] = []
     for place, token in enumerate((*piece, ANY_ONE)):
@@ -113,7 +119,7 @@ def _search(piece: tuple[str, ...]) -> Search:
 
 
 def _gapped_search(characters: tuple[str, ...], length: int, after: int) -> Search:
-    # Nothing in this expression repeats, so it compares each character at most once at each place.
+    # Nothing in this expression repeats, so it compares each character at most once at each position.
     search = re.compile("".join("." if c == ANY_ONE else re.escape(c) for c in characters), re.DOTALL).search
 
     def find(text: str, start: int, end: int) -> int:
@@ -124,7 +130,7 @@ def _gapped_search(characters: tuple[str, ...], length: int, after: int) -> Sear
 
 
 def _without_last_ones(piece: tuple[str, ...]) -> tuple[str, ...]:
-    """A floating piece up to its last character: single wildcards after it only ask for room."""
+    """Return a floating piece up to its last character: single wildcards after it only require length."""
     end = len(piece)
     while piece[end - 1] == ANY_ONE:
         end -= 1

@@ -1,4 +1,4 @@
-"""One conjunction of one filter in an index, and where it is kept."""
+"""One conjunction of one filter in an index, and its location."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ Demand = tuple[str, tuple[Key, ...]]
 
 
 class Member:
-    """Kept either in a segment, under a number, or in the table of rare values, under a demand."""
+    """A conjunction in a segment, under a number, or in the table of rare values, under its
+    required values.
+    """
 
     __slots__ = ("conjunction", "demand", "filter", "number", "order", "segment")
 
@@ -20,6 +22,6 @@ class Member:
         self.filter = filter
         self.conjunction = conjunction
         self.segment: object | None = None
-        """The segment that keeps it. Only segments look at it, so nothing is said here of what they are."""
+        """The segment that holds it. Only segments use it, so its type is left open."""
         self.number = 0
         self.demand: Demand | None = None

@@ -14,22 +14,22 @@ import re
 KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
 
 NAME = r"(?:[^\W\d]|\$)[\w$]*+(?:\.[\w$]++)*+"
-"""What may stand without quotes; nothing that was read is given back."""
+"""Names that need no quotes; without backtracking."""
 
 _plain = re.compile(NAME).fullmatch
 
 
 def keyword_of(word: str) -> str | None:
-    """The keyword that the word is, in upper case."""
+    """Return the word as an upper-case keyword, if it is one."""
     upper = word.upper()
     return upper if upper in KEYWORDS and word.isascii() else None
 
 
 def is_plain(name: str) -> bool:
-    """Whether the name can be written without quotes."""
+    """Return whether the name can be written without quotes."""
     return _plain(name) is not None and keyword_of(name) is None
 
 
 def render_name(name: str) -> str:
-    """The name as filter text: in double quotes if it needs them."""
+    """Return the name as filter text: in double quotes if it needs them."""
     return name if is_plain(name) else '"' + name.replace('"', '""') + '"'

@@ -1,18 +1,20 @@
-"""A filter as a bounded disjunction of conjunctions: the form that covering and the index work on.
+"""The normal form of a filter: a bounded disjunction of conjunctions, for covering and the index.
 
-A conjunction maps attributes to constraints (see `constraints`) and adds *opaque* conditions, those that are not about
-one attribute and a constant. An event matches the filter exactly if it matches one of the conjunctions, that is, every
-constraint and every opaque condition of it. No conjunction is kept of which one constraint allows nothing, so an empty
-disjunction is a filter that never matches, and a conjunction that asks nothing matches everything.
+A conjunction maps attributes to constraints (see `constraints`) and has *opaque* conditions, those
+that are not about one attribute and a constant. An event matches the filter exactly if it matches
+one of the conjunctions, that is, every constraint and every opaque condition of it. Conjunctions
+with an unsatisfiable constraint are dropped, so an empty disjunction is a filter that never
+matches, and a conjunction without constraints matches everything.
 
-As in evaluation, the tree is read with a question, true or false, that NOT swaps; unknown never reaches the result.
-Disjuncts that differ in one attribute only are joined where their union is one constraint, so that
-`a = 'x' OR a = 'y'` is a single conjunction, as `a IN ('x', 'y')` is.
+As in evaluation, the tree is read with a question, true or false, that NOT swaps; unknown never
+reaches the result. Disjuncts that differ in one attribute only are joined if their union is one
+constraint, so `a = 'x' OR a = 'y'` is a single conjunction, as `a IN ('x', 'y')` is.
 
-Multiplying out AND over OR can explode. A factor that would push the number of conjunctions over the bound stays an
-opaque condition instead: still evaluated, no longer understood. And a filter as a whole may take NORMALISING_MAX steps.
-One that would take more, or become too large, is read again: of its parts joined by AND, the shortest first, those that
-are a single conjunction are kept as far as a second allowance suffices, and the others stay opaque.
+Multiplying out AND over OR can explode. A factor that would push the number of conjunctions over
+the bound stays an opaque condition instead: still evaluated, but not analysed. A filter as a whole
+may take NORMALISING_MAX steps. If it would take more, or become too large, it is processed again:
+of its parts joined by AND, the shortest first, those that are a single conjunction are kept as far
+as a second allowance suffices, and the others stay opaque.
 """
 
 from __future__ import annotations
@@ -50,22 +52,28 @@ from gapless.filters.syntax import (
 from gapless.filters.work import OutOfWork, Work
 
 CONJUNCTIONS_MAX = 64
-"""Conjunctions of one filter: covering compares them pairwise, and each takes a place in the index."""
+"""Maximum number of conjunctions of one filter: covering compares them pairwise, and each takes a
+place in the index.
+"""
 
 JOINED_MAX = 16
-"""Disjuncts among which pairs that can be joined are looked for: it takes their square."""
+"""Maximum number of disjuncts among which joinable pairs are searched for, in quadratic time."""
 
 
 CONSTRAINTS_MAX = 1024
-"""Constraints of all conjunctions of one filter: each takes a place in a column of the index."""
+"""Maximum number of constraints in all conjunctions of one filter: each takes a place in a column
+of the index.
+"""
 
 NORMALISING_MAX, PARTS_MAX = 64_000, 16_000
-"""Steps to normalise one filter as a whole, and then, if need be, by its parts; together less than 0.1 s. What people
-write takes some dozens, an IN list of 4,000 values as many, 2,000 values joined by OR 54,000."""
+"""Steps to normalize one filter as a whole, and then, if necessary, by its parts; together less
+than 0.1 s. Typical filters take a few dozen, an IN list of 4,000 values as many, 2,000 values
+joined by OR 54,000.
+"""
 
 
 SHARED_MAX, SHARED_LENGTH_MAX = 4096, 64
-"""Comparisons with the same short string, in many filters, share one constraint: so many of them, up to this length."""
+"""Number and length of short strings whose comparisons, in many filters, share one constraint."""
 
 
 class Conjunction(msgspec.Struct, frozen=True, gc=False):
@@ -82,12 +90,12 @@ ALWAYS: Disjunction = (Conjunction({}),)
 
 
 def normalise(condition: Condition) -> Disjunction:
-    """The conjunctions. The condition is true for an event that matches one of them."""
+    """Return the conjunctions. The condition is true for an event that matches one of them."""
     return normalise_and_count(condition)[0]
 
 
 def normalise_and_count(condition: Condition) -> tuple[Disjunction, int]:
-    """The same, and the steps that it took."""
+    """Return the same, and the steps that it took."""
     work, rest = Work(NORMALISING_MAX), Work(PARTS_MAX)
     try:
         disjunction = _read(condition, True, work)
@@ -99,7 +107,9 @@ def normalise_and_count(condition: Condition) -> tuple[Disjunction, int]:
 
 
 def _by_parts(condition: Condition, work: Work) -> Disjunction:
-    """One conjunction, of those parts of the condition that are one and take little work; the others stay opaque."""
+    """Return one conjunction of the parts of the condition that are one and take little work; the
+    others stay opaque.
+    """
     if not isinstance(condition, And):
         return (Conjunction({}, frozenset((render(condition),))),)
     kept, opaque = ALWAYS[0], set[str]()
@@ -207,7 +217,7 @@ def _single(name: str, constraint: Constraint, work: Work) -> Disjunction:
 
 
 def _opaque(condition: Condition, operands: tuple[Expression, ...], needed: Constraint) -> Disjunction:
-    """An opaque comparison, with what it needs of each attribute to be known at all."""
+    """Return an opaque comparison, with its requirements on each attribute."""
     names = (name for operand in operands for name in attributes_of(operand))
     return (Conjunction(dict.fromkeys(names, needed), frozenset((render(condition),))),)
 
@@ -234,7 +244,9 @@ def _all(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjuncti
 
 
 def _rendered(condition: Condition, work: Work) -> str:
-    """The text of an opaque condition. The same text may be part of another one on every level above."""
+    """Return the text of an opaque condition. The same text can be part of another one on every
+    level above.
+    """
     text = render(condition)
     work.spend(len(text) // 8)
     return text
@@ -246,7 +258,7 @@ def _balanced(
     empty: Conjunction,
     work: Work,
 ) -> Conjunction | None:
-    """All items joined, neighbours first: a long chain on one attribute takes n log n steps, not their square."""
+    """Join all items, neighbours first: a long chain on one attribute takes n log n steps, not n²."""
     while len(items) > 1:
         pairs = [join(a, b, work) for a, b in zip(items[::2], items[1::2], strict=False)]
         joined = [pair for pair in pairs if pair is not None]
@@ -257,7 +269,7 @@ def _balanced(
 
 
 def _both(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
-    """The conjunction of two, or None if one attribute is left no state."""
+    """Return the conjunction of two, or None if one attribute has no state left."""
     work.spend(1 + len(a.constraints) + len(a.opaque) + len(b.constraints) + len(b.opaque))
     if not a.constraints and not a.opaque:
         return b
@@ -284,7 +296,7 @@ def _some(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjunct
 
 
 def _joined(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunction]:
-    """The same disjunction with pairs joined until no pair can be."""
+    """Return the same disjunction with pairs joined until no pair can be."""
     waiting, kept = list(reversed(disjuncts)), list[Conjunction]()
     while waiting:
         candidate = waiting.pop()
@@ -300,7 +312,7 @@ def _joined(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunctio
 
 
 def _joined_alike(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunction]:
-    """Joins the conditions on the same single attribute: long chains of `a = 1 OR a = 2 OR …`."""
+    """Join the conditions on the same single attribute: long chains of `a = 1 OR a = 2 OR …`."""
     by_name: dict[str, list[Conjunction]] = {}
     for disjunct in disjuncts:
         if len(disjunct.constraints) == 1 and not disjunct.opaque:
@@ -316,7 +328,7 @@ def _joined_alike(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conj
 
 
 def _union(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
-    """The union of two conjunctions if it is one, that is, if they differ in at most one attribute."""
+    """Return the union of two conjunctions if it is one, that is, if they differ in at most one attribute."""
     work.spend(1 + len(a.opaque) + len(b.opaque) + _weight(a) + _weight(b))
     if a.opaque != b.opaque:
         return None

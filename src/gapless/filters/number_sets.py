@@ -22,11 +22,11 @@ NO_NUMBER: NumberSet = ()
 EVERY_NUMBER: NumberSet = ((-inf, inf),)
 
 _FLOATS_FINER = 2**52
-"""Below this magnitude there is always a float between two neighbouring integers."""
+"""Below this magnitude there is always a float between two adjacent integers."""
 
 
 def successor(value: Number) -> Number | None:
-    """The least value above this one; None above infinity."""
+    """Return the least value above this one; None above infinity."""
     if value == inf:
         return None
     if -_FLOATS_FINER < value < _FLOATS_FINER:
@@ -41,16 +41,16 @@ def successor(value: Number) -> Number | None:
 
 
 def predecessor(value: Number) -> Number | None:
-    """The greatest value below this one; None below minus infinity.
+    """Return the greatest value below this one; None below minus infinity.
 
-    The mirror image of `successor`: the one integer without a negative, -2**63, is a float as well.
+    It mirrors `successor`: the only integer without a negative, -2**63, is a float as well.
     """
     above = successor(-value)
     return None if above is None else -above
 
 
 def compared(symbol: str, constant: Number) -> NumberSet:
-    """The numbers x for which `x symbol constant` is true."""
+    """Return the numbers x for which `x symbol constant` is true."""
     if symbol == "=":
         return ((constant, constant),)
     if symbol == "<>":
@@ -68,7 +68,7 @@ def compared(symbol: str, constant: Number) -> NumberSet:
 
 
 def of_values(values: frozenset[Number]) -> NumberSet:
-    """Exactly these numbers."""
+    """Return the set of exactly these numbers."""
     return union(tuple((value, value) for value in sorted(values)), NO_NUMBER)
 
 
@@ -118,13 +118,15 @@ def union(a: NumberSet, b: NumberSet) -> NumberSet:
 
 
 def steps(a: NumberSet, b: NumberSet) -> int:
-    """What `includes` and `disjoint` take: the fewer intervals are looked for among the more."""
+    """Return the steps of `includes` and `disjoint`: the smaller number of intervals is looked up
+    in the larger.
+    """
     few, many = sorted((len(a), len(b)))
     return (few + 1) * many.bit_length()
 
 
 def includes(a: NumberSet, b: NumberSet) -> bool:
-    """Whether every number of b is in a."""
+    """Return whether every number of b is in a."""
     if a == EVERY_NUMBER:
         return True
     if len(a) < len(b):
@@ -137,7 +139,7 @@ def includes(a: NumberSet, b: NumberSet) -> bool:
 
 
 def disjoint(a: NumberSet, b: NumberSet) -> bool:
-    """Whether no number is in both."""
+    """Return whether no number is in both."""
     few, many = (a, b) if len(a) <= len(b) else (b, a)
     for low, high in few:
         place = bisect_left(many, low, key=_end)

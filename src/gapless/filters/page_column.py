@@ -1,11 +1,12 @@
-"""The states of one attribute as rows of pages (see `pages`).
+"""Encodes the states of one attribute as rows of pages (see `pages`).
 
     ABSENT, NAN, FALSE, TRUE, OTHER_STRING    one row each, as in an alphabet
     then                                      one row for each listed string
     then                                      buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
 
-Strings and cuts never change: who asks for another string stays in segments. Cuts lie within EXACT, where integers are
-floats: there a number is on the same side of a cut as the float next to it, so that events are compared as floats.
+Strings and cuts never change: conjunctions with other strings stay in segments. Cuts lie within
+EXACT, where integers are floats: there a number is on the same side of a cut as the nearest float,
+so that events are compared as floats.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gapless.filters.constraints import FALSE_ONLY, TRUE_ONLY, Constraint
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, Number, NumberSet
 
 EXACT = 2**53 - 1
-"""Integers up to this one are floats, and no integer beyond becomes one of them."""
+"""Integers up to this one are floats, and no larger integer is rounded to one of them."""
 
 FIRST_STRING = OTHER_STRING + 1
 
@@ -36,12 +37,12 @@ Run = tuple[int, int]
 
 
 class PageColumn:
-    """Rows of one attribute."""
+    """The rows of one attribute."""
 
     __slots__ = ("_cuts", "_cuts_array", "_first_number", "_strings", "base", "end", "name")
 
     def __init__(self, name: str, base: int, strings: Iterable[str], numbers: Iterable[NumberSet]) -> None:
-        """For filters that ask for these strings and numbers; the first row is `base`."""
+        """Create the rows for filters with these strings and numbers; the first row is `base`."""
         self.name = name
         self.base = base
         listed = sorted(set(strings))
@@ -52,7 +53,7 @@ class PageColumn:
         self.end = self._first_number + len(self._cuts) + 1
 
     def row(self, value: Any) -> int:
-        """The row of the state in which the attribute has this value."""
+        """Return the row of the state in which the attribute has this value."""
         kind = type(value)
         if kind is int or kind is float:
             return self._first_number + bisect_right(self._cuts, value) if value == value else self.base + NAN
@@ -62,11 +63,13 @@ class PageColumn:
 
     @property
     def reader(self) -> tuple[dict[str, int], int, list[float], int]:
-        """For whoever reads many attributes: rows of strings, the row of others, cuts, and the row before the first."""
+        """Return the data for fast lookups: rows of strings, the row of others, cuts, and the row
+        before the first.
+        """
         return self._strings, self.base + OTHER_STRING, self._cuts, self._first_number
 
     def read(self, values: Sequence[Any], rows: Rows, numbers: Floats) -> None:
-        """Note the rows of these values, and the values themselves where they are numbers."""
+        """Store the rows of these values, and the values themselves if they are numbers."""
         kinds = set(map(type, values))
         if kinds == {str}:
             listed, other = self._strings, self.base + OTHER_STRING
@@ -78,7 +81,7 @@ class PageColumn:
             numbers[:] = list(map(as_float, values))
 
     def lists(self, constraint: Constraint) -> bool:
-        """Whether rows say all about it, but for one interval of numbers within EXACT."""
+        """Return whether rows represent it completely, except for one interval of numbers within EXACT."""
         numbers, strings = constraint.numbers, constraint.strings
         if strings.patterned or not strings.values <= self._strings.keys():
             return False
@@ -87,7 +90,7 @@ class PageColumn:
         return len(numbers) == 1 and is_plain(constraint) and not strings.values
 
     def touched(self, constraint: Constraint) -> list[Run]:
-        """Runs of rows in which it may be satisfied, ascending."""
+        """Return the ascending runs of rows in which it may be satisfied."""
         base, strings, numbers = self.base, constraint.strings, constraint.numbers
         states = (
             (ABSENT, constraint.absent),
@@ -109,10 +112,12 @@ class PageColumn:
         return found
 
     def cell(self, run: Run, cells: int) -> tuple[float, int, int]:
-        """Where conjunctions are kept that touch this run: those in the same cell touch about the same rows.
+        """Return the cell for conjunctions with this run: those in the same cell have about the
+        same rows.
 
-        First comes which part of all events touches them, if strings are equally frequent and numbers evenly spread
-        between the first cut and the last. Runs of numbers that begin or end there only differ by length.
+        The first component is the fraction of events in the run, if strings are equally frequent
+        and numbers evenly distributed between the first cut and the last. Runs of numbers with an
+        open end differ only by length.
         """
         first, end = run
         if first < self._first_number:
@@ -125,7 +130,7 @@ class PageColumn:
         return high - low + 1 / cells, int(low * cells), int((high - low) * cells)
 
     def _position(self, row: int) -> float:
-        """Where the cut after this row of numbers lies between the first one (0) and the last (1)."""
+        """Return the relative position of the cut after this row, between the first (0) and the last (1)."""
         cuts = self._cuts
         if not cuts:
             return 0.0
@@ -137,14 +142,14 @@ class PageColumn:
 
 
 def is_plain(constraint: Constraint) -> bool:
-    """Whether it asks for numbers within EXACT and nothing else."""
+    """Return whether it consists of numbers within EXACT."""
     if constraint.absent or constraint.booleans or constraint.nan or constraint.strings.complement:
         return False
     return all(isinf(bound) or abs(bound) <= EXACT for interval in constraint.numbers for bound in interval)
 
 
 def as_float(value: Any) -> float:
-    """The float next to a number; 0 for what is none, and nobody compares."""
+    """Return the nearest float of a number; 0 for other values, which are not compared."""
     kind = type(value)
     if kind is int:
         return value if -EXACT <= value <= EXACT else float(number_of(value))
@@ -152,7 +157,7 @@ def as_float(value: Any) -> float:
 
 
 def note(values: Sequence[float], numbers: Floats) -> bool:
-    """Note these as floats; False if one is too large."""
+    """Store these values as floats; return False if one is too large."""
     try:
         numbers[:] = values
     except OverflowError:

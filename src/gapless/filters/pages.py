@@ -1,15 +1,17 @@
 """Very many conjunctions as bits of pages, of which an event opens few.
 
-A page has SLOTS conjunctions that are alike: all demand the same string, or numbers of the same range, of one
-attribute. An event whose value of that attribute lies elsewhere matches none of them. So bounds of all pages are
-compared first, at once, and only some pages are opened: an event that meets a hundred thousand filters opens an eighth.
+A page has SLOTS similar conjunctions: all require the same string, or numbers of the same range, of
+one attribute. An event with another value of that attribute matches none of them. So bounds of all
+pages are compared first, at once, and only some pages are opened: an event opens an eighth of the
+pages for a hundred thousand filters.
 
-A page has a row of bits for each state of each attribute (`page_column`): the conjunctions that fail in that state. The
-rows of the event's states are fetched from all open pages and joined by OR; what no row fails is compared with the
-event's numbers, as floats. That decides: whoever asks for more than listed strings and single intervals is not taken.
+A page has a row of bits for each state of each attribute (`page_column`): the conjunctions that
+fail in that state. The rows of the event's states are fetched from all open pages and combined by
+OR; conjunctions without a failing row are compared with the event's numbers, as floats. That is
+exact: conjunctions with more than listed strings and single intervals are not stored in pages.
 
-All of it is done by numpy, for an event in some twenty calls, for a batch of events in not many more. Entering and
-removing change bits of one page. Columns, and how many pages there are, stay as they are (see `store`).
+numpy does the work in some twenty calls per event, and in few more for a batch. Adding and removing
+change bits of one page. Columns and the number of pages are fixed (see `store`).
 """
 
 from __future__ import annotations
@@ -28,27 +30,31 @@ from gapless.filters.page_column import Floats, PageColumn, Rows, Run, as_float,
 
 WORDS = 4
 SLOTS = 64 * WORDS
-"""Conjunctions of one page. With fewer more pages are to be chosen from, with more more are opened in vain."""
+"""Conjunctions per page. With fewer there are more pages to compare, with more a page is opened in
+vain more often.
+"""
 
 CELLS = 4
-"""Parts of the range of numbers: intervals that begin in the same part, and are about as long, share pages."""
+"""Parts of the range of numbers: intervals that begin in the same part and have about the same
+length share pages.
+"""
 
 INTERVALS_MAX = 5
-"""Intervals of one conjunction that a page holds."""
+"""Maximum number of intervals of one conjunction in a page."""
 
 BATCH = 256
-"""Events that are matched together, so that what belongs to them fits caches."""
+"""Events that are matched together, so that their data fits caches."""
 
 OPENED = 8192
-"""Pages that are opened together, likewise."""
+"""Pages that are opened together, for the same reason."""
 
 Bits = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.intp]
 Key = tuple[int, int, int]
-"""An attribute's place and a cell of its rows."""
+"""An attribute's index and a cell of its rows."""
 
 Touched = list[tuple[int, list[Run]]]
-"""For each constraint the attribute's place, and the runs of its rows that do not fail."""
+"""For each constraint the attribute's index, and the runs of its rows that do not fail."""
 
 _FULL = (1 << 64) - 1
 
@@ -57,7 +63,7 @@ class Pages:
     """Conjunctions in numbered slots; slot i is in page i // SLOTS."""
 
     def __init__(self, columns: list[PageColumn], count: int) -> None:
-        """So many empty pages."""
+        """Create this number of empty pages."""
         self._columns = columns
         self._places = {column.name: place for place, column in enumerate(columns)}
         self._readers = [(column.name, *column.reader, column) for column in columns]
@@ -65,7 +71,7 @@ class Pages:
         self.slots = count * SLOTS
         self.living_count = 0
         self.came = 0
-        """How many were ever entered."""
+        """The number of conjunctions ever added."""
         self.members: list[Member | None] = []
         self._fails: Bits = np.zeros((self._height * count, WORDS), dtype=np.uint64)
         """Row r of page p is at r * count + p: an event fetches its row from many pages."""
@@ -73,27 +79,29 @@ class Pages:
         self._pages = 0
         """Pages in use: the first ones."""
         self._count = count
-        # An event opens a page if its row of the page's attribute is none but these.
+        # An event opens a page if its row of the page's attribute is in the page's run.
         self._attribute: Places = np.zeros(count, dtype=np.intp)
         self._first: Rows = np.zeros(count, dtype=np.int32)
         self._last: Rows = np.zeros(count, dtype=np.int32)
         self._open: dict[Key, list[int]] = {}
-        """Pages with room, by what they have in common."""
+        """Pages with room, by their key."""
         self._keys: list[Key] = []
         self._everybody = (-1, 0, 0), 0, (0, self._height)
-        """For those that nothing leads to: pages that every event opens. A third of all pages is kept free for them."""
+        """The key of conjunctions without a selective constraint, whose pages every event opens. A
+        third of all pages is reserved for them.
+        """
         self._used: set[int] = set()
-        """Free slots that still have the bits of who left them."""
+        """Free slots that still have the bits of a removed conjunction."""
         self._orders = np.zeros(self.slots, dtype=np.int64)
-        # Intervals of each conjunction; those it has not are of an attribute that is 0 in all events.
+        # Intervals of each conjunction; missing ones use an attribute that is 0 in all events.
         self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
         self._lows = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
         self._highs = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
 
-    # Coming and going.
+    # Adding and removing.
 
     def takes(self, member: Member) -> bool:
-        """Whether the conjunction is one for these columns, and there is room."""
+        """Return whether these columns can represent the conjunction, and there is room."""
         if member.conjunction.opaque or not self.has_room:
             return False
         intervals = 0
@@ -105,7 +113,7 @@ class Pages:
         return intervals <= INTERVALS_MAX
 
     def add(self, member: Member) -> None:
-        """Enter a conjunction that it takes."""
+        """Add a conjunction that it takes."""
         touched: Touched = []
         intervals: list[tuple[int, float, float]] = []
         for name, constraint in member.conjunction.constraints.items():
@@ -124,7 +132,7 @@ class Pages:
         self.came += 1
 
     def kill(self, member: Member) -> None:
-        """Take a conjunction out."""
+        """Remove a conjunction."""
         assert member.segment is self
         page, place = divmod(member.number, SLOTS)
         if self._is_full(page):
@@ -137,7 +145,7 @@ class Pages:
 
     @property
     def has_room(self) -> bool:
-        """Whether whoever comes next surely finds a place."""
+        """Return whether the next conjunction certainly finds a place."""
         return self._pages < self._count
 
     def _take_slot(self, touched: Touched) -> int:
@@ -168,7 +176,7 @@ class Pages:
         return bool((self._alive[page] == _FULL).all())
 
     def _key(self, touched: Touched) -> tuple[Key, int, Run]:
-        """What the conjunction has in common with those of its page: the attribute that fewest events satisfy."""
+        """Return the key of the conjunction: its most selective attribute."""
         best: tuple[float, Key, int, Run] | None = None
         for place, runs in touched:
             if len(runs) == 1:
@@ -178,7 +186,7 @@ class Pages:
         return self._everybody if best is None else best[1:]
 
     def _write(self, slot: int, touched: Touched) -> None:
-        """Set the bits of a slot, which may have been another one's."""
+        """Set the bits of a slot, which may contain those of a removed conjunction."""
         page, place = divmod(slot, SLOTS)
         bit = 1 << (place & 63)
         column = self._fails[page :: self._count, place >> 6]
@@ -196,11 +204,11 @@ class Pages:
     # Matching.
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Orders of the filters that match the event."""
+        """Return the orders of the filters that match the event."""
         used, get = self._pages, attributes.get
         codes: list[int] = []
         values: list[float] = []
-        # Spelled out for what is most frequent: a call for each attribute would take as long as all the rest of this.
+        # Unrolled for the most frequent case: a call for each attribute would take as long as the rest.
         for name, strings, other, cuts, first_number, column in self._readers:
             value: Any = get(name)
             kind = type(value)
@@ -229,7 +237,7 @@ class Pages:
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
-        """Add to each event's list the orders of the filters that match it."""
+        """Append the orders of the matching filters to each event's list."""
         for begin in range(0, len(batch), BATCH):
             self._match_some(batch[begin : begin + BATCH], found[begin : begin + BATCH])
 
@@ -251,7 +259,7 @@ class Pages:
                 found[place].append(order)
 
     def _survivors(self, rows: Rows, pages: Places, events: Places) -> tuple[Places, Places]:
-        """Events, and slots in those of the pages they open that no row fails."""
+        """Return events, and the slots in their open pages in which no row fails."""
         left = self._alive.take(pages, axis=0)
         half = len(self._columns) // 2
         rows = rows * self._count
@@ -266,13 +274,13 @@ class Pages:
         return events.take(place), slots
 
     def _hold(self, slots: Places, compared: Floats) -> npt.NDArray[np.bool_]:
-        """Whether the numbers that each slot compares are in its intervals."""
+        """Return whether the numbers that each slot compares are in its intervals."""
         holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
         return np.logical_and.reduce(holds, axis=1)  # type: ignore[no-any-return]
 
 
 def _slots(bits: Bits, pages: Places) -> tuple[Places, Places]:
-    """For each bit set in the words of these pages: the place of its page among them, and its slot."""
+    """Return for each bit that is set in the words of these pages the index of its page, and its slot."""
     words = bits.ravel()
     some = words.nonzero()[0]
     number = np.unpackbits(words.take(some).view(np.uint8), bitorder="little").nonzero()[0]

@@ -40,10 +40,14 @@ from gapless.filters.syntax import (
 )
 
 DEPTH_MAX = 50
-"""Nested parentheses, NOTs and arithmetic: people write fewer than ten; each level costs every stage stack."""
+"""Maximum depth of parentheses, NOTs and arithmetic: people write fewer than ten; each level costs
+every stage stack.
+"""
 
 TERMS_MAX = 4096
-"""Names and constants in one filter: an IN list of thousands fits, and one evaluation stays below a millisecond."""
+"""Maximum number of names and constants in one filter: an IN list of thousands fits, and one
+evaluation stays below a millisecond.
+"""
 
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _TERMS = frozenset(("name", "number", "string"))
@@ -52,7 +56,7 @@ _EXPECTED = "expected a comparison such as price > 10"
 
 
 class _Part(NamedTuple):
-    """A piece of the tree, where it starts, how deep it is, and the type of its value."""
+    """A piece of the tree, with its position, its depth, and the type of its value."""
 
     node: Expression | Condition
     position: int
@@ -62,7 +66,7 @@ class _Part(NamedTuple):
 
 
 def parse_condition(text: str) -> Condition:
-    """The tree of the filter, or FilterError."""
+    """Return the tree of the filter; raise a `FilterError` if it is invalid."""
     return _Parser(text).parse()
 
 
@@ -224,7 +228,7 @@ class _Parser:
 
     def _sum(self) -> _Part:
         if self._token.kind in _TERMS and self._tokens[self._next + 1].kind not in _ARITHMETIC:
-            # The commonest expression by far, a name or constant alone, needs no descent.
+            # The most frequent expression by far, a name or constant alone, needs no descent.
             return self._primary()
         return self._arithmetic(("+", "-"), self._product)
 
@@ -373,7 +377,7 @@ class _Parser:
 
 
 class _Nesting:
-    """Counts how deep the descent is, so that its recursion is bounded."""
+    """Counts the depth of the descent, so that its recursion is bounded."""
 
     def __init__(self, parser: _Parser, position: int) -> None:
         self._parser = parser

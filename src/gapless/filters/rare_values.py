@@ -1,12 +1,14 @@
-"""Conjunctions reached through a value that few of them ask for.
+"""Finds conjunctions through a value that few of them require.
 
-A conjunction that demands `topic = 'x'` can match only events whose topic is 'x'. If few conjunctions demand that
-value, a hash table leads to them at once and each is evaluated; a column of bit sets would spend a bit for each
-conjunction of the whole index on that value. This is how a hundred thousand subscriptions to as many topics are kept.
+A conjunction that requires `topic = 'x'` can match only events with topic 'x'. If few conjunctions
+require that value, a hash table finds them at once and each is evaluated; a column of bit sets
+would spend a bit for each conjunction of the whole index on that value. So a hundred thousand
+subscriptions to as many topics are cheap.
 
-A value that more than RARE_MAX conjunctions demand is *common*, and its conjunctions move to bit sets. Where a
-conjunction demands values of several attributes, the least demanded one leads to it. The number of common values of an
-attribute is bounded, since each costs bits; beyond the bound lists just grow longer.
+A value that more than RARE_MAX conjunctions require is *common*, and its conjunctions move to bit
+sets. If a conjunction requires values of several attributes, the least required one is used. The
+number of common values of an attribute is bounded, since each costs bits; beyond the bound, lists
+in the table grow.
 """
 
 from __future__ import annotations
@@ -18,18 +20,20 @@ from gapless.filters.member import Demand, Key, Member
 from gapless.filters.normal_form import Conjunction
 
 RARE_MAX = 4
-"""Conjunctions that one value leads to: evaluating these costs about as much as one column of bit sets."""
+"""Conjunctions per value: evaluating these costs about as much as one column of bit sets."""
 
 COMMON_MAX = 512
-"""Common values of one attribute: a bit each for every conjunction, 6 MB at a hundred thousand conjunctions. Below the
-number of strings that an alphabet lists, so that each of them has a code of its own."""
+"""Common values of one attribute: a bit each for every conjunction, 6 MB at a hundred thousand
+conjunctions. Less than the number of strings that an alphabet lists, so that each of them has its
+own code.
+"""
 
 VALUES_MAX = 8
-"""Values in one demand, as in `IN`: the conjunction is listed under each."""
+"""Values in one requirement, as in `IN`: the conjunction is listed under each."""
 
 
 class RareValues:
-    """The hash table, and how often each value is demanded by all conjunctions, wherever they are kept."""
+    """The hash table, and how often all conjunctions require each value, wherever they are stored."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, Key], int] = {}
@@ -37,7 +41,9 @@ class RareValues:
         self._reached: dict[str, dict[Key, list[Member]]] = {}
 
     def count(self, demands: list[Demand]) -> list[Member]:
-        """Count the demands of a new conjunction; returns those that must move because a value became common."""
+        """Count the requirements of a new conjunction; return those that must move because a value
+        became common.
+        """
         moving: list[Member] = []
         for name, values in demands:
             common = self._common.setdefault(name, set())
@@ -52,7 +58,7 @@ class RareValues:
         return moving
 
     def discount(self, demands: list[Demand]) -> None:
-        """A conjunction with these demands left the index."""
+        """Stop counting the requirements of a removed conjunction."""
         for name, values in demands:
             for value in values:
                 count = self._counts[name, value] - 1
@@ -63,7 +69,9 @@ class RareValues:
                     self._common[name].discard(value)
 
     def add(self, member: Member, demands: list[Demand]) -> bool:
-        """List the conjunction under its least demanded values; False if all its demands are common, or it has none."""
+        """List the conjunction under its least required values; return False if all are common, or
+        there are none.
+        """
         best: Demand | None = None
         fewest = 0
         for demand in demands:
@@ -94,7 +102,7 @@ class RareValues:
             del self._reached[name]
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Orders of the filters that its values lead to and that match it. Of names, the fewer are gone through."""
+        """Return the orders of the matching filters found through the event's values."""
         found: list[int] = []
         reached = self._reached
         for name in attributes if len(attributes) < len(reached) else reached:
@@ -109,7 +117,7 @@ class RareValues:
 
 
 def demands_of(conjunction: Conjunction) -> list[Demand]:
-    """For each attribute that must have one of a few values: which."""
+    """Return, for each attribute that must have one of a few values, these values."""
     found: list[Demand] = []
     for name, constraint in conjunction.constraints.items():
         values = _values(constraint)
@@ -119,7 +127,9 @@ def demands_of(conjunction: Conjunction) -> list[Demand]:
 
 
 def _values(constraint: Constraint) -> tuple[Key, ...]:
-    """The attribute must have one of these values; none if other states will do, or the values are many."""
+    """Return the values of which the attribute must have one; none if other states are allowed, or
+    there are many.
+    """
     strings, numbers = constraint.strings, constraint.numbers
     if constraint.absent or constraint.booleans or constraint.nan or strings.complement:
         return ()

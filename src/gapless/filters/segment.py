@@ -1,12 +1,14 @@
-"""A numbered set of conjunctions that is matched as a whole, with one column of bit sets for each attribute.
+"""A numbered set of conjunctions that is matched as a whole, with one column of bit sets for each
+attribute.
 
-Conjunction number i is bit i. Matching an event ORs, over its attributes, the failures for the code of each; what is
-left over has survived every column. Survivors that some column has in doubt, or that have opaque conditions, are looked
-at (`checks`), or all of them if they are few. So the answer is exact while codes may be coarse.
+Conjunction number i is bit i. Matching an event ORs, over its attributes, the failures for the code
+of each; the remaining conjunctions have survived every column. Survivors that some column has in
+doubt, or that have opaque conditions, are evaluated (`checks`), or all of them if they are few. So
+the answer is exact although codes are coarse.
 
-Bits are only ever set. Removing marks a bit as dead, and `segments` moves the living out of a segment that is half
-dead. What goes through many bit sets or members (taking over another segment, new cuts) is done in small steps, and
-answers are right after each of them.
+Bits are only ever set. Removing marks a bit as dead, and `segments` moves the live ones out of a
+segment that is half dead. Operations on many bit sets or members (absorbing another segment, new
+cuts) are done in small steps, and answers are correct after each of them.
 """
 
 from __future__ import annotations
@@ -27,27 +29,29 @@ from gapless.filters.number_sets import EVERY_NUMBER, Number
 Codes = Sequence[int]
 
 FEW = 16
-"""So many survivors are looked at faster than the sets of doubts are put together."""
+"""This number of survivors is evaluated faster than the sets of doubts are combined."""
 
 CUT_PER_STEP = 1024
-"""Members and intervals that one step looks at, for new cuts or for somebody living: about a millisecond."""
+"""Members and intervals that one step processes: about a millisecond."""
 
 
 class Plan(NamedTuple):
-    """What events with the same names share: failures for the names they lack, bit sets by code for those they have."""
+    """Data that events with the same names share: failures for the names they lack, bit sets by
+    code for those they have.
+    """
 
     places: list[int] | None
-    """Places of the segment's own attributes among those names; None if these are all."""
+    """The indices of the segment's own attributes among those names; None if these are all."""
     absent: int
     failures: list[list[int]]
     doubts: list[list[int]]
 
 
 class Segment:
-    """Conjunctions with consecutive numbers; each carries the order of the filter it belongs to."""
+    """Conjunctions with consecutive numbers; each has the order of its filter."""
 
     def __init__(self, alphabets: dict[str, Alphabet], names: list[str]) -> None:
-        """An empty segment; the alphabets and their names, by place, belong to the whole index."""
+        """Create an empty segment; the alphabets and their names belong to the whole index."""
         self.members: list[Member] = []
         self._orders = array("q")
         self.dead_count = 0
@@ -73,7 +77,7 @@ class Segment:
         return self.dead_count * 2 > len(self.members)
 
     def add(self, member: Member) -> None:
-        """Enter a conjunction. The cost depends on its constraints and on the length of the segment."""
+        """Add a conjunction. The cost depends on its constraints and on the length of the segment."""
         member.segment, member.number = self, len(self.members)
         bit = 1 << member.number
         self.members.append(member)
@@ -87,7 +91,7 @@ class Segment:
         self._plans.clear()
 
     def kill(self, member: Member) -> None:
-        """Take a conjunction out of every answer."""
+        """Exclude a conjunction from every answer."""
         assert member.segment is self
         member.segment = None
         self._dead |= 1 << member.number
@@ -97,7 +101,7 @@ class Segment:
         return [member for member in self.members if member.segment is self]
 
     def some_living(self, count: int) -> list[Member]:
-        """A few of the living, for emptying the segment: callers remove what they get."""
+        """Return a few live conjunctions, for emptying the segment: callers remove them."""
         end = min(len(self.members), self._drained + CUT_PER_STEP)
         while self._drained < end and self.members[self._drained].segment is not self:
             self._drained += 1
@@ -107,7 +111,8 @@ class Segment:
     def absorb(self, younger: Segment) -> Iterator[None]:
         """Append all conjunctions of a younger segment, step by step.
 
-        Until the last step the younger one answers for them: here they have bits, but nobody counts them yet.
+        Until the last step the younger one answers for them: here they have bits, but do not count
+        yet.
         """
         shift = len(self.members)
         for name, column in younger._columns.items():
@@ -126,14 +131,16 @@ class Segment:
         self._plans.clear()
 
     def give_meaning(self, name: str, codes: Sequence[int]) -> None:
-        """These codes of the attribute now stand for strings that were unlisted until now."""
+        """Update columns for codes that now stand for strings that were unlisted until now."""
         column = self._columns.get(name)
         if column is not None:
             for code in codes:
                 column.give_meaning(code)
 
     def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberCodes | None]:
-        """The attribute's bit sets of numbers for new cuts, step by step; None if nobody here asks for it."""
+        """Build the attribute's bit sets of numbers for new cuts, step by step; None if no
+        conjunction constrains it.
+        """
         if name not in self._columns:
             return None
         bits = NumberBits(len(self.members), cuts)
@@ -152,12 +159,12 @@ class Segment:
         return bits.finish()
 
     def put_in(self, name: str, bits: NumberCodes | None) -> None:
-        """The attribute's new cuts count from now on."""
+        """Use the attribute's new cuts from now on."""
         if bits is not None:
             bits.put_into(self._columns[name])
 
     def plan(self, names: tuple[str, ...]) -> Plan:
-        """The plan for events that have these of the index's attributes."""
+        """Return the plan for events that have these of the index's attributes."""
         plan = self._plans.get(names)
         if plan is None:
             places = [place for place, name in enumerate(names) if name in self._columns]
@@ -174,10 +181,12 @@ class Segment:
         self._plans.clear()
 
     def match(self, plan: Plan, codes: Codes, attributes: Attributes) -> list[int]:
-        """Orders of the filters whose living conjunctions the event matches, given the codes of the plan's names."""
+        """Return the orders of the filters whose live conjunctions the event matches, given the
+        codes of the plan's names.
+        """
         failed = reduce(or_, map(getitem, plan.failures, codes), plan.absent | self._dead)
-        # Among those that are counted: those who are just being absorbed fail, too. No `~`: it would make a negative
-        # number, and operations on these take three times as long.
+        # Mask out conjunctions that are being absorbed. No `~`: it would create a negative number, and
+        # operations on these take three times as long.
         everyone = self._everyone
         survivors = left = everyone ^ (everyone & failed)
         found: list[int] = []
@@ -193,7 +202,7 @@ class Segment:
         return found
 
     def _match_many_survivors(self, survivors: int, plan: Plan, codes: Codes, attributes: Attributes) -> list[int]:
-        """Look only at those that are in doubt."""
+        """Evaluate only the conjunctions in doubt."""
         doubtful = survivors & reduce(or_, filter(None, map(getitem, plan.doubts, codes)), self._opaque)
         orders, members, hold, names = self._orders, self.members, self._checks.hold, self._names
         found = [orders[number] for number in _numbers(survivors ^ doubtful)]
@@ -208,7 +217,7 @@ class Segment:
 
 
 def _numbers(bits: int) -> Iterator[int]:
-    """Taking bits off the top one by one: quicker than splitting the integer, up to the length of a segment."""
+    """Yield the bits from the top: faster than splitting the integer, up to the length of a segment."""
     while bits:
         number = bits.bit_length() - 1
         yield number

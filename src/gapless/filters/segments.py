@@ -1,16 +1,19 @@
-"""Conjunctions as bits, in segments that come and go while filters are added and removed.
+"""Conjunctions as bits, in segments that are created and dropped while filters are added and
+removed.
 
-New conjunctions go to a small *young* segment, where setting a bit copies little; when it is full, another one takes
-its place and the growing segment absorbs it, by one shift and OR for each bit set. A full segment grows no more. A
-removed conjunction is only marked as dead; once more than half of a segment is dead, its living move to the young
-segment, until it is empty and dropped.
+New conjunctions go to a small *young* segment, where setting a bit copies little. When it is full,
+another one replaces it and the growing segment absorbs it, by one shift and OR for each bit set. A
+full segment grows no more. A removed conjunction is only marked as dead; once more than half of a
+segment is dead, its live ones move to the young segment, until it is empty and dropped.
 
-All segments share one alphabet for each attribute. When as many sets of numbers have come as there were when its cuts
-were chosen, the cuts are chosen anew, from a sample, and the attribute's columns get new bit sets of numbers.
+All segments share one alphabet for each attribute. When the number of sets of numbers has doubled
+since its cuts were chosen, the cuts are chosen again, from a sample, and the attribute's columns
+get new bit sets of numbers.
 
-All of this is done step by step: each call that adds or removes takes one step of the task that is under way (there is
-one at most: absorbing, or new cuts for one attribute) and moves a few of the living out of a half dead segment. Between
-two steps everything is consistent, so no call takes long, and a match never has to wait.
+All of this is done step by step: each call that adds or removes takes one step of the current task
+(there is at most one: absorbing, or new cuts for one attribute) and moves a few live conjunctions
+out of a half-dead segment. Between two steps everything is consistent, so no call takes long, and a
+match never has to wait.
 """
 
 from __future__ import annotations
@@ -25,28 +28,30 @@ from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
 from gapless.filters.segment import Segment
 
 SEGMENT_MAX = 32_768
-"""Conjunctions of one segment: an OR of so many bits outweighs the interpreter's overhead, and still fits caches."""
+"""Maximum number of conjunctions of one segment: an OR of so many bits outweighs the interpreter's
+overhead, and fits caches.
+"""
 
 YOUNG_MIN, YOUNG_MAX = 32, 1024
-"""Conjunctions of the young segment: a sixteenth of the growing one, within these bounds."""
+"""Bounds of the young segment's size, which is a sixteenth of the growing one."""
 
 MOVED_PER_CALL = 4
-"""Conjunctions moved out of a half dead segment by each call."""
+"""Conjunctions moved out of a half-dead segment by each call."""
 
 SAMPLE_MAX = 1024
-"""Conjunctions among which the cuts of an attribute are chosen: eight times as many as there are cuts."""
+"""Number of conjunctions from which the cuts of an attribute are chosen: eight times the number of cuts."""
 
 SHAPES_MAX = 256
-"""Combinations of attribute names of recent events for which plans are kept."""
+"""Combinations of attribute names of recent events for which plans are cached."""
 
 
 class Segments:
-    """All conjunctions that are kept as bits."""
+    """All conjunctions that are stored as bits."""
 
     def __init__(self) -> None:
         self._alphabets: dict[str, Alphabet] = {}
         self._names: list[str] = []
-        """Of their attributes, by place."""
+        """The names of their attributes."""
         self._young = Segment(self._alphabets, self._names)
         self._growing: Segment | None = None
         self._old: list[Segment] = []
@@ -54,9 +59,9 @@ class Segments:
         self._draining: list[Segment] = []
         self._task: Iterator[None] | None = None
         self._absorbing: tuple[Segment, ...] = ()
-        """Segments that the task under way joins: nothing is moved out of them meanwhile."""
+        """Segments that the current task joins: nothing is moved out of them meanwhile."""
         self._may_cut = False
-        """Whether conjunctions were absorbed since all cuts were last looked at."""
+        """Whether conjunctions were absorbed since all cuts were last checked."""
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.living_count = 0
 
@@ -66,21 +71,21 @@ class Segments:
 
     @property
     def is_draining(self) -> bool:
-        """Whether steps are to be taken until the dead are gone."""
+        """Return whether steps are needed until the dead conjunctions are gone."""
         return bool(self._draining)
 
     def add(self, member: Member) -> None:
-        """Enter a conjunction; a step is to follow."""
+        """Add a conjunction; a step has to follow."""
         self._enter(member)
         self.living_count += 1
 
     def remove(self, member: Member) -> None:
-        """Take out a conjunction; a step is to follow."""
+        """Remove a conjunction; a step has to follow."""
         self._kill(member)
         self.living_count -= 1
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Orders of the filters that match the event."""
+        """Return the orders of the filters that match the event."""
         found: list[int] = []
         if not self.living_count:
             return found
@@ -94,7 +99,7 @@ class Segments:
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
-        """Add to each event's list the orders of the filters that match it."""
+        """Append the orders of the matching filters to each event's list."""
         if not self.living_count:
             return
         by_names: dict[tuple[str, ...], list[int]] = {}
@@ -110,7 +115,7 @@ class Segments:
                     found[place] += segment.match(plan, codes, batch[place])
 
     def _known_names(self, attributes: Attributes) -> tuple[str, ...]:
-        """Those of the event's names that some conjunction mentions."""
+        """Return the event's names that some conjunction mentions."""
         shape = tuple(attributes)
         names = self._shapes.get(shape)
         if names is None:
@@ -144,7 +149,7 @@ class Segments:
     # Step by step.
 
     def step(self) -> None:
-        """Take a step of what is to be done."""
+        """Take a step of the pending work."""
         self._drain()
         if self._task is None:
             self._task = self._next_task()
@@ -163,7 +168,9 @@ class Segments:
         return None
 
     def _graduate(self) -> Iterator[None]:
-        """Begin a new young segment. The growing one absorbs the old one, unless it is full or that is half dead."""
+        """Begin a new young segment. The growing one absorbs the old one, unless it is full or that
+        is half dead.
+        """
         young, growing = self._young, self._growing
         self._young = Segment(self._alphabets, self._names)
         self._old.append(young)
@@ -181,7 +188,7 @@ class Segments:
             self._drain_if_half_dead(growing)
 
     def _cut(self, name: str, alphabet: Alphabet) -> Iterator[None]:
-        """Choose the cuts of an attribute anew."""
+        """Choose the cuts of an attribute again."""
         alphabet.note_choice()
         cuts = choose_cuts(self._sample(name))
         made: list[tuple[Segment, NumberCodes | None]] = []
@@ -189,7 +196,7 @@ class Segments:
             bits = yield from segment.number_bits(name, cuts)
             made.append((segment, bits))
             yield
-        # The young segment changes with each call, so it is done at once, with the change from the old cuts to the new.
+        # The young segment changes with each call, so it is updated at once, together with the cuts.
         made.append((self._young, _result(self._young.number_bits(name, cuts))))
         for segment, bits in made:
             segment.put_in(name, bits)
@@ -225,7 +232,7 @@ class Segments:
                 self._growing = None
 
     def _drain(self) -> None:
-        """Move a few of the living out of a segment that is half dead, and drop it when it is empty."""
+        """Move a few live conjunctions out of a half-dead segment, and drop it when it is empty."""
         segment = next((each for each in self._draining if each not in self._absorbing), None)
         if segment is None:
             return
@@ -239,7 +246,7 @@ class Segments:
 
 
 def _result(steps: Generator[None, None, NumberCodes | None]) -> NumberCodes | None:
-    """What the steps come to, all taken now."""
+    """Take all steps now, and return the result."""
     while True:
         try:
             next(steps)

@@ -1,9 +1,11 @@
-"""Is there a string that matches all of these patterns and none of those? The one question that covering asks of LIKE.
+"""Decides whether a string matches all of some patterns and none of others: the question that
+covering asks about LIKE.
 
-A pattern of n tokens is a nondeterministic automaton of n + 1 states (how many tokens are behind us); a set of states
-is the bits of an integer, and the patterns walk side by side. Only characters that occur in some pattern can tell
-patterns apart, so one further character stands for all the others. The walk visits finitely many combinations and is
-therefore exact; it gives up, with None, after a bounded number of steps.
+A pattern of n tokens is a nondeterministic automaton of n + 1 states (how many tokens are matched);
+a set of states is the bits of an integer, and the automata run in parallel. Only characters that
+occur in some pattern can distinguish patterns, so one additional character stands for all others.
+The search visits finitely many combinations and is therefore exact; it gives up, with None, after a
+bounded number of steps.
 """
 
 from __future__ import annotations
@@ -14,16 +16,20 @@ from gapless.filters.like import ANY_ONE, ANY_RUN, Pattern
 from gapless.filters.work import Work
 
 STEPS_MAX = 10_000
-"""Steps of single automata before `some_string` gives up: some milliseconds, far beyond what people write."""
+"""Steps of single automata before `some_string` gives up: some milliseconds, far beyond typical patterns."""
 
 TOKENS_MAX = 2048
-"""Tokens of all patterns together: beyond, a step would no longer be a matter of a few words of memory."""
+"""Maximum number of tokens of all patterns together: beyond, a step would need more than a few
+words of memory.
+"""
 
 _OTHER = ""
 
 
 def some_string(required: Sequence[Pattern], forbidden: Sequence[Pattern], work: Work) -> bool | None:
-    """Whether some string matches every required and no forbidden pattern; None if that takes too long to tell."""
+    """Return whether some string matches every required and no forbidden pattern; None if that
+    takes too long.
+    """
     patterns = (*required, *forbidden)
     tokens = sum(len(pattern.tokens) for pattern in patterns)
     if tokens > TOKENS_MAX:
@@ -32,7 +38,7 @@ def some_string(required: Sequence[Pattern], forbidden: Sequence[Pattern], work:
     machines = [_Machine(pattern) for pattern in patterns]
     characters = [*sorted({token for machine in machines for token in machine.literals}), _OTHER]
     moves = [[(machine.moving(character), machine.runs) for machine in machines] for character in characters]
-    # A string is found where every required automaton can be at its end, and no forbidden one.
+    # A string is found if every required automaton can be at its end, and no forbidden one.
     finals = [(machine.final, place < len(required)) for place, machine in enumerate(machines)]
     start = tuple(machine.start for machine in machines)
     seen, waiting, steps = {start}, [start], 0
@@ -53,9 +59,11 @@ def some_string(required: Sequence[Pattern], forbidden: Sequence[Pattern], work:
 
 
 def _step(state: int, moving: int, runs: int) -> int:
-    """The places after a character, given those of the tokens that move on with it, and those of the runs."""
+    """Return the states after a character, given those of the tokens that move on with it, and
+    those of `%`.
+    """
     after = (state & moving) << 1 | state & runs
-    # Runs never stand side by side, so one step over them is enough.
+    # `%` are never adjacent, so one step over them is enough.
     return after | (after & runs) << 1
 
 

@@ -1,15 +1,17 @@
-"""Conjunctions, in segments while there are some thousands of them, and in pages beyond.
+"""Stores conjunctions in segments while there are some thousands, and in pages beyond.
 
-A segment needs no more than Python, takes whatever comes, and is quicker where it is short; pages (`pages`) need numpy,
-and take what their columns were made for. Without numpy all stay in segments. Nobody imports it but who matches so many
-conjunctions: that is one step, of some seventy milliseconds, once.
+A segment needs only Python, accepts all conjunctions, and is faster where it is short; pages
+(`pages`) need numpy, and accept what their columns support. Without numpy all stay in segments.
+numpy is imported only for this number of conjunctions: that is one step of some seventy
+milliseconds, once.
 
-All come to segments first, which is quicker. They move to pages as events are matched: step by step, one step for some
-events, so that whoever matches much does so in pages soon, and whoever only takes in filters does not pay for it.
-Between two steps each conjunction is in one place.
+New conjunctions go to segments, which is faster. They move to pages as events are matched: step by
+step, one step for some events. So an index with many matches uses pages soon, and one that only
+adds filters does not pay for them. Between two steps each conjunction is in one place.
 
-Columns never change, and pages do not grow. When they are full, or most of what they were made for has gone, others are
-made for what there is now, and all conjunctions move there.
+Columns never change, and pages do not grow. When they are full, or most of the original
+conjunctions are removed, new pages are created for the current ones, and all conjunctions move
+there.
 """
 
 from __future__ import annotations
@@ -30,53 +32,55 @@ if TYPE_CHECKING:
     from gapless.filters.pages import Pages
 
 PAGED_MIN = 32_768
-"""Conjunctions from which on pages are worth it: as many as one segment has."""
+"""Number of conjunctions from which on pages are worthwhile: as many as one segment has."""
 
 SPARE = 3
-"""Pages for so many times as many as there are: with a third of each page empty, they are full when these doubled."""
+"""Pages are created for this multiple of the conjunctions: with a third of each page empty, they
+are full when these have doubled.
+"""
 
 COLUMNS_MAX = 32
-"""Attributes of pages: those that most conjunctions ask for."""
+"""Maximum number of attributes in pages: those with most constraints."""
 
 ROWS_MAX = 4096
-"""Rows of all columns. Each costs a bit for each place in a page."""
+"""Maximum number of rows of all columns. Each costs a bit for each slot."""
 
 STRINGS_MAX = 128
-"""Listed strings of one attribute, likewise."""
+"""Maximum number of listed strings of one attribute, for the same reason."""
 
 SAMPLE_MAX = 2048
-"""Conjunctions for which columns are made."""
+"""Number of conjunctions from which columns are created."""
 
 LOOKED_AT = 256
-"""Conjunctions that one step looks at."""
+"""Conjunctions that one step examines."""
 
 TO_PAGES, TO_SEGMENTS = 1, 4
-"""What it takes to enter a conjunction there."""
+"""The cost of adding a conjunction to pages."""
 
 MOVED = 16
-"""What one step spends on moving: about a millisecond."""
+"""The budget of one step for moving: about a millisecond."""
 
 EVENTS_PER_STEP = 16
-"""So many events are matched for each step, which take longer than that if nothing is in pages yet."""
+"""Events per step, which takes longer than matching these if nothing is in pages yet."""
 
 MANY = 100_000
-"""With so many in segments, and each time so many more, there is another step for so many events: they take longer."""
+"""With this number in segments, and for each multiple of it, there is another step per number of events."""
 
 WAITING_MAX = 1024
 """Conjunctions in segments that move to pages together, if there is room."""
 
 
 class Store:
-    """All conjunctions that no rare value leads to."""
+    """All conjunctions that are not found through rare values."""
 
     def __init__(self) -> None:
         self._segments = Segments()
         self._pages: list[Pages] = []
-        """Two while those of the first move to the second."""
+        """Two while conjunctions of the first move to the second."""
         self._newest: Pages | None = None
-        """Where conjunctions are entered."""
+        """The pages to which conjunctions are added."""
         self._made_for = 0
-        """Conjunctions that there were when pages were last made, and those that stayed in segments."""
+        """The number of conjunctions when pages were last created, and of those that stayed in segments."""
         self._left = 0
         self._task: Iterator[None] | None = None
         self._matched = 0
@@ -91,7 +95,7 @@ class Store:
         self._segments.step()
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Orders of the filters that match the event."""
+        """Return the orders of the filters that match the event."""
         found = self._segments.match(attributes)
         for pages in self._pages:
             found += pages.match(attributes)
@@ -99,14 +103,14 @@ class Store:
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
-        """Add to each event's list the orders of the filters that match it."""
+        """Append the orders of the matching filters to each event's list."""
         self._segments.match_many(batch, found)
         for pages in self._pages:
             pages.match_many(batch, found)
         self._move(len(batch))
 
     def _enter(self, member: Member) -> int:
-        """Put a conjunction that moves into the newest pages, if they take it; returns what that took."""
+        """Add a moving conjunction to the newest pages, if they take it; return the cost."""
         if self._newest is not None and self._newest.takes(member):
             self._newest.add(member)
             return TO_PAGES
@@ -123,7 +127,7 @@ class Store:
     # Step by step.
 
     def _move(self, matched: int) -> None:
-        """Take the steps that are due after so many events."""
+        """Take the steps that are due after this number of events."""
         self._matched += matched * (1 + self._segments.living_count // MANY)
         while self._matched >= EVENTS_PER_STEP:
             self._matched -= EVENTS_PER_STEP
@@ -151,7 +155,7 @@ class Store:
         return self._make_pages() if waiting >= max(PAGED_MIN, 2 * self._left) else None
 
     def _make_pages(self) -> Iterator[None]:
-        """Pages for what there is now, and all move there who can."""
+        """Create pages for the current conjunctions, and move those that fit."""
         try:
             from gapless.filters.pages import SLOTS, Pages
         except ModuleNotFoundError:
@@ -170,7 +174,7 @@ class Store:
         self._left = self._segments.living_count
 
     def _fill_pages(self) -> Iterator[None]:
-        """All who can move from segments to the newest pages."""
+        """Move all that fit from segments to the newest pages."""
         for segment in self._segments.all:
             yield from self._leave(segment)
         while self._segments.is_draining:
@@ -179,14 +183,14 @@ class Store:
         self._left = self._segments.living_count
 
     def _give_up_pages(self) -> Iterator[None]:
-        """All move back to segments."""
+        """Move all back to segments."""
         self._newest = None
         self._left = 0
         for pages in list(self._pages):
             yield from self._empty(pages)
 
     def _empty(self, pages: Pages) -> Iterator[None]:
-        """All members of these pages move."""
+        """Move all members of these pages."""
         moved = 0
         for number, member in enumerate(pages.members):
             if member is not None:
@@ -199,7 +203,7 @@ class Store:
         self._pages.remove(pages)
 
     def _leave(self, segment: Segment) -> Iterator[None]:
-        """The members of a segment move to the newest pages, but for those that these do not take."""
+        """Move the members of a segment to the newest pages, except those that do not fit."""
         assert self._newest is not None
         moved = 0
         for number, member in enumerate(segment.members):
@@ -211,7 +215,7 @@ class Store:
                 yield
 
     def _columns(self) -> Generator[None, None, list[PageColumn]]:
-        """Columns for a sample of all conjunctions, those that are asked for most first."""
+        """Return columns for a sample of all conjunctions, the most constrained attributes first."""
         from gapless.filters.page_column import PageColumn
 
         kept: list[Sequence[Member | None]] = [segment.members for segment in self._segments.all]

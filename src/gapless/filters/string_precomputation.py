@@ -1,11 +1,11 @@
-"""Long strings against many patterns, looked at in pieces before an event is matched.
+"""Matches long strings against many patterns in steps, before an event is matched.
 
-One pattern on a string of 64 KiB takes less than 0.1 s, but a thousand patterns take a thousand times as long, and a
-match cannot be interrupted. So whoever has time in pieces only asks beforehand, again and again, until all that a match
-would look for is known: each time as many patterns are looked for as an allowance of steps pays for, at least one. The
-match that follows finds the answers here.
+One pattern on a string of 64 KiB takes less than 0.1 s, but a thousand patterns take a thousand
+times as long, and a match cannot be interrupted. So a caller that must not block asks repeatedly
+before the match, until all results are known: each call tests as many patterns as an allowance of
+steps pays for, at least one. The match then finds the results here.
 
-Whoever matches an event that nobody has foreseen looks for everything at once, and keeps nothing.
+Without this preparation, a match tests all patterns at once, and caches nothing.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from gapless.filters.work import OutOfWork
 T = TypeVar("T")
 
 LONG = 1024
-"""Characters of a string from which on a pattern is worth being remembered."""
+"""The length of strings from which on results are cached."""
 
 TEXTS_MAX = 256
-"""Strings of which answers are kept: 16 MiB, if all are as long as they can be."""
+"""Number of strings whose results are cached: 16 MiB, if all have the maximum length."""
 
 STEPS = 6_000_000
-"""An allowance: some milliseconds. A step is a character of a string, times what a pattern costs there."""
+"""The allowance of one call: some milliseconds. A step is a character of a string, times the cost
+of a pattern.
+"""
 
 
 class StringPrecomputation:
-    """What one index knows of long strings."""
+    """The results of one index for long strings."""
 
     __slots__ = ("_known", "_left")
 
@@ -36,10 +38,10 @@ class StringPrecomputation:
         self._known: dict[str, dict[int, bool]] = {}
         """By string and number of the pattern."""
         self._left: int | None = None
-        """Steps that may still be taken; None if somebody matches, and does not foresee."""
+        """The remaining steps; None during a match without precomputation."""
 
     def match(self, question: Callable[[], T]) -> T:
-        """The answer, by what is known and what is looked for now."""
+        """Answer the question with known results and, for others, at once."""
         global _at_work
         before, _at_work = _at_work, self
         try:
@@ -48,7 +50,9 @@ class StringPrecomputation:
             _at_work = before
 
     def look_ahead(self, question: Callable[[], object]) -> int:
-        """Take an allowance of steps, or as many as one pattern needs. How many were taken; 0 if all is known now."""
+        """Take an allowance of steps, or the steps of one pattern; return how many were taken, 0 if
+        all results are known.
+        """
         self._left = STEPS
         try:
             self.match(question)
@@ -61,7 +65,7 @@ class StringPrecomputation:
         return 0
 
     def ask(self, number: int, cost: int, text: str, look: Callable[[str], bool]) -> bool:
-        """Whether the pattern of this number, which costs so much for each character, matches the string."""
+        """Return whether the pattern, with this cost per character, matches the string."""
         known = self._known.get(text)
         found = None if known is None else known.get(number)
         if found is not None:
@@ -80,5 +84,5 @@ _at_work: StringPrecomputation | None = None
 
 
 def ask(number: int, cost: int, text: str, look: Callable[[str], bool]) -> bool:
-    """The same, of the index that is at work."""
+    """Return the same for the index in use."""
     return look(text) if _at_work is None else _at_work.ask(number, cost, text, look)

@@ -27,7 +27,7 @@ from gapless.filters.some_string import some_string
 from gapless.filters.work import Work
 
 PATTERNS_MAX = 12
-"""Patterns and excluded strings in one question: of more, the first are asked about."""
+"""Maximum number of patterns and excluded strings in one question; further ones are ignored."""
 
 
 _WILDCARDS = {ANY_RUN, ANY_ONE}
@@ -37,7 +37,7 @@ Bounds = tuple[str, str | None]
 
 
 class StringSet(msgspec.Struct, frozen=True, gc=False):
-    """See above. Order never matters: values are only looked up, patterns are kept sorted."""
+    """A set of strings, as above. Order is irrelevant: values are only looked up, patterns are sorted."""
 
     values: frozenset[str] = frozenset()
     complement: bool = False
@@ -63,7 +63,7 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def weight(self) -> int:
-        """Steps to look at all of it."""
+        """Return the steps to examine all of it."""
         weight = len(self.values) + (len(self.low) + len(self.high or "")) // 32
         for pattern in self.likes + self.unlikes:
             weight += 4 + len(pattern.tokens) // 32
@@ -122,7 +122,7 @@ def _ends_later(a: str | None, b: str | None) -> bool:
 
 
 def like(pattern: Pattern, wanted: bool) -> StringSet:
-    """The strings that the pattern matches, or those that it does not match."""
+    """Return the strings that the pattern matches, or those that it does not match."""
     literal = pattern.literal
     if literal is not None:
         return StringSet(frozenset((literal,)), complement=not wanted)
@@ -132,7 +132,7 @@ def like(pattern: Pattern, wanted: bool) -> StringSet:
 
 
 def members(texts: Collection[str], strings: StringSet, work: Work) -> frozenset[str]:
-    """Those of the texts that are in the set."""
+    """Return the texts that are in the set."""
     work.spend(len(texts))
     if not strings.complement:
         return strings.values.intersection(texts)
@@ -160,7 +160,9 @@ def _finite(values: frozenset[str]) -> StringSet:
 
 
 def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
-    """The union if it has this form, else None."""
+    """By far the most frequent question, answered directly: a wildcard before the end of the prefix
+    allows too many strings for exclusions to matter.
+    """
     work.spend(a.weight + b.weight)
     if a.patterned or b.patterned:
         for wide, narrow in ((a, b), (b, a)):
@@ -177,7 +179,7 @@ def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
 
 
 def _joined_ranges(a: StringSet, b: StringSet) -> StringSet | None:
-    """The union of two ranges that overlap or touch, and from which nothing else is left out."""
+    """A long string of a character that occurs in none of them."""
     if not (a.complement and b.complement) or a.values or b.values or a.likes + a.unlikes + b.likes + b.unlikes:
         return None
     first, second = (a, b) if a.low <= b.low else (b, a)
@@ -187,7 +189,7 @@ def _joined_ranges(a: StringSet, b: StringSet) -> StringSet | None:
 
 
 def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
-    """Sets that together hold the strings of a that are not in b: what is no string of b breaks one of its rules."""
+    """Return sets that together contain the strings of a that are not in b: each violates one rule of b."""
     if not b.complement:
         parts = [intersection(a, all_but(b.values), work)]
     else:
@@ -200,7 +202,7 @@ def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
 
 
 def is_empty(strings: StringSet, work: Work) -> bool:
-    """Whether there is surely no such string."""
+    """Return whether the set is certainly empty."""
     if not strings.complement:
         return not strings.values
     low, high = strings.bounds
@@ -212,7 +214,7 @@ def is_empty(strings: StringSet, work: Work) -> bool:
 
 
 def includes(a: StringSet, b: StringSet, work: Work) -> bool:
-    """Whether every string of b is surely in a."""
+    """Return whether every string of b is certainly in a."""
     if not a.patterned and not b.patterned:
         return _plainly_includes(a, b, work)
     if not b.complement:
@@ -239,7 +241,7 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
 
 
 def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
-    """`includes` for sets without patterns: only the fewer strings are looked at."""
+    """Implement `includes` for sets without patterns: only the smaller set of strings is examined."""
     work.spend(1 + min(len(a.values), len(b.values)))
     if a.complement and b.complement:
         return a.values <= b.values
@@ -249,14 +251,16 @@ def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
 
 
 def disjoint(a: StringSet, b: StringSet, work: Work) -> bool:
-    """Whether there is surely no string in both."""
+    """Return whether certainly no string is in both."""
     if not a.patterned and not b.patterned:
         return _plainly_includes(StringSet(b.values, not b.complement), a, work)
     return is_empty(intersection(a, b, work), work)
 
 
 def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], excluded: frozenset[str], work: Work) -> bool:
-    """Whether there is surely no string that matches all of the one, none of the other, and is not excluded."""
+    """Return whether certainly no string matches all required patterns and no forbidden one, and is
+    not excluded.
+    """
     required = required[: PATTERNS_MAX - min(len(forbidden), PATTERNS_MAX // 2)]
     forbidden = forbidden[: PATTERNS_MAX - len(required)]
     for pattern in required + forbidden:
@@ -277,7 +281,9 @@ def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], exclude
 
 
 def _is_prefix_of_one(pattern: Pattern, required: tuple[Pattern, ...]) -> bool:
-    """Whether the pattern is a prefix, and one of the others begins with it: whatever else is asked, it matches."""
+    """Return whether the pattern is a prefix, and a required one begins with it, so that it always
+    matches.
+    """
     prefix = _prefix(pattern)
     return prefix is not None and any(other.tokens[: len(prefix)] == prefix for other in required)
 
@@ -298,13 +304,15 @@ def _misses_range(pattern: Pattern, low: str, high: str | None) -> bool:
 
 
 def _prefix(pattern: Pattern) -> tuple[str, ...] | None:
-    """The characters before the only wildcard, a run at the end; None for any other pattern."""
+    """Return the characters before the only wildcard, a `%` at the end; None for any other pattern."""
     *head, last = pattern.tokens
     return tuple(head) if last == ANY_RUN and ANY_RUN not in head and ANY_ONE not in head else None
 
 
 def _clash(required: tuple[Pattern, ...], work: Work) -> bool:
-    """Whether two patterns ask for different characters at the same place, counted from the start."""
+    """Return whether two patterns require different characters at the same position, counted from
+    the start.
+    """
     *heads, longest = sorted((pattern.pieces[0] for pattern in required), key=len)
     for head in heads:
         work.spend(len(head))

@@ -124,7 +124,7 @@ MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def attributes_of(expression: Expression) -> Iterator[str]:
-    """Names of the attributes an expression reads, from left to right, with repeats."""
+    """Yield the names of the attributes in an expression, from left to right, with repetitions."""
     match expression:
         case Attribute(name):
             yield name
@@ -136,7 +136,7 @@ def attributes_of(expression: Expression) -> Iterator[str]:
 
 
 def render(node: Expression | Condition) -> str:
-    """The node as filter text, with every parenthesis that could matter."""
+    """Return the node as filter text, with every parenthesis that could matter."""
     match node:
         case Literal(value):
             return render_value(value)
@@ -167,7 +167,7 @@ def render(node: Expression | Condition) -> str:
 
 
 def render_value(value: Value) -> str:
-    """A literal as filter text."""
+    """Return a literal as filter text."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bool):

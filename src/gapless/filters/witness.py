@@ -1,8 +1,10 @@
-"""An event that a filter matches, made from its normal form: every filter that covers this one matches that event, too.
+"""Constructs an event that a filter matches from its normal form: every filter that covers this one
+matches it, too.
 
-So the filters that may cover another are found as the filters that match an event are, without comparing pairs. Each
-constraint of the first conjunction is given one of the states that it allows. Opaque conditions, and patterns that
-exclude each other's simplest strings, are not understood; so what was made is tried, and may be nothing.
+So the candidates for covering a filter are found like the filters that match an event, without
+comparing pairs. Each constraint of the first conjunction gets one of its allowed states. Opaque
+conditions, and patterns that exclude each other's simplest strings, are not analysed; so the result
+is tested, and there may be none.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from gapless.filters.string_sets import StringSet
 from gapless.filters.syntax import Value
 
 SPARE = ("", "~", "~~")
-"""Strings that few filters name."""
+"""Strings that few filters contain."""
 
 
 def find_witness(disjunction: Disjunction, test: Test) -> Attributes | None:
-    """The attributes of some event that passes the test of the filter; None if none was found."""
+    """Return the attributes of some event that passes the test of the filter; None if none was found."""
     if not disjunction:
         return None
     found: dict[str, Value] = {}

@@ -1,9 +1,10 @@
-"""How much work a question about filters may take, counted in steps, not in time.
+"""Bounds the work of a question about filters, counted in steps, not in time.
 
-A step is one thing looked at: a condition, an interval, a string of a set, a token of an automaton's pattern. Each
-takes well below a microsecond, wherever it is. The caller of a question brings an allowance. Every part that answers
-spends from it, and when it is used up, `OutOfWork` ends the question: the asker gives the safe answer. So a filter made
-to hurt costs its allowance and no more, the same on every machine, and the answer never depends on a clock.
+A step examines one thing: a condition, an interval, a string of a set, a token of an automaton's
+pattern. Each takes well below a microsecond. The caller supplies an allowance. Every function
+spends from it, and when it is used up, `OutOfWork` ends the question, and the caller uses the safe
+answer. So a malicious filter costs at most its allowance, on every machine, and the answer never
+depends on a clock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Work:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Pay for what comes next; `OutOfWork` if that is more than there is left."""
+        """Spend steps on what comes next; raise `OutOfWork` if they exceed the rest."""
         self.left -= steps
         if self.left < 0:
             raise OutOfWork

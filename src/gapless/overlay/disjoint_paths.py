@@ -1,8 +1,9 @@
 """Paths between two brokers of a graph that share no other broker.
 
-By Menger's theorem there are as many as brokers must fail to part the two. They are found one by one, each along a
-shortest way through what the earlier ones left over, where a later path may take back a part of an earlier one (the
-augmenting paths of Ford and Fulkerson, with each broker split into an entrance and an exit).
+By Menger's theorem there are as many as brokers must fail to separate the two. They are found one
+by one, each along a shortest path through what the earlier ones left over. A later path may take
+back a part of an earlier one (the augmenting paths of Ford and Fulkerson, with each broker split
+into an entrance and an exit).
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ Place = tuple[str, bool]
 def disjoint_paths(
     neighbours: Callable[[str], Iterable[str]], start: str, end: str, most: int
 ) -> tuple[tuple[str, ...], ...]:
-    """Up to `most` paths from start to end that meet nowhere else; both ends are included."""
+    """Return up to `most` paths from start to end that share no inner broker; both ends are included."""
     used: dict[str, dict[str, None]] = {}
     """The steps of the paths so far."""
     before: dict[str, str] = {}
@@ -34,7 +35,7 @@ def _augmenting(
     neighbours: Callable[[str], Iterable[str]], start: str, end: str, used: dict[str, dict[str, None]],
     before: dict[str, str],
 ) -> list[Place] | None:  # fmt: skip
-    """A shortest way through what is left: from the start's exit to the end's entrance."""
+    """Return a shortest remaining path, from the start's exit to the end's entrance."""
     first: Place = (start, True)
     came: dict[Place, Place] = {first: first}
     queue = [first]
@@ -67,7 +68,7 @@ def _way_back(place: Place, came: dict[Place, Place]) -> list[Place]:
 
 
 def _take(way: list[Place], start: str, end: str, used: dict[str, dict[str, None]], before: dict[str, str]) -> None:
-    """Add the steps of the way, and take back those that it goes against."""
+    """Add the steps of the path, and remove those that it traverses backwards."""
     added = []
     for (one, leaves), (other, arrives_at_exit) in pairwise(way):
         if leaves and not arrives_at_exit and one != other:

@@ -1,11 +1,13 @@
-"""A general graph of brokers: a primary tree, and links beyond it.
+"""A general graph of brokers: a primary tree, and additional links.
 
-The **primary tree** is a breadth-first tree from a centre, or the tree that the graph was made from. Root, parents,
-children, depth and rank are those of the tree; neighbours, paths and distances are those of the graph. So the question
-"who is next to me" has all links for an answer, and "who goes first" the same answer as on a tree.
+The **primary tree** is a breadth-first tree from a centre, or the tree that the graph was made
+from. Root, parents, children, depth and rank are those of the tree; neighbours, paths and distances
+are those of the graph. So all links count for neighbourhood, and precedence is the same as on a
+tree.
 
-A graph made by `with_bypasses` is a tree in which each broker is also linked to all at most `1 + extra` hops away: the
-links by which a path goes round `extra` failed brokers in a row. Such a link is as long as the way that it bypasses.
+A graph made by `with_bypasses` is a tree in which each broker is also linked to all at most `1 +
+extra` hops away: the links by which a path bypasses `extra` failed brokers in a row. Such a link is
+as long as the path that it bypasses.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +19,7 @@ __all__ = ["Graph", "make_overlay", "with_bypasses"]
 
 
 class Graph(Overlay):
-    """An immutable connected graph of named brokers that is more than a tree."""
+    """An immutable connected graph of named brokers that is not a tree."""
 
     is_tree = False
 
@@ -27,7 +29,7 @@ class Graph(Overlay):
         links = _checked(brokers, edges)
         self.tree = tree or _spanning_tree(brokers, links)
         self.bypass = 0 if tree is None else reach - 1
-        """How many brokers in a row a link may leap over, in a tree with bypasses."""
+        """The number of consecutive brokers that a link can bypass, in a tree with bypasses."""
         super().__init__(self.tree.brokers, self.tree.edges)
         self.edges = tuple(links)
         adjacent: dict[str, list[str]] = {name: [] for name in self.brokers}
@@ -38,11 +40,11 @@ class Graph(Overlay):
         self._towards: dict[str, dict[str, str]] = {}
 
     def children(self, name: str) -> tuple[str, ...]:
-        """The brokers below this one in the primary tree."""
+        """Return the children of this broker in the primary tree."""
         return self.tree.children(name)
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """All brokers on a shortest way; of several, the one by lower ranks."""
+        """Return all brokers on a shortest path; of several, the one with lower ranks."""
         towards = self._towards.get(end)
         if towards is None:
             towards = self._towards[end] = _search(end, self._neighbours)
@@ -52,11 +54,11 @@ class Graph(Overlay):
         return tuple(found)
 
     def wire(self, start: str, end: str) -> tuple[str, ...]:
-        """The brokers between which latencies add up."""
+        """Return the brokers between which latencies add up."""
         return self.tree.path(start, end) if self.bypass else self.path(start, end)
 
     def within(self, name: str, radius: int) -> tuple[str, ...]:
-        """All other brokers at most `radius` links away, nearest first, then by rank."""
+        """Return all other brokers at most `radius` links away, nearest first, then by rank."""
         seen = {name}
         found: list[str] = []
         ring = [name]
@@ -68,18 +70,18 @@ class Graph(Overlay):
 
     @property
     def diameter(self) -> int:
-        """The largest distance between two brokers."""
+        """Return the largest distance between two brokers."""
         return max(_eccentricity(name, self._neighbours) for name in self.brokers)
 
 
 def make_overlay(brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> Overlay:
-    """The tree of these edges, or the graph if there are more of them."""
+    """Return the tree of these edges, or the graph if there are more of them."""
     kept = list(edges)
     return Graph(brokers, kept) if len(kept) >= len(brokers) > 1 else Overlay(brokers, kept)
 
 
 def with_bypasses(tree: Overlay, extra: int) -> Overlay:
-    """The tree with a link between any two brokers that are at most `1 + extra` hops apart."""
+    """Return the tree with a link between any two brokers that are at most `1 + extra` hops apart."""
     if extra < 0:
         raise OverlayError(f"bypass is {extra}, but must be at least 0")
     if not tree.is_tree:
@@ -108,7 +110,7 @@ def _checked(brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[t
 
 
 def _spanning_tree(brokers: Sequence[str], links: list[tuple[str, str]]) -> Overlay:
-    """A breadth-first tree from a broker from which the farthest other is as near as can be."""
+    """Return a breadth-first tree from a broker with the smallest possible distance to the farthest other."""
     adjacent: dict[str, list[str]] = {name: [] for name in brokers}
     if len(adjacent) != len(brokers):
         twice = next(name for name in adjacent if list(brokers).count(name) > 1)
@@ -126,7 +128,9 @@ def _spanning_tree(brokers: Sequence[str], links: list[tuple[str, str]]) -> Over
 
 
 def _search(start: str, adjacent: dict[str, list[str]] | dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """For each broker that can be reached, in breadth-first order, the one before it on the way from the start."""
+    """Return for each reachable broker, in breadth-first order, its predecessor on the path from
+    the start.
+    """
     found = {start: start}
     queue = [start]
     for name in queue:

@@ -1,9 +1,10 @@
 """Ready-made trees and graphs: the shapes that the papers measure, and seeded random ones.
 
-Brokers are called b0, b1, b2… A regular tree is numbered level by level from its top, so broker i of a tree with
-fanout k hangs below broker (i - 1) // k. A random tree grows broker by broker, each joined to one drawn uniformly
-from those that still have room; the same seed gives the same tree on every machine. A random regular graph is drawn by
-pairing, and drawn again until it is simple and connected.
+Brokers are called b0, b1, b2… A regular tree is numbered level by level from its top, so the parent
+of broker i in a tree with fanout k is broker (i - 1) // k. A random tree grows broker by broker,
+each joined to one drawn uniformly from those that still have room; the same seed gives the same
+tree on every machine. A random regular graph is drawn by pairing, repeatedly until it is simple and
+connected.
 """
 
 import random
@@ -16,16 +17,18 @@ from gapless.overlay.tree import Overlay
 __all__ = ["binary", "chain", "from_edges", "grid", "kary", "random_regular", "random_tree", "ring", "star"]
 
 _DRAWS_MAX = 10_000
-"""How often a random regular graph is drawn anew: degree 5 takes a few hundred at most."""
+"""Maximum number of attempts for a random regular graph: degree 5 takes a few hundred at most."""
 
 
 def binary(depth: int) -> Overlay:
-    """A full binary tree; `depth` counts the edges from its top to a leaf, so `binary(3)` has 15 brokers."""
+    """Return a full binary tree; `depth` counts the edges from its top to a leaf, so `binary(3)`
+    has 15 brokers.
+    """
     return kary(2, depth)
 
 
 def kary(fanout: int, depth: int) -> Overlay:
-    """A full tree in which every broker above the lowest level has `fanout` children."""
+    """Return a full tree in which every broker above the lowest level has `fanout` children."""
     _at_least("fanout", fanout, 1)
     _at_least("depth", depth, 0)
     count = sum(fanout**level for level in range(depth + 1))
@@ -33,19 +36,19 @@ def kary(fanout: int, depth: int) -> Overlay:
 
 
 def chain(brokers: int) -> Overlay:
-    """All brokers in one line, b0 at an end."""
+    """Return all brokers in one line, b0 at an end."""
     _at_least("brokers", brokers, 1)
     return _grown(brokers, range(brokers - 1))
 
 
 def star(brokers: int) -> Overlay:
-    """b0 in the middle and all others around it."""
+    """Return b0 in the middle and all others around it."""
     _at_least("brokers", brokers, 1)
     return _grown(brokers, (0 for _ in range(brokers - 1)))
 
 
 def random_tree(brokers: int, seed: int, max_degree: int | None = None) -> Overlay:
-    """A tree drawn by the seed, in which no broker has more than `max_degree` neighbours."""
+    """Return a tree drawn from the seed, in which no broker has more than `max_degree` neighbours."""
     _at_least("brokers", brokers, 1)
     if max_degree is not None and brokers > 2:
         _at_least("max_degree", max_degree, 2)
@@ -53,19 +56,21 @@ def random_tree(brokers: int, seed: int, max_degree: int | None = None) -> Overl
 
 
 def from_edges(edges: Iterable[tuple[str, str]]) -> Overlay:
-    """The tree or graph of these edges; brokers stand in the order in which the edges first name them."""
+    """Return the tree or graph of these edges, with brokers in the order in which the edges first
+    name them.
+    """
     kept = [(a, b) for a, b in edges]
     return make_overlay(list(dict.fromkeys(name for edge in kept for name in edge)), kept)
 
 
 def ring(brokers: int) -> Overlay:
-    """All brokers in a circle: two ways between any two."""
+    """Return all brokers in a circle."""
     _at_least("brokers", brokers, 3)
     return _graph(brokers, [(number, (number + 1) % brokers) for number in range(brokers)])
 
 
 def grid(rows: int, columns: int) -> Overlay:
-    """Rows and columns, each broker linked to those beside, above and below it; b0 is a corner."""
+    """Return rows and columns, each broker linked to its neighbours in both directions; b0 is a corner."""
     _at_least("rows", rows, 2)
     _at_least("columns", columns, 2)
     beside = [(n, n + 1) for n in range(rows * columns) if (n + 1) % columns]
@@ -73,7 +78,7 @@ def grid(rows: int, columns: int) -> Overlay:
 
 
 def random_regular(brokers: int, degree: int, seed: int) -> Overlay:
-    """A graph drawn by the seed, in which every broker has `degree` neighbours."""
+    """Return a graph drawn from the seed, in which every broker has `degree` neighbours."""
     _at_least("degree", degree, 2)
     _at_least("brokers", brokers, degree + 1)
     if brokers * degree % 2:
@@ -87,7 +92,7 @@ def random_regular(brokers: int, degree: int, seed: int) -> Overlay:
 
 
 def _drawn_parents(brokers: int, rng: random.Random, max_degree: int | None) -> Iterable[int]:
-    """For each broker after the first, the earlier one that it joins."""
+    """Yield for each broker after the first the earlier one that it joins."""
     with_room = [0]
     degree = [0] * brokers
     for child in range(1, brokers):
@@ -113,7 +118,9 @@ def _graph(brokers: int, edges: list[tuple[int, int]]) -> Overlay:
 
 
 def _drawn_pairs(brokers: int, degree: int, rng: random.Random) -> list[tuple[int, int]] | None:
-    """Ends of links, joined at random; nothing if a link would join a broker with itself or two brokers twice."""
+    """Return randomly joined ends of links; None if a link would join a broker with itself or two
+    brokers twice.
+    """
     ends = [number for number in range(brokers) for _ in range(degree)]
     edges: dict[tuple[int, int], None] = {}
     while ends:

@@ -1,11 +1,12 @@
-"""The primary tree of brokers: a fixed, rooted tree that every broker can be told in one file.
+"""The primary tree of brokers: a fixed, rooted tree that is described in one file.
 
-The root is a centre of the tree (halfway along a longest path), so depth is as small as it can be and the root
-has at least two neighbours wherever the tree has three brokers. Neighbours and all other sequences come in
-*rank* order (depth, then place in the list of brokers), so that every broker computes the same answer to
-"which of us goes first" without talking.
+The root is a centre of the tree (halfway along a longest path), so the depth is minimal and the
+root has at least two neighbours if there are three brokers. Neighbours and all other sequences are
+in *rank* order (depth, then index in the list of brokers), so that every broker computes the same
+precedence without communication.
 
-Distances and paths climb parent pointers and never search, so a tree of 10,000 brokers costs nothing to ask.
+Distances and paths climb parent pointers and never search, so they are cheap even in a tree of
+10,000 brokers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ class Overlay:
     """An immutable tree of named brokers."""
 
     is_tree = True
-    """Whether there is exactly one way between any two brokers."""
+    """Whether there is exactly one path between any two brokers."""
 
     def __init__(self, brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> None:
         self.brokers = tuple(brokers)
@@ -66,15 +67,15 @@ class Overlay:
         return name in self.depth
 
     def neighbours(self, name: str) -> tuple[str, ...]:
-        """The brokers next to this one, the parent first."""
+        """Return the neighbours of this broker, the parent first."""
         return self._neighbours[name]
 
     def children(self, name: str) -> tuple[str, ...]:
-        """The brokers below this one."""
+        """Return the children of this broker."""
         return self._neighbours[name] if self.parent[name] is None else self._neighbours[name][1:]
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """All brokers from start to end, both included."""
+        """Return all brokers from start to end, both included."""
         if self.parent[start] == end or self.parent[end] == start:
             return start, end
         up, down = [start], [end]
@@ -86,7 +87,7 @@ class Overlay:
         return (*up, *reversed(down[:-1]))
 
     def wire(self, start: str, end: str) -> tuple[str, ...]:
-        """The brokers between which latencies add up when these two talk directly."""
+        """Return the brokers between which latencies add up when these two communicate directly."""
         return self.path(start, end)
 
     def distance(self, start: str, end: str) -> int:

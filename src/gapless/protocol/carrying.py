@@ -1,10 +1,10 @@
-"""What a message carries, read from the names of its fields: in all protocols they mean the same.
+"""The content of a message, found by the names of its fields, which mean the same in all protocols.
 
-| field | what it holds |
+| field | content |
 | --- | --- |
 | `events` | events that travel with the message |
-| `publications` | events that a client brings again |
-| `body` | another message, which this one wraps |
+| `publications` | events that a client supplies again |
+| `body` | a wrapped message |
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,29 +16,29 @@ __all__ = ["body_of", "events_of", "layers_of", "may_carry_events", "publication
 
 
 def events_of(message: Any) -> Sequence[Any]:
-    """The events that travel with the message itself; not those of what it wraps."""
+    """Return the events of the message itself, without those of a wrapped message."""
     events: Sequence[Any] = getattr(message, "events", ())
     return events
 
 
 def publications_of(message: Any) -> Sequence[Any]:
-    """The events that a client brings again."""
+    """Return the events that a client supplies again."""
     publications: Sequence[Any] = getattr(message, "publications", ())
     return publications
 
 
 def body_of(message: Any) -> Any:
-    """What the message wraps, or None."""
+    """Return the wrapped message, or None."""
     return getattr(message, "body", None)
 
 
 def layers_of(message: Any) -> Iterator[Any]:
-    """The message, what it wraps, and so on."""
+    """Yield the message, the one that it wraps, and so on."""
     while message is not None:
         yield message
         message = body_of(message)
 
 
 def may_carry_events(kind: type[msgspec.Struct]) -> bool:
-    """Whether such messages carry events, or others that may."""
+    """Return whether such messages can carry events, or wrap others that can."""
     return not {"events", "body"}.isdisjoint(kind.__struct_fields__)

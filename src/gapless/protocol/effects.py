@@ -1,4 +1,4 @@
-"""What a node asks of its runtime: to send, to wait, to keep, and to tell the application."""
+"""The effects of a node: to send, to set timers, to write to disk, and to notify the application."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -58,18 +58,19 @@ class SetTimer(msgspec.Struct, frozen=True):
 
 
 class Expel(msgspec.Struct, frozen=True):
-    """Send a client away, with a sentence: it said what no client may say."""
+    """Disconnect a client with a reason: it sent a message that no client may send."""
 
     client: str
     reason: str
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """Put this on the disk, as a whole, after all with smaller numbers; `Persisted` follows. Only from a broker whose
-    place has a disk."""
+    """Write this to disk, as a whole, after all with smaller numbers; `Persisted` follows. Only
+    from a broker with a disk.
+    """
 
     number: int
-    """One more than that of the last one, of this node."""
+    """One more than the number of the previous one."""
     changes: Sequence[Change]
 
 
@@ -80,7 +81,7 @@ class Published(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """A client node hands an event to the application, for one subscription."""
+    """A client node passes an event to the application, for one subscription."""
 
     event: Event
     subscription: str
@@ -112,24 +113,28 @@ class CutFixed(msgspec.Struct, frozen=True):
 
 
 class CutsVoided(msgspec.Struct, frozen=True):
-    """The broker was lost before the cuts were safe. Nothing was delivered yet; later cuts follow."""
+    """The broker was lost before the cuts were replicated. Nothing was delivered yet; later cuts follow."""
 
     subscription: str
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A subscription that reads history will not get these numbers of these publishers, for nobody holds them any more.
-    (They may not all have matched.)"""
+    """A subscription to history will not receive these numbers of these publishers, because no
+    broker holds them any more. Not all of them may match.
+    """
 
     subscription: str
     lost: dict[str, list[tuple[int, int]]]
     gap: tuple[int, int] | None = None
-    """Timestamps of two positions between which it is not even known what there was. If the first is 0, the second is
-    the earliest position from which on there is anything."""
+    """Timestamps of two positions between which even the content is unknown. If the first is 0, the
+    second is the earliest position with history.
+    """
 
 
 class CaughtUp(msgspec.Struct, frozen=True):
-    """A subscription that reads history has got everything up to a position; if `is_live`, it reads history no more."""
+    """A subscription to history has received everything up to a position; if `is_live`, it no
+    longer reads history.
+    """
 
     subscription: str
     position: Position
@@ -137,20 +142,22 @@ class CaughtUp(msgspec.Struct, frozen=True):
 
 
 class Activated(msgspec.Struct, frozen=True):
-    """The subscription holds its starting cut, the whole one or its first part: `subscribe()` may return."""
+    """The subscription has its starting cut, complete or its first part: `subscribe()` may return."""
 
     subscription: str
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The subscription is over: it got everything up to `last_seq` of each publisher, and nothing after."""
+    """The subscription has ended: it received everything up to `last_seq` of each publisher, and
+    nothing after.
+    """
 
     subscription: str
     last_seq: dict[str, int]
     is_complete: bool = False
-    """It read history up to a position, and got all of it."""
+    """It read history up to a position, and received all of it."""
     reason: str = ""
-    """Why a durable subscription is over, if its client did not end it."""
+    """Why a durable subscription ended, if its client did not end it."""
 
 
 class Advertised(msgspec.Struct, frozen=True):
@@ -160,14 +167,15 @@ class Advertised(msgspec.Struct, frozen=True):
 
 
 class Confirmed(msgspec.Struct, frozen=True):
-    """Every event of this client up to `seq` is safe: f + 1 brokers hold it."""
+    """Every event of this client up to `seq` is confirmed: f + 1 brokers hold it."""
 
     seq: int
 
 
 class PublicationsLost(msgspec.Struct, frozen=True):
-    """Of what this client published and was told to be safe, nobody holds these numbers any more, from the first to the
-    last of each range: more brokers failed than may. Whoever should have got them is told."""
+    """No broker holds these confirmed publications of the client any more, from the first to the
+    last of each range: more than f brokers failed. The affected subscriptions are notified.
+    """
 
     ranges: list[tuple[int, int]]
 

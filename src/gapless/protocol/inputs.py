@@ -1,4 +1,4 @@
-"""What a runtime gives a node: what happened around it, and what its client, operator or disk wants or says."""
+"""The inputs of a node: events around it, and calls of its client, operator or disk."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -39,15 +39,16 @@ __all__ = [
 ]
 
 Ready: TypeAlias = Literal["whole", "first"]
-"""When a subscription is active: with a cut for every publisher that may match it, so that nothing published from then
-on is left out; or with its first cut, as the papers define it."""
+"""When a subscription is active: with a cut for every publisher that may match it, so that nothing
+published from then on is missed; or with its first cut, as the papers define it.
+"""
 NEWEST = Position.at(TIMESTAMP_MAX)
-"""Stands for the newest position, which the broker knows. It is larger than any position."""
+"""The newest position, which the broker knows; larger than any other position."""
 Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The first input a node gets, and the first after each restart without memory."""
+    """The first input of a node, and the first after each restart without memory."""
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
@@ -64,35 +65,35 @@ class Connected(msgspec.Struct, frozen=True):
 
 
 class Suspected(msgspec.Struct, frozen=True):
-    """The failure detector believes that the peer is dead."""
+    """The failure detector believes that the peer has failed."""
 
     peer: str
 
 
 class Trusted(msgspec.Struct, frozen=True):
-    """The failure detector no longer believes that the peer is dead."""
+    """The failure detector no longer believes that the peer has failed."""
 
     peer: str
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """From now on the tree has a link to the peer. Given to protocols that cope with `relink` only."""
+    """The tree now has a link to the peer. Only for protocols that cope with `relink`."""
 
     peer: str
 
 
 class Unlinked(msgspec.Struct, frozen=True):
-    """From now on the tree has no link to the peer any more. Given to protocols that cope with `relink` only."""
+    """The tree has no link to the peer any more. Only for protocols that cope with `relink`."""
 
     peer: str
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """The node stood still for so long that others may have taken it for dead. Given to brokers with a disk only."""
+    """The node was paused for so long that others may have excluded it. Only for brokers with a disk."""
 
 
 class TimerFired(msgspec.Struct, frozen=True):
-    """A timer set by `SetTimer` ran out."""
+    """A timer set by `SetTimer` has expired."""
 
     key: str
 
@@ -111,17 +112,22 @@ class Unadvertise(msgspec.Struct, frozen=True):
 
 
 class Subscribe(msgspec.Struct, frozen=True):
-    """A client's call: deliver what matches `filter`. Protocols that know but one meaning of `ready` ignore it."""
+    """A client's call: deliver events that match `filter`. Protocols with only one meaning of
+    `ready` ignore it.
+    """
 
     subscription: str
     filter: str
     ready: Ready = "whole"
     since: Position | None = None
-    """Everything that came after it is delivered, too; for protocols that keep history (`keeps_history`). None: what is
-    published from now on. `NEWEST`: nothing that was admitted by now, but `CaughtUp` says which position that is."""
+    """Everything after this position is delivered, too; for protocols that keep history
+    (`keeps_history`). None: only new events. `NEWEST`: nothing that was admitted by now, but
+    `CaughtUp` reports that position.
+    """
     until: Position | None = None
-    """With `since`: nothing that came after it is delivered, and the subscription ends there. `NEWEST`: what was
-    admitted by now. None: it does not end."""
+    """With `since`: the subscription ends at this position. `NEWEST`: at what was admitted by now.
+    None: it does not end.
+    """
     name: str = ""
     """If it is a durable subscription: its name in the network. It continues after what was acknowledged; for protocols
     with durable subscriptions (`keeps_names`)."""
@@ -153,15 +159,16 @@ class Publish(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishMany(msgspec.Struct, frozen=True, gc=False):
-    """Several publications in order, answered one by one or together (`PublishedMany`); for protocols that take them
-    (`takes_many`)."""
+    """Several publications in order, answered one by one or together (`PublishedMany`); for
+    protocols that support them (`takes_many`).
+    """
 
     payloads: list[bytes]
     alike: list[Stretch]
     """Their attributes."""
 
     def publications(self) -> list[Publish]:
-        """Them, one by one."""
+        """Return them as single publications."""
         if len(self.alike) == 1:
             return [Publish(self.alike[0][0], payload) for payload in self.payloads]
         parts = bounds_of(self.alike)
@@ -169,28 +176,31 @@ class PublishMany(msgspec.Struct, frozen=True, gc=False):
 
 
 class Consumed(msgspec.Struct, frozen=True):
-    """The application has taken the first `count` of all that was delivered to this client; for protocols that pace
-    themselves by it (`paces`)."""
+    """The application has taken the first `count` deliveries to this client; for protocols with
+    flow control (`paces`).
+    """
 
     count: int
 
 
 class EndSession(msgspec.Struct, frozen=True):
-    """An operator's call to a broker: end the session of this client, whether it is there or away; for protocols that
-    know sessions (`ends_sessions`)."""
+    """An operator's call to a broker: end the session of this client, connected or not; for
+    protocols with sessions (`ends_sessions`).
+    """
 
     client: str
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """An operator's call to a broker: this one will not return, so nobody shall wait for it; for protocols whose
-    brokers wait for each other (`forgets`)."""
+    """An operator's call to a broker: this broker will not return, so do not wait for it; for
+    protocols whose brokers wait for each other (`forgets`).
+    """
 
     broker: str
 
 
 class Persisted(msgspec.Struct, frozen=True):
-    """The disk has what was told by `Keep` up to this number, and will have it whatever happens to the machine."""
+    """Everything up to this number of `Keep` is durable on disk."""
 
     number: int
 
@@ -206,7 +216,7 @@ class ReadHistory(msgspec.Struct, frozen=True):
 
 
 class HistoryRead(msgspec.Struct, frozen=True):
-    """What the disk holds of what was asked for; what cannot be read is left out."""
+    """The requested history on the disk; unreadable parts are omitted."""
 
     asked: ReadHistory
     rows: Sequence[HistoryRow]

@@ -1,4 +1,4 @@
-"""What a client's message asks for, for a runtime that lets not everybody do everything."""
+"""Descriptions of clients' requests, for a runtime that checks permissions."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
@@ -11,21 +11,24 @@ __all__ = ["Demand", "Judging"]
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """What a client's message asks for, so that a runtime can judge it before a broker's node sees it."""
+    """What a client's message requests, so that a runtime can check it before a broker's node
+    processes it.
+    """
 
     subscriptions: Mapping[str, str] = {}
-    """Filters, by name."""
+    """Filters by name."""
     histories: Sequence[str] = ()
-    """Those of them that ask for what was published before."""
+    """Those that request history."""
     named: Mapping[str, str] = {}
-    """The names in the network that it wants to hold, by subscription; and those that it speaks of, because it should
-    hold them already, by what it calls them."""
+    """The durable subscriptions that it wants to attach to, by subscription, and those that it
+    refers to as its own, by its name for them.
+    """
     listing: str = ""
-    """If it asks which durable subscriptions there are: what it calls this question."""
+    """If it lists durable subscriptions: its name for the request."""
     advertisements: Mapping[str, str] = {}
     events: Events = []
     ended: str = ""
-    """A subscription or an advertisement that it ends."""
+    """A subscription or advertisement that it ends."""
     act: str = ""
     """If it changes what others may rely on: the key of that event in audit logs."""
     is_whole: bool = False
@@ -34,27 +37,28 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """Whether the client goes on with its session, and what that holds. If some of it is refused, the rewritten message
     does not go on: the client says again what it holds."""
     is_passing: bool = False
-    """Whether nothing stays of it: the subscription is only what the call is about."""
+    """Whether it leaves no state: the subscription is only the subject of the call."""
     is_exact: bool = False
-    """Whether narrower filters would not do: what comes is chosen by somebody else."""
+    """Whether narrower filters are impossible, because others select the events."""
     resumed: Mapping[str, tuple[int, bytes]] = {}
     """Those of them that were active at another broker: from which position on they go on, and the ticket that shows it
     (`Owners.ticket`)."""
 
 
 class Judging(msgspec.Struct, frozen=True):
-    """How a protocol lets a runtime judge what its clients ask for.
+    """How a runtime can check the requests of a protocol's clients.
 
-    Its brokers then also say whose sessions they have, and what those hold (`sessions`, `held_by`, `names_held`,
-    `reads_history`).
+    Its brokers then also report their sessions, and what those hold (`sessions`, `held_by`,
+    `names_held`, `reads_history`).
     """
 
     demand: Callable[[Any], Demand | None]
-    """What a message of a client asks for; None if nothing."""
+    """Returns the request of a client's message; None if there is none."""
     rewrite: Callable[[Any, Mapping[str, str], Set[str]], Any]
-    """The message with other filters for some subscriptions, and without the subscriptions and advertisements in the
-    set; None if nothing is left of it."""
+    """Returns the message with other filters for some subscriptions, and without the subscriptions
+    and advertisements in the set; None if nothing remains.
+    """
     text_max: int = 1 << 20
-    """Characters in the names and filters that one message may bring."""
+    """Maximum number of characters in the names and filters of one message."""
     effort_max: int = 300_000
-    """Steps that it may take to understand these filters (`Filter.effort`)."""
+    """Maximum number of steps to analyse these filters (`Filter.effort`)."""

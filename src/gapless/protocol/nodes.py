@@ -1,4 +1,4 @@
-"""What a node is, where it stands, and what it can be asked beside its steps."""
+"""Nodes: their place in the network, and the queries that they answer besides their steps."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,34 +14,36 @@ __all__ = ["BrokerNode", "BrokerPlace", "ClientNode", "ClientPlace", "Node", "Ow
 
 
 class Owners(msgspec.Struct, frozen=True):
-    """To whom clients belong, in a network with users. What is said here may change while the broker runs."""
+    """The owners of clients, in a network with users. The answers may change while the broker runs."""
 
     user_of: Callable[[str], str] = lambda client: ""
-    """The user whose client this is."""
+    """Returns the user of this client."""
     names_max: Callable[[str], int] = lambda user: 0
-    """How many durable subscriptions of the network may be a user's; 0 if there is no limit."""
+    """Returns how many durable subscriptions of the network a user may have; 0 for no limit."""
     may_read_history: Callable[[str], bool] = lambda client: True
-    """Whether the client may read what was published before its subscriptions began."""
+    """Returns whether the client may read history."""
     ticket: Callable[[str, str, int], bytes] = lambda client, text, position: b""
     """What proves to any broker that this client has had a subscription with this filter from a position on; empty if
     nothing has to."""
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
-    """Where a broker stands at its start. It knows the overlay around it up to distance f + 1 and relies on no more."""
+    """The place of a broker at its start. It knows the overlay up to distance f + 1 and relies on no more."""
 
     name: str
     overlay: Overlay
     f: int
     incarnation: int = 0
     disk: DiskContents | None = None
-    """What its disk holds, which may be nothing; None if it has no disk."""
+    """The content of its disk, which may be empty; None if it has no disk."""
     owners: Owners = Owners()
-    """Without users, clients belong to nobody."""
+    """Without users, clients have no owner."""
 
 
 class ClientPlace(msgspec.Struct, frozen=True):
-    """Where a client stands: its broker, and all brokers it may turn to (its own first, then by distance)."""
+    """The place of a client: its broker, and all brokers that it can use (its own first, then by
+    distance).
+    """
 
     name: str
     broker: str
@@ -52,81 +54,85 @@ class Node(Protocol):
     """A broker or a client of some protocol."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes, in order."""
+        """Process one input; return its effects, in order."""
         ...
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the node keeps, by kind (for example subscriptions, retained events)."""
+        """Return the amount of state by kind (for example subscriptions, retained events)."""
         ...
 
 
 class BrokerNode(Node, Protocol):
-    """A broker of some protocol. Beyond its steps it can be asked how it is; those that do not know keep the answers
-    that stand here."""
+    """A broker of some protocol. Besides its steps it answers queries; the defaults are for
+    protocols without an answer.
+    """
 
     def overview(self) -> dict[str, Any]:
-        """What an operator should see of it."""
+        """Return its state for operators."""
         return {}
 
     def sessions(self) -> list[str]:
-        """The clients whose sessions are here."""
+        """Return the clients with sessions here."""
         return []
 
     def has_session(self, client: str) -> bool:
-        """Whether the client's session is here."""
+        """Return whether the client's session is here."""
         return False
 
     def held_by(self, client: str) -> dict[str, str]:
-        """The filters of a client's subscriptions, by name."""
+        """Return the filters of a client's subscriptions, by name."""
         return {}
 
     def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
-        """What a client calls its subscriptions, those that read history included, and its advertisements."""
+        """Return a client's names for its subscriptions, including those to history, and for its
+        advertisements.
+        """
         return (), ()
 
     def reads_history(self, client: str) -> bool:
-        """Whether the client is brought what was published before."""
+        """Return whether the client is reading history."""
         return False
 
     @property
     def is_working(self) -> bool:
-        """Whether it works on an input in pieces, and lets others wait behind it."""
+        """Return whether it processes an input in pieces, while others wait."""
         return False
 
     def measured(self) -> Mapping[str, Mapping[int, int]]:
-        """What it measured of itself, where an option asks for that: how often each number came, by what it counts."""
+        """Return its own measurements, if an option enables them: the frequency of each number, by kind."""
         return {}
 
 
 class ClientNode(Node, Protocol):
-    """A client of some protocol. It can be asked who serves it; those that do not know keep the answers that stand
-    here."""
+    """A client of some protocol. It answers queries; the defaults are for protocols without an answer."""
 
     @property
     def broker(self) -> str:
-        """The broker that serves it, or is asked to; empty if it does not tell."""
+        """Return the broker that serves it, or is asked to; empty if unknown."""
         return ""
 
     @property
     def window(self) -> int:
-        """How many publications may wait to become safe; it rejects what goes beyond."""
+        """Return how many publications may wait for their confirmation; it rejects more."""
         return 1_000
 
     @property
     def delivery_window(self) -> int:
-        """How many deliveries a broker sends ahead of the application; 0 if it does not wait for it."""
+        """Return how many deliveries a broker sends ahead of the application; 0 without flow control."""
         return 0
 
     @property
     def is_attached(self) -> bool | None:
-        """Whether a broker holds its session, and knows what it wants; None if there are no sessions."""
+        """Return whether a broker holds its session, and knows its subscriptions; None if there are
+        no sessions.
+        """
         return None
 
     @property
     def standing(self) -> tuple[str, int, int]:
-        """Who holds its session, its attempt, and the number of its last event."""
+        """Return the broker of its session, its attempt, and the number of its last event."""
         return "", 0, 0
 
     def take_over(self, home: str, attempt: int, seq: int) -> None:
-        """Before it starts: it goes on as a client of the same name that is no more."""
+        """Before it starts: continue as a client of the same name that has ended."""
         raise AssertionError("the protocol knows no sessions")

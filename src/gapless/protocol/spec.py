@@ -1,4 +1,4 @@
-"""A protocol as runtimes see it: what it promises, what it can, how its nodes are made, and which options it has."""
+"""A protocol as runtimes see it: its guarantee, its features, its nodes, and its options."""
 
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
@@ -31,17 +31,18 @@ GUARANTEE_NAMES: Mapping[Guarantee, str] = {
     "topic-causal": "causal per topic",
     "best-effort": "best effort",
 }
-"""What people read. `gcd` (gapless causal delivery) and `gfd` (gapless FIFO delivery) are values of the trace format;
-else only what programs read repeats them: the JSON of commands, and the tables of the audit."""
+"""Names for people. `gcd` (gapless causal delivery) and `gfd` (gapless FIFO delivery) are values of
+the trace format, of the JSON output, and of the audit's tables.
+"""
 
 
 def any_overlay(_overlay: Overlay, _f: int, _options: Any) -> str | None:
-    """Refuses nothing: for protocols that run over any graph."""
+    """Accept any graph."""
     return None
 
 
 def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
-    """Refuses graphs with cycles, as most protocols do."""
+    """Refuse graphs with cycles, as most protocols do."""
     if overlay.is_tree:
         return None
     brokers, links = len(overlay.brokers), len(overlay.edges)
@@ -49,65 +50,73 @@ def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
-    """A protocol: how its nodes are made, and what runtimes have to know of it."""
+    """A protocol: its nodes, and what runtimes have to know about it."""
 
     name: str
     guarantee: Guarantee
     summary: str
     options: type[msgspec.Struct]
-    """Frozen struct with a default for every field; scenario files set its fields by name."""
+    """A frozen struct with a default for every field; scenario files set its fields by name."""
     broker: Callable[[BrokerPlace, Any], BrokerNode]
     client: Callable[[ClientPlace, Any], ClientNode]
     takes_many: bool = False
-    """Whether clients take `PublishMany`."""
+    """Whether clients support `PublishMany`."""
     paces: bool = False
-    """Whether clients take `Consumed`, and no more is sent to them ahead of it than a bounded number of deliveries."""
+    """Whether clients support `Consumed`, and receive at most a bounded number of deliveries ahead of it."""
     ends_sessions: bool = False
-    """Whether brokers take `EndSession`, and say whose session they have."""
+    """Whether brokers support `EndSession`, and report their sessions."""
     forgets: bool = False
-    """Whether brokers take `Forget`."""
+    """Whether brokers support `Forget`."""
     keeps_history: bool = False
-    """Whether clients take `Subscribe` with a position since when."""
+    """Whether clients support `Subscribe` with a starting position."""
     keeps_names: bool = False
-    """Whether clients take `Subscribe` with a name, `Acknowledge`, `ListDurables` and `MoveDurable`."""
+    """Whether clients support `Subscribe` with a name, `Acknowledge`, `ListDurables` and `MoveDurable`."""
     acknowledges_each: bool = False
-    """Whether clients take `AcknowledgeEach`, `Nack` and `ExtendAck` for durable subscriptions, and count deliveries
-    (`Deliver.deliveries`)."""
+    """Whether clients support `AcknowledgeEach`, `Nack` and `ExtendAck` for durable subscriptions,
+    and count deliveries (`Deliver.deliveries`).
+    """
     keeps_disks: bool = False
-    """Whether brokers use a disk where their place has one."""
+    """Whether brokers use a disk if they have one."""
     copes_with: frozenset[str] = frozenset()
     """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, loss,
     duplication, relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
-    """What its nodes send, as tagged array-like structs; empty means all those in the package's module `messages`."""
+    """The messages of its nodes, as tagged array-like structs; empty means all those in the
+    package's module `messages`.
+    """
     client_messages: tuple[type[msgspec.Struct], ...] = ()
-    """What its clients send; a broker takes nothing else from a client. Empty means any message."""
+    """The messages of its clients; a broker accepts nothing else from a client. Empty means any message."""
     confirms: bool = False
-    """Its clients say `Confirmed`. Without that, a publication is done when its broker's connection has taken it."""
+    """Whether its clients emit `Confirmed`. Otherwise a publication is complete when it is written
+    to the connection.
+    """
     judging: Judging | None = None
-    """How its clients' messages can be judged. Without, a network cannot say what each of them may do."""
+    """How its clients' requests can be checked. Without it, a network cannot have permissions."""
     whole_cuts: bool = False
-    """Its subscriptions are active when their cut is whole, unless asked for otherwise (see `Ready`)."""
+    """Whether its subscriptions are active when their cut is complete, by default (see `Ready`)."""
     topics_only: bool = False
-    """It serves filters of the form `topic = '…'` alone; its clients reject all others."""
+    """Whether it supports only filters of the form `topic = '…'`; its clients reject all others."""
     refuses: Callable[[Overlay, int, Any], str | None] = trees_only
-    """Why it cannot run over an overlay with this f and these options, in a sentence; None if it can. By default it
-    takes trees only."""
+    """Returns why it cannot run on an overlay with this f and these options; None if it can. By
+    default only trees are accepted.
+    """
 
     electorates: Callable[[Overlay, int], Mapping[str, Collection[str]]] | None = None
-    """For protocols that exclude brokers by majorities: by broker, those that decide on it. The guarantee holds while
-    at most f of each electorate are faulty. Without: while at most f of those within f + 1 links of each broker are."""
+    """For protocols that exclude brokers by majorities: for each broker, those that decide on it.
+    The guarantee holds while at most f of each electorate are faulty. Otherwise: while at most f of
+    those within f + 1 links of each broker are.
+    """
 
     invariants: Callable[[Overlay, int, Any], Invariants] | None = None
     """Makes what checks its invariants in a simulated run over this overlay, with this f and these options."""
 
     def ready(self, call: Subscribe) -> Ready:
-        """What it means for this subscription to be active."""
+        """Return when this subscription counts as active."""
         return call.ready if self.whole_cuts else "first"
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
-    """The options struct of the protocol with these fields set."""
+    """Return the options struct of the protocol with these fields set."""
     known = spec.options.__struct_encode_fields__
     for key in options:
         if key not in known:
@@ -124,12 +133,14 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
 
 
 def check_overlay(spec: ProtocolSpec, overlay: Overlay, f: int, options: msgspec.Struct) -> None:
-    """Raise a `ProtocolError` if the protocol refuses this overlay, f and options; every runtime calls it first."""
+    """Raise a `ProtocolError` if the protocol refuses this overlay, f and options; every runtime
+    calls it first.
+    """
     reason = spec.refuses(overlay, f, options)
     if reason is not None:
         raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
 
 
 def largest_f(spec: ProtocolSpec, overlay: Overlay, options: msgspec.Struct, most: int) -> int:
-    """The largest f from 0 to `most` that the protocol accepts here; 0 if it accepts none."""
+    """Return the largest f from 0 to `most` that the protocol accepts here; 0 if it accepts none."""
     return next((f for f in range(most, 0, -1) if spec.refuses(overlay, f, options) is None), 0)

@@ -1,4 +1,4 @@
-"""The simulator: runs a protocol over a tree of brokers in virtual time, with every fault there is.
+"""The simulator: runs a protocol over a tree of brokers in virtual time, with all kinds of faults.
 
 >>> from gapless.simulator import generate
 >>> generate(7, "gapless", faults="crash").name

@@ -1,8 +1,9 @@
-"""Clocks that are wrong: what is drawn upon a scenario whose other faults are there already, with dice of its own.
+"""Plans wrong clocks, from its own random generator on top of the other faults.
 
-Some brokers are milliseconds apart, some an hour, a day or ten years. Some drift. Some are set while the broker runs,
-forward or back; and a broker that restarts may have another clock than before. Which broker is right does not matter,
-so a broker that is an hour behind is one that all others are an hour ahead of.
+Some brokers are milliseconds apart, some an hour, a day or ten years. Some clocks drift. Some are
+set while the broker runs, forward or back, and a restarted broker may have another clock than
+before. Only differences matter, so a broker that is an hour late is one that all others are an hour
+ahead of.
 """
 
 import random
@@ -16,20 +17,22 @@ CLOCK = "clock"
 _AHEAD_MS = (0.0, 0.0, 1.0, 50.0, 400.0, 5_000.0, 3_600_000.0, 86_400_000.0, 315_360_000_000.0)
 _DRIFTS = (0.0, 0.0, 0.0, 0.0005, -0.0005, 0.1, -0.1)
 LONGEST_MS = 200_000.0
-"""No clock ever lags behind the run's, by which questions such as "since 10:32" are judged; no run takes longer."""
+"""Longer than any run: no clock is ever behind the run's, by which queries such as "since 10:32"
+are checked.
+"""
 _SHARE = 0.1
-"""Of the runs with all kinds of faults: in so many the clocks are wrong, too."""
+"""The fraction of runs with all kinds of faults in which clocks are wrong."""
 _SET = 0.3
-"""How often a clock is set while its broker runs, or is another one when it restarts."""
+"""How often a clock is set while its broker runs, or differs after a restart."""
 
 
 def draws_clocks(seed: int) -> bool:
-    """Whether clocks are wrong in this run with all kinds of faults."""
+    """Return whether clocks are wrong in this run with all kinds of faults."""
     return random.Random(f"{seed}/with clocks").random() < _SHARE
 
 
 def draw_clocks(seed: int, overlay: Overlay, faults: tuple[Fault, ...], until_ms: float) -> tuple[Fault, ...]:
-    """The faults, and what the clocks show."""
+    """Return the faults, and those of clocks."""
     rng = random.Random(f"{seed}/clocks")
     wrong = rng.sample(overlay.brokers, rng.randint(1, len(overlay.brokers)))
     rows: list[Fault] = [_drawn(rng, broker, 0.0) for broker in wrong]

@@ -1,14 +1,15 @@
-"""The clock that a simulated broker is given: the run's time, but ahead of it, faster or slower, and set now and then.
+"""The clock of a simulated broker: the run's time with an offset and a drift, set occasionally.
 
-As a real one (`gapless.runtime.clock`), it never runs backwards while a node lives: when it is set back, it stands
-still until the time it shows has come. A node that begins anew takes it as it is.
+Like a real one (`gapless.runtime.clock`), it never runs backwards during the life of a node: when
+it is set back, it stops until the time that it shows has come. A new node starts with its current
+value.
 """
 
 __all__ = ["NodeClock"]
 
 
 class NodeClock:
-    """Of one broker."""
+    """The clock of one broker."""
 
     __slots__ = ("_ahead", "_drift", "_last", "_set_at")
 
@@ -17,15 +18,15 @@ class NodeClock:
         self._drift = 0.0
 
     def set(self, now: int, ahead: int, drift: float) -> None:
-        """From now on it is so many microseconds ahead, and gains `drift` of the time that passes."""
+        """Set the offset in microseconds and the drift, a fraction of elapsed time."""
         self._set_at, self._ahead, self._drift = now, ahead, drift
 
     def begin(self) -> None:
-        """A new node is given it."""
+        """Start the clock of a new node."""
         self._last = 0
 
     def __call__(self, now: int) -> int:
-        """What it shows at this time of the run."""
+        """Return what it shows at this time of the run."""
         shown = now + self._ahead + int((now - self._set_at) * self._drift)
         if shown > self._last:
             self._last = shown

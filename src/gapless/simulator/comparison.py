@@ -1,12 +1,14 @@
-"""Runs several protocols on one scenario, judges each by what it claims, and measures them all in the same way.
+"""Runs several protocols on one scenario, checks each against its promise, and measures them all in
+the same way.
 
-What a protocol held is judged by what was due, too. The definitions of the guarantees say nothing of an event before a
-starting cut; but a client that was told that its subscription is active relies on getting everything that is published
-from then on. So one that lost something held best effort and no more, whatever the order of what it delivered.
+Lost events count as well. The definitions of the guarantees say nothing about events before a
+starting cut; but a client whose subscription is active relies on receiving everything published
+from then on. So a protocol that lost something held best effort at most, whatever the order of its
+deliveries.
 
-Same tree, same latencies, same seed, same calls at the same times. Options in the scenario are for the protocol that it
-names; all others run with their defaults. A protocol that does not take the scenario is left out with the reason, and
-one that breaks down has its row like any other: the rest goes on.
+All runs have the same tree, latencies, seed, and calls. Options in the scenario apply to the
+protocol that it names; all others use their defaults. A protocol that does not support the scenario
+is skipped with the reason, and one that fails has a row like any other.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,33 +26,33 @@ from gapless.trace import Trace
 __all__ = ["GUARANTEES", "Entry", "compare"]
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "topic-causal", "gfd", "best-effort")
-"""From the strongest to the weakest: each forbids all that the next one does."""
+"""From the strongest to the weakest: each forbids everything that the next one does."""
 WEAKEST = GUARANTEES[-1]
-"""The one that allows losses."""
+"""The guarantee that allows losses."""
 
 _SAMPLES = 100
-"""How often the state of each broker is looked at, unless the scenario says."""
+"""How often the state of each broker is sampled by default."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One protocol of a comparison: it was left out, or has an outcome; with figures unless it broke down."""
+    """One protocol of a comparison: it was skipped, or has an outcome, with figures unless it failed."""
 
     protocol: str
     claims: Guarantee
     unfit: str | None = None
-    """Why it was left out."""
+    """Why it was skipped."""
     outcome: Outcome | None = None
     held: Guarantee | None = None
-    """The strongest guarantee that the run kept; None if not even the weakest, or nothing could be judged."""
+    """The strongest guarantee that the run kept; None if it kept none, or could not be checked."""
     figures: Figures | None = None
     broke: Guarantee | None = None
-    """Of the guarantees beyond its claim, the weakest that the run broke."""
+    """The weakest guarantee beyond its promise that the run broke."""
     how: str = ""
-    """By what it broke that, in a sentence."""
+    """How the run broke it, in a sentence."""
 
     @property
     def status(self) -> Status:
-        """Whether it held what it claims. One that broke down has not, and neither has one that lost what was due."""
+        """Return whether it kept its promise. A protocol that failed or lost events has not."""
         assert self.outcome is not None, "it was left out"
         if self.outcome.status == "broken":
             return "invalid"
@@ -62,7 +64,7 @@ def compare(
     scenario: Scenario, specs: Sequence[ProtocolSpec], seed: int | None = None,
     on_start: Callable[[ProtocolSpec], None] | None = None,
 ) -> list[Entry]:  # fmt: skip
-    """Run and measure one protocol after the other. `on_start` is told which one is next."""
+    """Run and measure one protocol after the other. `on_start` is called with the next one."""
     entries = []
     for spec in specs:
         if on_start is not None:
@@ -89,14 +91,14 @@ def _entry(scenario: Scenario, spec: ProtocolSpec, seed: int | None) -> Entry:
 
 
 def _verdict(trace: Trace, guarantee: Guarantee, claims: Guarantee, outcome: Outcome) -> Verdict:
-    """What the judge says, had the run claimed this guarantee."""
+    """Return the checker's verdict as if the run had claimed this guarantee."""
     if guarantee == claims and outcome.verdict is not None:
         return outcome.verdict
     return check(msgspec.structs.replace(trace, runs=[msgspec.structs.replace(trace.runs[0], guarantee=guarantee)]))
 
 
 def _fault(guarantee: Guarantee, verdict: Verdict, figures: Figures) -> str | None:
-    """By what the run broke the guarantee: empty if it is not known to have; None if it held it."""
+    """Return how the run broke the guarantee: empty if that is unknown, None if it kept it."""
     if verdict.anomalies:
         return verdict.anomalies[0].message
     if figures.lost and guarantee != WEAKEST:
@@ -105,7 +107,7 @@ def _fault(guarantee: Guarantee, verdict: Verdict, figures: Figures) -> str | No
 
 
 def _for(scenario: Scenario, spec: ProtocolSpec) -> Scenario:
-    """The scenario with this protocol, and with a look at the state now and then."""
+    """Return the scenario with this protocol, and with samples of its state."""
     options = scenario.protocol.options if scenario.protocol.name == spec.name else {}
     run = scenario.run
     if not run.sample_ms:
@@ -114,7 +116,7 @@ def _for(scenario: Scenario, spec: ProtocolSpec) -> Scenario:
 
 
 def _length_ms(scenario: Scenario) -> float:
-    """How long the run takes at least."""
+    """Return the minimum length of the run."""
     if scenario.run.until_ms is not None:
         return scenario.run.until_ms
     acts = [row.at_ms for row in (*scenario.actions, *scenario.faults)]

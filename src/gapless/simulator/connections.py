@@ -1,18 +1,20 @@
-"""Connections between nodes: how they break, who notices when, and how they come back.
+"""Connections between nodes: how they break, when failures are detected, and how they are restored.
 
-Two nodes are connected unless their pair is in `down`: then an end is dead, the pair is cut, or both could talk again
-but have not reconnected yet. What is sent meanwhile is lost. When a connection breaks, of the messages in flight in
-each direction a drawn prefix survives (of those to a crashed node, none). When it comes back, what is left of the
-old connection is dropped first, so nothing old arrives after `Connected`.
+Two nodes are connected unless their pair is in `down`: then an end has crashed, the pair is cut, or
+both could communicate again but have not reconnected yet. Messages sent meanwhile are lost. When a
+connection breaks, a random prefix of the messages in flight in each direction survives (none of
+those to a crashed node). When it is restored, the remains of the old connection are dropped first,
+so nothing old arrives after `Connected`.
 
-A connection may also break in one direction only: then one end still hears the other, and is heard no more. If an end
-dies meanwhile, nothing is left of it.
+A connection can also break in one direction only: then one end still receives from the other, but
+cannot reach it. If an end crashes meanwhile, the connection is gone.
 
-Each live end of a broken connection suspects the other after a delay of its own, unless they reconnect before.
-A reconnection gives `Connected` to both ends and then `Trusted` to each that suspected the other.
+Each live end of a broken connection suspects the other after its own delay, unless they reconnect
+before. A reconnection gives `Connected` to both ends and then `Trusted` to each that suspected the
+other.
 
-Pairs that can be given news of each other: brokers at most f + 1 apart, a client and each of its contacts, and nodes
-that have talked to each other.
+Pairs that receive suspicions of each other: brokers at most f + 1 apart, a client and each of its
+contacts, and nodes that have communicated.
 """
 
 import random
@@ -34,23 +36,23 @@ Pair: TypeAlias = tuple[str, str]
 
 
 def pair_of(a: Slot, b: Slot) -> Pair:
-    """The name of a pair, the same from either end."""
+    """Return the key of a pair, the same from either end."""
     return (a.name, b.name) if a.name < b.name else (b.name, a.name)
 
 
 class _Down:
-    """A pair without a connection; an object of its own each time, so that late news can tell."""
+    """A pair without a connection; a new object each time, so that outdated events are recognized."""
 
     __slots__ = ("attempt", "hearer")
 
     def __init__(self, hearer: str = "") -> None:
         self.attempt = 0
         self.hearer = hearer
-        """The end, if any, that still hears the other."""
+        """The end, if any, that still receives from the other."""
 
 
 class Connections:
-    """Every connection of a run."""
+    """All connections of a run."""
 
     def __init__(
         self, overlay: Overlay, f: int, slots: dict[str, Slot], event_queue: EventQueue, settings: Settings, seed: int,
@@ -75,9 +77,9 @@ class Connections:
     # ---- links
 
     def know_client(self, client: Slot) -> None:
-        """From now on the client is given news of its contacts; those dead already it will come to suspect.
+        """Start to notify the client about its contacts; it will suspect those that have crashed.
 
-        A cut that was healed before it came is none of its concern.
+        A cut that was healed before it joined is irrelevant to it.
         """
         for name in client.contacts:
             self._clients_of.setdefault(name, []).append(client.name)
@@ -88,7 +90,9 @@ class Connections:
                 self._down.pop(pair, None)
 
     def open_link(self, sender: Slot, peer: str) -> Link:
-        """The link from the sender to the peer, made at its first use together with the way back."""
+        """Return the link from the sender to the peer, created together with the reverse link at
+        its first use.
+        """
         receiver = self._slots.get(peer)
         assert receiver is not None, f"{sender.name} sends to {peer!r}, but there is no such node"
         assert sender.is_broker or receiver.is_broker, f"{sender.name} sends to {peer!r}, but clients talk to brokers"
@@ -104,7 +108,7 @@ class Connections:
         return there
 
     def _carries(self, sender: Slot, receiver: Slot) -> bool:
-        """Whether what is sent arrives."""
+        """Return whether a sent message arrives."""
         state = self._down.get(pair_of(sender, receiver)) if self._down else None
         return state is None or state.hearer == receiver.name
 
@@ -128,7 +132,7 @@ class Connections:
         return [link for link in (a.links.get(b.name), b.links.get(a.name)) if link is not None]
 
     def peers(self, slot: Slot) -> list[Slot]:
-        """Everyone who is given news of this node."""
+        """Return all nodes that are notified about this one."""
         if slot.is_broker:
             names = [*self._overlay.within(slot.name, self._f + 1), *self._clients_of.get(slot.name, ())]
         else:
@@ -139,11 +143,13 @@ class Connections:
     # ---- rearranging the tree
 
     def expect_relinks(self) -> None:
-        """Latencies will change: links between brokers must be used with care from the start, to stay in order."""
+        """Prepare for changing latencies: links between brokers must be used with care from the
+        start, to stay in order.
+        """
         self._risky = True
 
     def rearrange(self, overlay: Overlay) -> None:
-        """From now on this is the tree, and what takes its way along it takes as long."""
+        """Use this tree from now on, with the latencies along it."""
         self._overlay = overlay
         self._times = LinkTimes(self._settings.latency, overlay, self._seed)
         for slot in self._slots.values():
@@ -153,7 +159,7 @@ class Connections:
                     link.base, link.spread = least, most - least
 
     def tell_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
-        """Both ends of a link hear what became of it; nothing from before arrives any more."""
+        """Notify both ends of a link; nothing sent before arrives any more."""
         self.lost += self._event_queue.lose(dict.fromkeys(self._links(a, b), 0))
         self._give(a, news(b.name))
         self._give(b, news(a.name))
@@ -161,7 +167,7 @@ class Connections:
     # ---- breaking
 
     def crash(self, slot: Slot) -> None:
-        """All connections of a node that has just died."""
+        """Break all connections of a node that has crashed."""
         keep: dict[Link, int] = {}
         for link in slot.links.values():
             keep |= dict.fromkeys(self._links(slot, link.receiver), 0)
@@ -173,7 +179,7 @@ class Connections:
             self._break(peer, slot)
 
     def break_off(self, a: Slot, b: Slot) -> None:
-        """The connection of two nodes that both live on."""
+        """Break the connection of two live nodes."""
         keep = dict.fromkeys(self._links(a, b), 0)
         for link, count in self._event_queue.in_flight(keep).items():
             keep[link] = self._surviving(link, count)
@@ -182,7 +188,7 @@ class Connections:
         self._watch(b, a)
 
     def break_one_way(self, a: Slot, b: Slot) -> None:
-        """What the first says no longer reaches the second; both live on."""
+        """Break the connection from the first node to the second; both stay alive."""
         if pair_of(a, b) in self._down:
             self.break_off(a, b)
             return
@@ -195,7 +201,7 @@ class Connections:
         self._watch(b, a)
 
     def _surviving(self, link: Link, in_flight: int) -> int:
-        """How many of the messages in flight still arrive."""
+        """Return how many of the messages in flight still arrive."""
         return self._draw("survive", link.sender, link.receiver, 0, in_flight) if in_flight else 0
 
     def _break(self, observer: Slot, other: Slot) -> None:
@@ -208,13 +214,13 @@ class Connections:
     # ---- noticing
 
     def watch_absent(self, slot: Slot) -> None:
-        """A node that has just (re)started will come to suspect those it has no connection to."""
+        """Let a node that has just (re)started suspect those to which it has no connection."""
         for peer in self.peers(slot):
             if pair_of(slot, peer) in self._down:
                 self._watch(slot, peer)
 
     def is_noticed(self, absence_us: int) -> bool:
-        """Whether anybody may have noticed that a node was away for so long."""
+        """Return whether an absence of this length can have been noticed."""
         return absence_us >= self._settings.detect_least_us
 
     def _watch(self, observer: Slot, target: Slot) -> None:
@@ -231,13 +237,13 @@ class Connections:
             self.suspect(observer, target)
 
     def suspect(self, observer: Slot, target: Slot) -> None:
-        """The observer's failure detector changes its mind, rightly or not."""
+        """Make the observer suspect the target, rightly or not."""
         if observer.alive and target.name not in observer.suspects:
             observer.suspects[target.name] = None
             self._give(observer, Suspected(target.name))
 
     def trust(self, observer: Slot, target: Slot) -> None:
-        """Take a suspicion back, unless it has come true."""
+        """Withdraw a suspicion, unless the target has crashed meanwhile."""
         if observer.alive and target.name in observer.suspects and pair_of(observer, target) not in self._down:
             del observer.suspects[target.name]
             self._give(observer, Trusted(target.name))
@@ -245,9 +251,10 @@ class Connections:
     # ---- coming back
 
     def restore(self, a: Slot, b: Slot) -> None:
-        """Both ends may be able to talk again: if so, they will have a connection soon, or at once.
+        """Let both ends reconnect, after a delay, if they can communicate again.
 
-        If one of them is dead, that is when it restarts; or, if they are not near and have never talked, when they do.
+        If one of them is down, this happens at its restart; if they are not near and have never
+        communicated, at their first message.
         """
         pair = pair_of(a, b)
         state = self._down.get(pair)
@@ -280,7 +287,7 @@ class Connections:
         self.trust(other, one)
 
     def all_well(self) -> bool:
-        """Whether nothing is cut, and nobody suspects a node that can be reached."""
+        """Return whether nothing is cut, and no reachable node is suspected."""
         return not self.cut and not any(
             pair_of(slot, self._slots[name]) not in self._down
             for slot in self._slots.values() if slot.alive
@@ -288,7 +295,7 @@ class Connections:
         )  # fmt: skip
 
     def _draw(self, purpose: str, a: Slot, b: Slot, least: int, most: int) -> int:
-        """A number for this purpose, pair and moment; it depends on nothing else that happens in the run."""
+        """Draw a number for this purpose, pair and time, independently of everything else in the run."""
         if least == most:
             return least
         return random.Random(f"{self._seed}/{purpose}/{a.name}/{b.name}/{self._event_queue.now}").randint(least, most)

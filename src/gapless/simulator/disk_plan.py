@@ -1,13 +1,14 @@
-"""Disks, and blackouts: what is drawn upon a scenario whose other faults are there already, with dice of its own.
+"""Plans disks and full outages, from its own random generator on top of the other faults.
 
-- `disk`: brokers have disks. A broker that restarts without memory mostly comes back with its disk; or with an old one,
-  an empty one, or one that is damaged.
-- `blackout`: all brokers that live crash at once, and come back with their disks, in any order, soon or late. Some do
-  not come back, or their disks are empty, old or damaged: no more than f of a neighbourhood, together with those that
-  were in trouble before.
+- `disk`: brokers have disks. A broker that restarts without memory usually has its disk; or an old,
+  empty or damaged one.
+- `blackout`: all live brokers crash at once, and restart with their disks, in any order, soon or
+  late. Some do not restart, or their disks are empty, old or damaged: at most f of a neighbourhood,
+  including those with earlier faults.
 
-What had begun before a blackout stays if it is a crash: such a broker is dead already, or for ever. Faults that would
-happen while the network comes back are left out, and later ones that do not fit the budget any more.
+A crash that began before a full outage stays: such a broker is down already, or permanently. Faults
+during the recovery of the network are dropped, as are later ones that do not fit the budget any
+more.
 """
 
 import random
@@ -26,13 +27,13 @@ __all__ = ["DISK_KINDS", "DiskPlan"]
 
 DISK_KINDS = ("disk", "blackout")
 RECOVERIES = 3
-"""So many margins after the last has come back, other faults may follow, and who had lost its disk has it all again."""
+"""Other faults may follow this many margins after the last restart; by then, lost disks are refilled."""
 RETURN_MS = 5_000.0
-"""For so long the others wait for a broker that does not come back, before they begin to recover."""
+"""How long the others wait for a broker that does not restart, before they begin to recover."""
 WITH_DISKS = 0.15
-"""The share of runs with all kinds of faults in which brokers have disks."""
+"""The fraction of runs with all kinds of faults in which brokers have disks."""
 AGAIN = 0.3
-"""How often another blackout follows on the first, while the network comes back, or later."""
+"""How often another full outage follows the first, during the recovery or later."""
 _STATES: tuple[DiskState | Literal["never"], ...] = (
     "kept", "kept", "kept", "old", "lost", "damaged", "never",
 )  # fmt: skip
@@ -40,10 +41,10 @@ _BEGINNINGS = Crash | Cut | Suspect
 
 
 class _Span(msgspec.Struct):
-    """A fault that ends, or does not."""
+    """A fault with its end, if it has one."""
 
     broker: str
-    """To whom it is charged."""
+    """The broker that it is charged to."""
     start_ms: float
     end_ms: float
     rows: list[Fault]
@@ -54,7 +55,7 @@ class _Span(msgspec.Struct):
 
 
 class DiskPlan:
-    """Draws what has to do with disks in one scenario."""
+    """Draws the disk faults of one scenario."""
 
     def __init__(self, seed: int, overlay: Overlay, hazards: Hazards) -> None:
         self._seed = seed
@@ -63,22 +64,24 @@ class DiskPlan:
         self._hazards = hazards
 
     def draw_kinds(self) -> tuple[str, ...]:
-        """What of it is part of a run with all kinds of faults: mostly nothing."""
+        """Return the kinds that are part of a run with all kinds of faults: mostly none."""
         chance = random.Random(f"{self._seed}/with disks").random()
         return () if chance > WITH_DISKS else ("disk",) if chance > WITH_DISKS / 2 else ("disk", "blackout")
 
     def draw_disks(self) -> Delay:
-        """How long the disks take to sync."""
+        """Return how long the disks take to sync."""
         least = self._rng.choice([0.1, 1.0, 10.0])
         return Delay(least, least * self._rng.choice([1, 5, 20]))
 
     def draw_options(self) -> dict[str, int]:
-        """Journals that are written anew often, or hardly ever; and memory for all of history, or for little of it."""
+        """Return options: journals that are rewritten often or hardly ever, and memory for all or
+        little of history.
+        """
         cold = random.Random(f"{self._seed}/cold").choice([{}, {"history_bytes": 1_000}, {"history_bytes": 5_000}])
         return self._rng.choice([{}, {"journal_bytes": 500}, {"journal_bytes": 5_000}]) | cold
 
     def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:
-        """The faults, with disks in mind, and a blackout, if it is among the kinds."""
+        """Return the faults, extended by disks, and by a full outage if it is among the kinds."""
         if "disk" in kinds:
             faults = tuple(self._draw_restart(fault) for fault in faults)
         if "blackout" in kinds:
@@ -101,7 +104,7 @@ class DiskPlan:
             budget.take(span.broker, span.start_ms, span.end_ms)
         rows = [row for span in before for row in span.rows]
         back = {span.broker: span.end_ms for span in before if span.is_crash and span.end_ms >= begin}
-        """When each comes back that is dead: in the end, all that ever do."""
+        """When each crashed broker that ever restarts does so."""
         end = self._black_out(begin, rows, back, budget)
         if rng.random() < AGAIN:
             again = round(end + rng.choice([1.0, margin, RECOVERIES * margin]) * rng.random(), 3)
@@ -111,7 +114,7 @@ class DiskPlan:
         return tuple(sorted(rows, key=lambda fault: fault.at_ms))
 
     def _black_out(self, begin: float, rows: list[Fault], back: dict[str, float], budget: FaultBudget) -> float:
-        """All that live crash; returns when the last is back that comes back."""
+        """Crash all live brokers; return when the last one restarts."""
         rng, detection, margin = self._rng, self._hazards.detection, self._hazards.margin_ms
         most = rng.choice([5.0, detection.min_ms, 4 * detection.max_ms, 3_000.0])
         names = [name for name in self._overlay.brokers if back.get(name, -1.0) < begin]
@@ -121,11 +124,11 @@ class DiskPlan:
             rows.append(Crash(begin, name))
             back[name] = round(begin + rng.uniform(0.1, most), 3)
             states[name] = rng.choice(_STATES)
-        # Who lacks something is told by the others, and these have to be there.
+        # A broker without its state gets it from the others, which have to be running.
         all_back = max(back_ms for back_ms in back.values() if back_ms < inf)
         is_one_missing = inf in back.values() or "never" in states.values()
         recovered = all_back + RECOVERIES * margin + (RETURN_MS if is_one_missing else 0.0)
-        # Nor does anybody who was in trouble before get what it lacks while the others are away.
+        # Brokers with earlier faults cannot recover their state while the others are down.
         budget.extend(begin, recovered + margin)
         for name, state in states.items():
             spent_ms = inf if state == "never" else recovered
@@ -138,7 +141,9 @@ class DiskPlan:
         return max((back_ms for back_ms in back.values() if back_ms < inf), default=begin)
 
     def _later(self, spans: list[_Span], since_ms: float, gone: set[str], budget: FaultBudget) -> list[Fault]:
-        """What of the rest may happen when the network is back. Several rows of one fault are charged once."""
+        """Return the other faults that can happen after the recovery. Several rows of one fault are
+        charged once.
+        """
         found: list[Fault] = []
         charged: dict[tuple[str, type], float] = {}
         for span in spans:
@@ -152,7 +157,7 @@ class DiskPlan:
 
 
 def _spans(faults: tuple[Fault, ...]) -> list[_Span]:
-    """Beginnings and ends, put together, in the order in which they begin."""
+    """Return the faults as spans, in the order of their beginnings."""
     spans: list[_Span] = []
     open_spans: dict[tuple[str, ...], _Span] = {}
     for fault in faults:

@@ -1,10 +1,10 @@
-"""Disks of simulated brokers: what is written is not there before it is synced, and syncing takes time.
+"""Simulated disks of brokers: written data is durable after a sync, and syncing takes time.
 
-A disk syncs one commit after the other; each takes all batches that have gathered meanwhile. When its broker crashes,
-of what was not synced a drawn number of batches survives, the first ones. A broker comes back with its disk, with an
-*old* one, as it was when half of the batches had been synced, after it has *lost* what was on it, or *damaged*: then
-about half of the journals cannot be read, nor about half of the history. One that was only paused finds that everything
-was synced meanwhile.
+A disk syncs one commit after the other; each contains all batches that have gathered meanwhile.
+When its broker crashes, a random prefix of the unsynced batches survives. A broker restarts with
+its disk; with an *old* one, as it was when half of the batches had been synced; after it has *lost*
+the content; or with a *damaged* one, on which about half of the journals and half of the history
+cannot be read. A paused broker finds that everything was synced meanwhile.
 """
 
 import random
@@ -39,7 +39,7 @@ STAMP_MAX = 1 << 62
 
 
 def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
-    """What a disk holds after these batches."""
+    """Return the content of a disk after these batches."""
     journals: dict[str, dict[tuple[int, bool], JournalRow]] = {}
     history: dict[str, dict[int, HistoryRow]] = {}
     entries: dict[str, bytes] = {}
@@ -72,14 +72,14 @@ def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
 
 
 class _Disk:
-    """One broker's."""
+    """The disk of one broker."""
 
     def __init__(self, dice: random.Random, reading_dice: random.Random) -> None:
         self.dice = dice
         self.reading_dice = reading_dice
         self.synced: list[Sequence[Change]] = []
         self.written: list[Keep] = []
-        """Not synced yet."""
+        """Batches that are not synced yet."""
         self.is_busy = False
 
 
@@ -96,14 +96,14 @@ class Disks:
         self._disks: dict[str, _Disk] = {}
 
     def keep(self, slot: Slot, effect: Keep, now: int) -> None:
-        """A broker writes a batch."""
+        """Write a batch of a broker."""
         disk = self._of(slot)
         disk.written.append(effect)
         if not disk.is_busy:
             self._sync(slot, disk)
 
     def read_history(self, slot: Slot, effect: ReadHistory, now: int) -> None:
-        """A broker looks something up: it finds what was written by now, some time later."""
+        """Read history for a broker; the result contains everything written by now, and arrives later."""
         disk = self._of(slot)
         batches = [*disk.synced, *(keep.changes for keep in disk.written)]
         rows = [
@@ -119,7 +119,7 @@ class Disks:
             self._give(slot, item)
 
     def read(self, slot: Slot, state: DiskState) -> DiskContents:
-        """What a broker finds that starts, for the first time or again."""
+        """Return what a starting broker finds."""
         disk = self._of(slot)
         survivors = disk.dice.randint(0, len(disk.written)) if disk.written else 0
         disk.synced += [keep.changes for keep in disk.written[:survivors]]
@@ -133,14 +133,14 @@ class Disks:
         return replay(disk.synced)
 
     def _damage(self, disk: _Disk) -> None:
-        """The broker that reads the disk notices the damage, and gives up what is damaged."""
+        """Damage the disk; the broker notices the damage and drops the damaged parts."""
         contents = replay(disk.synced)
         changes: list[Change] = [Drop(name) for name in contents.journals if disk.dice.random() < DAMAGED]
         changes += [ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED]
         disk.synced.append(changes)
 
     def go_on(self, slot: Slot) -> None:
-        """A broker goes on that was paused."""
+        """Continue after a pause of the broker."""
         disk = self._of(slot)
         disk.is_busy = False
         if disk.written:

@@ -1,8 +1,8 @@
-"""Durable subscriptions in random scenarios: some clients listen to a name, one after the other. With dice of its own,
-so that the rest of a run stays as it is.
+"""Durable subscriptions in random scenarios, with their own random generator, so that the rest of a
+run is unchanged.
 
-The next opens the name when the one before has left, or while it listens: then that one has lost it. Some confirm what
-they take, some when they are told to.
+Clients attach one after the other. The next one attaches after the previous one has left, or takes
+over while it is attached. Some acknowledge automatically, some when they are told to.
 """
 
 import random
@@ -13,11 +13,11 @@ from gapless.simulator.scenario import AckAction, Action, Client, SubscribeActio
 __all__ = ["draw_keeping", "draw_names"]
 
 WITH_NAMES = 0.25
-"""The share of runs with durable subscriptions."""
+"""The fraction of runs with durable subscriptions."""
 
 
 def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[str]) -> list[Action]:
-    """What clients do with durable subscriptions; mostly nothing."""
+    """Return the clients' actions with durable subscriptions; mostly none."""
     rng = random.Random(f"{seed}/names")
     if rng.random() > WITH_NAMES or len(clients) < 2:
         return []
@@ -28,7 +28,7 @@ def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[st
 
 
 def draw_keeping(seed: int) -> dict[str, Any]:
-    """Whether history waits for them."""
+    """Return the option whether history is retained for them."""
     return {"history_keeps_names": True} if random.Random(f"{seed}/keeping").random() < 0.3 else {}
 
 

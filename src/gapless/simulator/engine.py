@@ -1,18 +1,20 @@
 """The engine: drives the nodes of one protocol over one tree in virtual time.
 
-Each node is given one input at a time by `step(input, now)`, and its effects are carried out, in order, before
-anything else happens. Time stands still during a step. A run is a function of the tree, the protocol, the settings,
-the script and the seed: whatever is random is drawn from a generator named after the seed and its purpose, and
-nothing depends on the order of a set.
+Each node is given one input at a time by `step(input, now)`, and its effects are carried out, in
+order, before anything else happens. Time does not advance during a step. A run is a function of the
+tree, the protocol, the settings, the script and the seed: all random values come from generators
+named after the seed and their purpose, and nothing depends on the order of a set.
 
-Brokers start first, in the order of the tree, then clients in the order in which they were added, all at time 0
-before anything else. What the script adds (`call`, `crash`, `cut`…) happens at its time, in the order of adding.
+Brokers start first, in the order of the tree, then clients in the order in which they were added,
+all at time 0. The actions of the script (`call`, `crash`, `cut`…) happen at their time, in the
+order in which they were added.
 
-A run ends at `until`, or else when `settle` has passed since the last act: scripted, or a client's reply. It is
-quiesced if at its end that long has passed, nothing is cut, and nobody who lives is suspected.
+A run ends at `until`, or else when `settle` has passed since the last action of the script or reply
+of a client. It is quiesced if that time has passed at its end, nothing is cut, and no live node is
+suspected.
 
-The loop in `_advance` is the hot path: a message on a link on which nothing can go wrong costs one step of its
-receiver, one tuple, one append, and one `Received` for all the copies of it.
+The loop in `_advance` is the hot path: a message on a link without faults costs one step of its
+receiver, one tuple, one append, and one `Received` for all its copies.
 """
 
 import random
@@ -94,11 +96,11 @@ ClientCall: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publ
 
 
 def _ignore(slot: Slot, effect: Any, now: int) -> None:
-    """An effect that only concerns the application."""
+    """Ignore an effect that only concerns the application."""
 
 
 class Simulation:
-    """One run: build it, add clients and a script, then `run` it once. All times are microseconds."""
+    """One run: build it, add clients and a script, then `run` it once. All times are in microseconds."""
 
     def __init__(
         self, overlay: Overlay, protocol: str | ProtocolSpec, *, f: int = 1, options: Mapping[str, Any] | None = None,
@@ -154,9 +156,9 @@ class Simulation:
     def add_client(
         self, name: str, broker: str, *, at: int = 0, latency_us: int | None = None, consume_us: int = 0
     ) -> None:
-        """A client that joins at this broker; it may turn to any broker at most f + 1 from there.
+        """Add a client at this broker; it can use any broker at most f + 1 links from there.
 
-        Its application takes what is delivered when it has been lying for `consume_us`.
+        Its application takes deliveries after `consume_us`.
         """
         assert name not in self.slots, f"{name!r} is there already"
         slot = Slot(name, len(self.slots), broker, (broker, *self.overlay.within(broker, self.f + 1)))
@@ -170,56 +172,56 @@ class Simulation:
             self._act(at, partial(self._join, slot))
 
     def call(self, client: str, item: ClientCall, *, at: int) -> None:
-        """A client's call."""
+        """Schedule a client's call."""
         self._act(at, partial(self._call, self.slots[client], item))
 
     def acknowledge(self, client: str, subscription: str, *, at: int) -> None:
-        """The client acknowledges all that was delivered to it for a durable subscription."""
+        """Schedule an acknowledgement of everything delivered to the client for a durable subscription."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, Acknowledge(subscription, slot.delivered)))
 
     def leave(self, client: str, *, at: int) -> None:
-        """The client ends its subscriptions and takes its advertisements back."""
+        """Schedule the end of the client's subscriptions and advertisements."""
         self._act(at, partial(self._leave, self.slots[client]))
 
     def reply(self, rule: ReplyRule) -> None:
-        """Let a client answer the events that are delivered to it."""
+        """Make a client answer events that are delivered to it."""
         self._replies.add(rule)
 
     def crash(self, broker: str, *, at: int) -> None:
-        """The broker dies."""
+        """Schedule a crash of the broker."""
         self._act(at, partial(self._faults.crash, broker))
 
     def restart(self, broker: str, *, at: int, memory: bool = False, disk: DiskState = "kept") -> None:
-        """The broker is back, as new or as after a long pause."""
+        """Schedule a restart of the broker, with a new node, or as after a long pause."""
         self._act(at, partial(self._faults.restart, broker, memory, disk))
 
     def cut(self, a: str, b: str, *, at: int, one_way: bool = False) -> None:
-        """Two nodes lose their connection and cannot make a new one; or the second only hears the first no more."""
+        """Schedule a cut between two nodes, in both directions or from the first to the second."""
         self._act(at, partial(self._faults.cut, a, b, one_way))
 
     def heal(self, a: str, b: str, *, at: int) -> None:
-        """Two nodes that were cut can talk again."""
+        """Schedule the end of a cut."""
         self._act(at, partial(self._faults.heal, a, b))
 
     def suspect(self, observer: str, target: str, *, at: int) -> None:
-        """A false suspicion."""
+        """Schedule a false suspicion."""
         self._act(at, partial(self._faults.suspect, observer, target))
 
     def trust(self, observer: str, target: str, *, at: int) -> None:
-        """The end of a false suspicion."""
+        """Schedule the end of a false suspicion."""
         self._act(at, partial(self._faults.trust, observer, target))
 
     def forget(self, broker: str, told: str, *, at: int) -> None:
-        """An operator tells one broker, if it lives then, that another will not return."""
+        """Schedule an operator's message to one broker, if it is running, that another will not return."""
         self._act(at, partial(self._faults.forget, broker, told))
 
     def set_clock(self, broker: str, *, at: int, ahead: int = 0, drift: float = 0.0) -> None:
-        """The broker's clock is so far ahead of the run's from then on, and gains that part of the time that passes."""
+        """Schedule a change of the broker's clock: an offset from the run's time, and a drift."""
         self._act(at, partial(self._faults.set_clock, broker, ahead, drift))
 
     def relink(self, old: tuple[str, str], new: tuple[str, str], *, at: int, gap: int = 0) -> None:
-        """A link of the tree goes, and another comes in its place, at once or after a gap."""
+        """Schedule the replacement of a link of the tree, at once or after a gap."""
         if "relink" not in self.spec.copes_with:
             raise ScenarioError(f"relink: {refusal(self.spec, 'relink')}")
         self._connections.expect_relinks()
@@ -227,7 +229,7 @@ class Simulation:
         self._act(at + gap, partial(self._faults.link, new))
 
     def run(self, *, until: int | None = None, settle: int = 0) -> Result:
-        """Let it all happen."""
+        """Run the simulation."""
         self._until = until
         self._settle = settle
         with without_cycle_collection():
@@ -307,7 +309,7 @@ class Simulation:
             self._steps = steps
 
     def give(self, slot: Slot, item: Input) -> None:
-        """Give a node an input and carry out what it causes."""
+        """Give a node an input and carry out its effects."""
         now = self.event_queue.now
         try:
             for effect in slot.step(item, now):
@@ -364,7 +366,7 @@ class Simulation:
             self.event_queue.put(now + link.delay, (link.receiver, received, link))
 
     def _send_carefully(self, link: Link, received: Received, now: int) -> None:
-        """Send on a link that is down, or on which a message may wait, differ, get lost or be written down."""
+        """Send on a link that is down, or has delays, losses or a log."""
         between_brokers = link.sender.is_broker and link.receiver.is_broker
         gate = link.gate
         if self._message_log is not None:
@@ -380,7 +382,7 @@ class Simulation:
             self.event_queue.put(self._arrival(link, departure), (link.gate, received, link))
 
     def _arrival(self, link: Link, departure: int) -> int:
-        """When a message that leaves now is there: never before an earlier one of the same link."""
+        """Return when a message that leaves now arrives: never before an earlier one of the same link."""
         arrival = departure + link.base
         if link.spread:
             arrival += self._dice.randint(0, link.spread)
@@ -435,7 +437,7 @@ class Simulation:
         return {each.name: each.node for each in self._brokers if each.alive and each.node is not None}
 
     def broker_nodes(self) -> list[BrokerNode]:
-        """The nodes of all brokers that have not lost their memory."""
+        """Return the nodes of all brokers that have not lost their memory."""
         return [node for name, node in self._nodes.items() if self.slots[name].node is node]
 
     def _start(self) -> None:

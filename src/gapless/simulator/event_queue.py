@@ -1,12 +1,14 @@
-"""What is still to happen, in the order of virtual time.
+"""The queue of future events, in the order of virtual time.
 
-Time is an integer number of microseconds. Entries of the same time stand in one bucket, in the order in which they
-were put there, and are taken in that order: this is the tie-break, and it needs no counter. A heap orders the
-distinct times only, so a flood over links of equal latency costs an append per message and not a sift.
+Time is an integer number of microseconds. Entries of the same time are in one bucket and are
+processed in the order in which they were added: this is the tie-break, and it needs no counter. A
+heap orders only the distinct times, so a flood over links of equal latency costs an append per
+message and not a sift.
 
-An entry is `(receiver, item, link)`: the item is given to the receiver, and the link (None for anything but a
-message) tells a fault which messages are in flight. Where the receiver is None the item is a callable. The engine's
-loop reads `times`, `buckets` and `rest` directly; everyone else goes through the methods.
+An entry is `(receiver, item, link)`: the item is given to the receiver, and the link (None for
+anything but a message) tells a fault which messages are in flight. If the receiver is None, the
+item is a callable. The engine's loop reads `times`, `buckets` and `rest` directly; all other code
+uses the methods.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,14 +22,14 @@ Entry: TypeAlias = tuple[Any, Any, Any]
 
 
 def _nothing() -> None:
-    """Stands where a message was that got lost: entries keep their places while a bucket is being read."""
+    """Replaces a message that was lost: entries keep their places while a bucket is being read."""
 
 
 _LOST: Entry = (None, _nothing, None)
 
 
 class EventQueue:
-    """Entries by time; the bucket of the present may grow while it is being read."""
+    """Entries by time; the current bucket may grow while it is being read."""
 
     __slots__ = ("buckets", "now", "rest", "times")
 
@@ -38,7 +40,7 @@ class EventQueue:
         self.rest: Iterator[Entry] = iter(())
 
     def put(self, time: int, entry: Entry) -> None:
-        """Let the entry happen at `time`, after what is already due then."""
+        """Add an entry for `time`, after those that are already due then."""
         assert time >= self.now, "nothing can be put into the past"
         bucket = self.buckets.get(time)
         if bucket is None:
@@ -48,11 +50,13 @@ class EventQueue:
             bucket.append(entry)
 
     def call(self, time: int, action: Callable[[], None]) -> None:
-        """Let the action run at `time`, after what is already due then."""
+        """Add an action for `time`, after those that are already due then."""
         self.put(time, (None, action, None))
 
     def lose(self, links: dict[Any, int]) -> int:
-        """Take messages in flight away: of each link given, all but the first so many. Returns how many."""
+        """Remove messages in flight: of each link, all but the given number of first ones. Returns
+        how many were removed.
+        """
         lost = 0
         spare = dict(links)
         for bucket, place, link in self._in_flight(spare):
@@ -64,7 +68,7 @@ class EventQueue:
         return lost
 
     def in_flight(self, links: dict[Any, int]) -> dict[Any, int]:
-        """How many messages are under way on each of these links."""
+        """Return the number of messages in flight on each of these links."""
         found = dict.fromkeys(links, 0)
         for _, _, link in self._in_flight(found):
             found[link] += 1

@@ -1,18 +1,19 @@
-"""Anomalies that are none, though a trace alone does not show it.
+"""Recognizes anomalies that are permitted, although the trace alone does not show it.
 
-They need more failures than the protocol copes with. Of what is lost the publisher is told, and so is everybody who is
-still there and to whom it was due.
+They require more failures than the protocol tolerates. Losses are reported to the publisher, and to
+all affected subscriptions that still exist.
 
-- *Told too late.* More than f brokers fail with a cause, a subscription gets an effect of it and ends, and only then
-  the publisher of the cause is back, without which nobody knows of the loss. Or a subscription that reads nothing but
-  history has its end, and what is lost becomes known later.
-- *Said again.* They fail with a cause that its publisher was not told to be safe, and that somebody had got and
-  answered. The publisher says it again. Who reads history finds it there after the answer, and who got the answer
-  before gets the cause later. So it is if it was said in a half that gives in.
-- *In another half.* The network was cut, and both halves went on. A subscription that came later gets a cause of one
-  half, and starts after an effect of it in the other. One that reads nothing but history reads that of one half. What
-  both halves have admitted has a position in each: one that reads history from a position on may get it in one half,
-  where it came later.
+- *Reported too late.* More than f brokers fail with a cause. A subscription receives its effect and
+  ends, and only then the publisher of the cause returns, without which the loss is unknown. Or a
+  subscription to history reaches its end before the loss is known.
+- *Repeated.* They fail with a cause that was not confirmed to its publisher, and that a client had
+  received and answered. The publisher repeats it. A reader of history finds it after the answer,
+  and clients that received the answer before get the cause later. The same happens in a partition
+  that is reset.
+- *In another partition.* The network was cut, and both sides continued. A later subscription
+  receives a cause of one side, and starts after its effect on the other. A subscription to history
+  reads that of one side. Events admitted on both sides have a position on each: a subscription from
+  a position may receive the later one.
 """
 
 from bisect import bisect_left
@@ -29,13 +30,13 @@ __all__ = ["drop_expected"]
 
 REASON = "of what is lost, all to whom it was due and who were still there when that was known were told"
 UNDER_WAY_MS = 1_000.0
-"""What was published so long before a cut may not have come through."""
+"""An event published at most this long before a cut may not have arrived."""
 MEETING_MS = 10_000.0
-"""So long after a cut is healed, halves that went on are one again."""
+"""The time after the end of a cut by which partitions have merged."""
 
 
 def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdict:
-    """The verdict without those."""
+    """Return the verdict without these anomalies."""
     if not verdict.anomalies or result.trace is None or not (result.lost_publications or scenario.run.may_lose):
         return verdict
     facts = _Facts(result.trace, result, scenario)
@@ -48,7 +49,7 @@ def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdi
 
 
 class _Facts:
-    """What is known of a run."""
+    """The relevant facts of a run."""
 
     def __init__(self, trace: Trace, result: Result, scenario: Scenario) -> None:
         self._result = result
@@ -69,7 +70,7 @@ class _Facts:
         self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, kinds)]
 
     def is_excused(self, anomaly: Anomaly) -> bool:
-        """Whether it is none."""
+        """Return whether the anomaly is permitted."""
         subscription, event = self._subscriptions.get(anomaly.subscription or ""), anomaly.event or ""
         if subscription is None or event not in self._published:
             return False
@@ -86,7 +87,7 @@ class _Facts:
             return True
         if ended_ms is None or told_ms < ended_ms:
             return False
-        # What it was to read out of history may have been admitted by those who went on without these.
+        # Brokers without these events may have admitted what the subscription was to read from history.
         was_read = anomaly.kind == "gap" and self._published[event] < subscription.requested_ms
         return anomaly.kind == "causal-inversion" or was_read
 
@@ -95,7 +96,7 @@ class _Facts:
         return anomaly.kind == "spurious" and reads and self._was_parted(event)
 
     def _was_parted(self, event: str) -> bool:
-        """Whether it was published while halves of the network may have gone on without each other."""
+        """Return whether it was published while partitions may both have been active."""
         if self._cut is None:
             return False
         return self._cut[0] - UNDER_WAY_MS <= self._published[event] <= self._cut[1] + MEETING_MS
@@ -108,7 +109,7 @@ class _Facts:
         return anomaly.kind == "missing-effect" and self._is_before(subscription, event)
 
     def _was_said_again(self, anomaly: Anomaly, event: str) -> bool:
-        """Whether it was admitted once more, after its broker was lost before it could say that it is safe."""
+        """Return whether it was admitted again, after its broker was lost before it could confirm it."""
         if anomaly.kind != "causal-inversion":
             return False
         publisher, _, number = event.rpartition(":")
@@ -120,16 +121,16 @@ class _Facts:
         return was_lost and self._published[anomaly.witness[-1]] < safe_ms
 
     def _has_end(self, subscription: SubscriptionRow) -> bool:
-        """Whether it reads nothing but history."""
+        """Return whether it reads only history."""
         return subscription.subscription_id in self._with_end
 
     def _is_before(self, subscription: SubscriptionRow, event: str) -> bool:
-        """Whether it was published before the subscription was ready."""
+        """Return whether it was published before the subscription was ready."""
         return subscription.active_ms is None or self._published[event] < subscription.active_ms
 
 
 def _cut_ms(scenario: Scenario) -> tuple[float, float] | None:
-    """From when to when the network was cut, if it was."""
+    """Return the time span in which the network was cut, or None."""
     cuts = [fault.at_ms for fault in scenario.faults if isinstance(fault, Cut)]
     heals = [fault.at_ms for fault in scenario.faults if isinstance(fault, Heal)]
     return (min(cuts), max(heals, default=float("inf"))) if cuts else None

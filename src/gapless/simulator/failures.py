@@ -1,7 +1,8 @@
-"""How a run can fail, other than by a bad verdict: both are bugs of the protocol under test.
+"""Failures of a run other than a bad verdict: both are bugs of the protocol under test.
 
-A `NodeError` is an exception that a node raised; it carries the traceback as text, so that it survives the way from
-a worker process. A `RunawayError` hit the bound on steps: typically two nodes that answer each other for ever.
+A `NodeError` is an exception that a node raised; it carries the traceback as text, to survive the
+transfer from a worker process. A `RunawayError` hit the bound on steps: typically two nodes answer
+each other forever.
 """
 
 import traceback
@@ -13,7 +14,7 @@ __all__ = ["NodeError", "RunawayError", "SimulationError"]
 
 
 class SimulationError(Exception):
-    """The protocol under test broke down."""
+    """The protocol under test failed."""
 
 
 class NodeError(SimulationError):
@@ -30,7 +31,7 @@ class NodeError(SimulationError):
 
     @classmethod
     def of(cls, node: str, item: Any, now: int, error: BaseException) -> "NodeError":
-        """The failure of a node on one input."""
+        """Return the failure of a node on one input."""
         cause = type(error).__name__
         what = f"{cause}: {error}" if str(error) else cause
         symptom = error.symptom if isinstance(error, InvariantError) else f"exception {cause}"
@@ -42,4 +43,4 @@ class NodeError(SimulationError):
 
 
 class RunawayError(SimulationError):
-    """The run took more steps than it may."""
+    """The run exceeded its maximum number of steps."""

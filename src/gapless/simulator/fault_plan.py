@@ -1,23 +1,27 @@
-"""Where and when faults hurt most, within the budget.
+"""Plans faults where and when they do most damage, within the budget.
 
-- Crashes: mostly of brokers that have clients, mostly around the time of a subscription. Some are for ever, some are
-  over before anyone notices, some lose the memory and some only a while. After many of them a neighbour crashes soon
-  (if f allows), so that it dies during the hand-over; in wide trees also anyone else, or one that is noticed while the
-  first is being taken in again.
-- In flight: crashes of brokers on the path of an operation that has not been answered (`in_flight`). Only where asked
-  for by name.
-- Cuts: of tree links, of further pairs, and of clients from their brokers; too short to notice, or longer.
-- Isolations: of brokers that are cut off from all others, and not from their clients. Only where asked for by name, and
-  only of brokers that see at least 2 f others: with fewer it could not know that it is not them.
-- Suspicions: of living brokers by others nearby, or by their clients.
-- Relinks: of any link of the tree by any that joins the two parts, at once or after a while. Only where asked for by
-  name, as few protocols cope with them; they need no budget, but wait for one another and avoid the dead.
+- Crashes: mostly of brokers with clients, mostly around the time of a subscription. Some are
+  permanent, some are over before they are noticed, some lose the memory and some are pauses. Often
+  a neighbour crashes soon after (if f allows), during the handover; in wide trees also any other
+  broker, or one whose crash is noticed while the first rejoins.
+- In flight: crashes of brokers on the path of an unanswered operation (`in_flight`). Only on
+  request.
+- Cuts: of tree links, of other pairs, and of clients from their brokers; too short to notice, or
+  longer.
+- Isolations: of brokers that are cut off from all others, but not from their clients. Only on
+  request, and only of brokers that know at least 2 f others: with fewer, a broker could not detect
+  that it is isolated.
+- Suspicions: of live brokers by others nearby, or by their clients.
+- Relinks: of any link of the tree by any that joins the two parts, at once or after a while. Only
+  on request, as few protocols cope with them; they need no budget, but are sequential and avoid
+  crashed brokers.
 
-All faults but crashes for ever and relinks end by themselves. A fault that does not fit the budget is dropped.
+All faults but permanent crashes and relinks end by themselves. A fault that does not fit the budget
+is dropped.
 
-What has to do with disks is drawn upon these (`disk_plan`), so are cuts of the network (`partition_plan`), deaths of
-more than f (`beyond_plan`), and wrong clocks (`clock_plan`). Loss and
-duplication are no events but settings of the network; they too are drawn only where asked for.
+Disk faults (`disk_plan`), cuts of the network (`partition_plan`), crashes of more than f brokers
+(`over_budget_plan`) and wrong clocks (`clock_plan`) are drawn on top of these. Loss and duplication
+are settings of the network; they too are drawn only on request.
 """
 
 import random
@@ -36,16 +40,18 @@ from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Relink, R
 __all__ = ["FAULT_KINDS", "IN_FLIGHT", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
-"""What `all` stands for; in some runs also `clock`, and `disk` and `blackout` where brokers can have disks."""
+"""The meaning of `all`; some of these runs also have `clock`, and `disk` and `blackout` where
+brokers can have disks.
+"""
 IN_FLIGHT = "in-flight"
 NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f", "clock")
-"""What is drawn where asked for by name only."""
+"""Kinds that are drawn only on request."""
 LINK_KINDS = ("relink", "loss", "duplication")
-"""What is drawn where asked for by name only, and refused for protocols that do not claim to cope with it."""
+"""Kinds that are drawn only on request, and refused for protocols that do not claim to cope with them."""
 
 
 def fault_kinds(text: str) -> tuple[str, ...]:
-    """The kinds that a text like `none`, `all`, `crash,cut` or `loss,relink` stands for."""
+    """Return the kinds in a text like `none`, `all`, `crash,cut` or `loss,relink`."""
     if text == "none":
         return ()
     if text == "all":
@@ -59,7 +65,7 @@ def fault_kinds(text: str) -> tuple[str, ...]:
 
 
 class Hazards(msgspec.Struct, frozen=True):
-    """What a plan has to know of the rest of the scenario."""
+    """The facts about the rest of the scenario that a plan needs."""
 
     f: int
     slowest_link_ms: float
@@ -70,16 +76,18 @@ class Hazards(msgspec.Struct, frozen=True):
     clients: tuple[tuple[str, str], ...]
     """Each client with its broker."""
     operations: tuple[Operation, ...] = ()
-    """The calls that a crash can meet while they are in flight."""
+    """The calls that a crash can hit while they are in flight."""
     electorates: Mapping[str, Collection[str]] | None = None
-    """By broker, those of whom at most f may be faulty; None for everyone within f + 1 links."""
+    """By broker: the set in which at most f may be faulty; None for all brokers within f + 1 links."""
     is_wide: bool = False
     """Whether one crash follows another at any distance, not only next to it."""
 
     @property
     def margin_ms(self) -> float:
-        """How long after the end of a fault its broker still counts as faulty: a few ways through what it sees; or,
-        where an electorate has to agree before the broker counts again, the round trips that this takes."""
+        """Return how long after the end of a fault its broker still counts as faulty: a few
+        traversals of its neighbourhood, or, where an electorate has to agree, the necessary round
+        trips.
+        """
         if self.electorates is not None:
             return self.detection.max_ms + self.reconnect_ms + 10 * (self.f + 1) * self.slowest_link_ms + 500.0
         return self.detection.max_ms + self.reconnect_ms + 2 * (self.f + 1) * self.slowest_link_ms + 100.0
@@ -91,7 +99,7 @@ class FaultPlan:
     def __init__(
         self, rng: random.Random, overlay: Overlay, hazards: Hazards, earlier: "FaultPlan | None" = None
     ) -> None:
-        """What was planned `earlier` stays, and counts."""
+        """Faults planned `earlier` stay, and count."""
         self._rng = rng
         self._overlay = overlay
         self._hazards = hazards
@@ -104,7 +112,7 @@ class FaultPlan:
         self._relinks: list[float] = []
 
     def draw(self, kinds: tuple[str, ...], count: tuple[int, int] = (2, 8)) -> tuple[Fault, ...]:
-        """So many faults, but for those that do not fit; the first always does."""
+        """Draw this number of faults, except those that do not fit; the first one always does."""
         draw: dict[str, Callable[[], object]] = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation, "relink": self._draw_relink, IN_FLIGHT: self._draw_in_flight,
@@ -128,7 +136,7 @@ class FaultPlan:
         )
 
     def _crash_in_a_row(self, broker: str, at_ms: float) -> None:
-        """Crash the broker and, by chance, more around it, as long as the budget allows."""
+        """Crash the broker and possibly more around it, as long as the budget allows."""
         rng = self._rng
         if not self._crash(broker, at_ms):
             return
@@ -139,7 +147,7 @@ class FaultPlan:
                 return
 
     def _draw_next(self, at_ms: float) -> float:
-        """When the next one crashes: soon; or so that it is noticed while the last one is being taken in again."""
+        """Return when the next broker crashes: soon, or so that it is noticed while the last one rejoins."""
         rng, detection = self._rng, self._hazards.detection
         last = self._faults[-1]
         if self._hazards.is_wide and isinstance(last, Restart) and rng.random() < 0.6:
@@ -149,7 +157,7 @@ class FaultPlan:
         return self._rounded(at_ms + rng.uniform(0, detection.max_ms * 1.5))
 
     def _draw_distance(self) -> int:
-        """How far away the next crash may be."""
+        """Return how far away the next crash may be."""
         return self._rng.randint(1, self._overlay.diameter) if self._hazards.is_wide else 2
 
     def _crash(self, broker: str, at_ms: float, absence: tuple[bool, float] | None = None) -> bool:
@@ -164,7 +172,7 @@ class FaultPlan:
         return True
 
     def _draw_absence(self) -> tuple[bool, float]:
-        """With its memory or without, and how long the broker is away."""
+        """Return whether the broker keeps its memory, and how long it is down."""
         rng, detection = self._rng, self._hazards.detection
         memory = rng.random() < 0.35
         chance = rng.random()
@@ -213,7 +221,7 @@ class FaultPlan:
         return True
 
     def _is_cut(self, a: str, b: str, start_ms: float, end_ms: float) -> bool:
-        """Is there a cut of the same pair at the same time, charged to the other end?"""
+        """Return whether there is a simultaneous cut of the same pair that is charged to the other end."""
         spans = {
             kind: [fault.at_ms for fault in self._faults if isinstance(fault, kind) and set(fault.between) == {a, b}]
             for kind in (Cut, Heal)
@@ -241,7 +249,7 @@ class FaultPlan:
         self._relinks.append(self._draw_moment())
 
     def _place_relinks(self) -> None:
-        """One after the other, so that each is drawn from the tree that it finds."""
+        """Plan the relinks one after the other, so that each is drawn from the current tree."""
         rng = self._rng
         tree = ChangingTree(self._overlay)
         free_ms = 0.0
@@ -261,7 +269,7 @@ class FaultPlan:
             free_ms = self._rounded(at_ms + gap_ms + 0.001)
 
     def _may_be_dead(self, broker: str, at_ms: float, gap_ms: float) -> bool:
-        """At some time during the relink, edges included."""
+        """Return whether the broker may be down at some time during the relink, edges included."""
         own = [fault for fault in self._faults if isinstance(fault, Crash | Restart) and fault.broker == broker]
         own.sort(key=lambda fault: fault.at_ms)
         before = [fault for fault in own if fault.at_ms < at_ms]
@@ -272,13 +280,13 @@ class FaultPlan:
     # ---- places and times
 
     def _draw_broker(self) -> str:
-        """Mostly one that has clients."""
+        """Return a broker, mostly one with clients."""
         if self._rng.random() < 0.7:
             return self._rng.choice(self._hazards.clients)[1]
         return self._rng.choice(self._overlay.brokers)
 
     def _draw_moment(self) -> float:
-        """Mostly shortly after a subscription, while it is under way."""
+        """Return a time, mostly shortly after a subscription, while it is in progress."""
         hazards, rng = self._hazards, self._rng
         if rng.random() < 0.6:
             return self._rounded(rng.choice(hazards.subscribe_ms) + rng.uniform(0, 3 * hazards.slowest_link_ms))

@@ -1,17 +1,20 @@
-"""Crashes, restarts, cuts, false suspicions and relinks: what can go wrong, and how it ends.
+"""Carries out crashes, restarts, cuts, false suspicions and relinks.
 
-- A crashed broker hears nothing and its timers stand still. Messages in flight to it are lost; of those from it, a
-  drawn prefix of each link survives.
-- A restart without memory puts a fresh node in, with a higher incarnation, and gives it `Start`; it has no connection
-  yet. A restart with memory lets the same node go on as after a long pause: what arrived meanwhile is lost, timers
-  that ran out meanwhile fire now.
-- Where brokers have disks, one that restarts without memory is given what is on its disk (`disks`).
-- A cut parts one pair of nodes and no other, even where the tree path of another pair crosses it. It may be one-way.
+- A crashed broker receives nothing and its timers stop. Messages in flight to it are lost; of those
+  from it, a random prefix of each link survives.
+- A restart without memory creates a new node with a higher incarnation, and gives it `Start`; it
+  has no connection yet. A restart with memory continues the same node as after a long pause:
+  messages that arrived meanwhile are lost, timers that ran out meanwhile fire now.
+- Where brokers have disks, one that restarts without memory is given the content of its disk
+  (`disks`).
+- A cut disconnects one pair of nodes and no other, even if the tree path of another pair crosses
+  it. It can be one-way.
 - A false suspicion loses nothing.
-- A relink changes the tree for good: the ends of the link that goes and of the one that comes are told at once.
+- A relink changes the tree permanently: the ends of the old and of the new link are notified at
+  once.
 
-A fault that does not fit the moment (a crash of the dead, a restart of the living) is refused: it is a mistake in
-the script.
+A fault that is impossible at its time (a crash of a crashed broker, a restart of a running one) is
+an error in the script.
 """
 
 from collections.abc import Callable
@@ -29,7 +32,7 @@ __all__ = ["Faults"]
 
 
 class Faults:
-    """Carries faults out, at the moment they are due."""
+    """Carries out faults when they are due."""
 
     def __init__(
         self, overlay: Overlay, f: int, slots: dict[str, Slot], event_queue: EventQueue, connections: Connections,
@@ -46,7 +49,7 @@ class Faults:
         self._silent_since: dict[str, int] = {}
 
     def begin(self, slot: Slot, disk: DiskState = "kept") -> None:
-        """Put a fresh broker in."""
+        """Start a new broker node."""
         found = None if self._disks is None else self._disks.read(slot, disk)
         place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation, found)
         if slot.clock is not None:
@@ -54,7 +57,7 @@ class Faults:
         slot.inhabit(self._make_broker(place))
 
     def crash(self, name: str) -> None:
-        """The broker falls silent."""
+        """Stop the broker without notice."""
         slot = self._slots[name]
         if not slot.alive:
             raise ScenarioError(f"broker {name!r} cannot crash at {self._ms()} ms: it is dead already")
@@ -65,7 +68,7 @@ class Faults:
         self._connections.crash(slot)
 
     def restart(self, name: str, memory: bool, disk: DiskState = "kept") -> None:
-        """The broker is back."""
+        """Restart the broker."""
         slot = self._slots[name]
         if slot.alive:
             raise ScenarioError(f"broker {name!r} cannot restart at {self._ms()} ms: it is alive")
@@ -91,7 +94,7 @@ class Faults:
             self._disks.go_on(slot)
 
     def cut(self, a: str, b: str, one_way: bool = False) -> None:
-        """The two can no longer reach each other; or only the first can no longer reach the second."""
+        """Disconnect the two nodes; or only the first from the second."""
         one, other = self._slots[a], self._slots[b]
         pair = pair_of(one, other)
         if pair in self._connections.cut:
@@ -103,7 +106,7 @@ class Faults:
             self._connections.break_off(one, other)
 
     def heal(self, a: str, b: str) -> None:
-        """The two can reach each other again."""
+        """Let the two nodes reach each other again."""
         one, other = self._slots[a], self._slots[b]
         pair = pair_of(one, other)
         if pair not in self._connections.cut:
@@ -112,25 +115,25 @@ class Faults:
         self._connections.restore(one, other)
 
     def suspect(self, observer: str, target: str) -> None:
-        """The observer wrongly believes that the target is dead."""
+        """Make the observer wrongly suspect the target."""
         self._connections.suspect(self._slots[observer], self._slots[target])
 
     def trust(self, observer: str, target: str) -> None:
-        """The observer no longer believes it."""
+        """End the false suspicion."""
         self._connections.trust(self._slots[observer], self._slots[target])
 
     def forget(self, broker: str, told: str) -> None:
-        """An operator says that a broker will not return."""
+        """Tell one broker that another will not return, on behalf of an operator."""
         slot = self._slots[told]
         if slot.alive:
             self._give(slot, Forget(broker))
 
     def set_clock(self, broker: str, ahead: int, drift: float) -> None:
-        """The broker's clock shows another time."""
+        """Change the broker's clock."""
         self._slots[broker].own_clock().set(self._event_queue.now, ahead, drift)
 
     def unlink(self, old: tuple[str, str], new: tuple[str, str]) -> None:
-        """The old link of the tree goes; the new one will take its place."""
+        """Remove a link of the tree, which the new one will replace."""
         self._need_alive(old)
         try:
             self._tree.take_away(old, new)
@@ -140,7 +143,7 @@ class Faults:
         self._connections.tell_ends(self._slots[old[0]], self._slots[old[1]], Unlinked)
 
     def link(self, new: tuple[str, str]) -> None:
-        """The new link is there."""
+        """Add the new link."""
         self._need_alive(new)
         self._tree.bring(new)
         self._connections.tell_ends(self._slots[new[0]], self._slots[new[1]], Linked)

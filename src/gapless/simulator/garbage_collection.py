@@ -1,8 +1,8 @@
-"""Keep Python's cycle collector out of the hot path.
+"""Keeps Python's cycle collector out of the hot path.
 
-Entries, messages and rows hold no cycles, so looking for some every few hundred allocations is wasted. What exists
-before the run is set aside, and the collector looks rarely: often enough that a protocol which does make cycles
-stays bounded.
+Entries, messages and rows contain no cycles, so frequent collections are wasted. Objects that exist
+before the run are exempt, and collections are rare, but frequent enough to bound a protocol that
+creates cycles.
 """
 
 import gc
@@ -16,7 +16,7 @@ _RARELY = (100_000, 50, 50)
 
 @contextmanager
 def without_cycle_collection() -> Iterator[None]:
-    """Let the collector rest within the block."""
+    """Reduce garbage collection inside the block."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*_RARELY)

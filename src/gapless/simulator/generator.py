@@ -1,14 +1,17 @@
-"""Random scenarios, made to hurt: each is drawn from its seed alone and can be saved as a file.
+"""Generates random scenarios that provoke failures: each depends only on its seed and can be saved
+as a file.
 
-A tree with links of very different delays; `generator_scales` says how large. A few publishers that also subscribe and
-answer what they get, so that effects race with their causes over several ways. Subscriptions that cover one another and
-come and go while events fly: the covering ones end first. Publishers that advertise late and publish at once. Then the
-faults, which `fault_plan` and `rolling_plan` place where they hurt most. When all is over the network gets time to
-settle, and everything that is due must have come.
+A tree has links with very different delays; `generator_scales` sets its size. A few publishers also
+subscribe and answer events, so that effects race with their causes over several paths.
+Subscriptions cover one another, and come and go while events are in flight: the covering ones end
+first. Publishers advertise late and publish at once. `fault_plan` and `rolling_plan` place the
+faults where they do most damage. At the end the network gets time to settle, and everything that is
+due must have come.
 
-For a protocol that serves topics only, every filter names a topic, replies stay on the topic of what they answer, so
-that chains of cause and effect form within topics, and any two brokers are linked directly. A source that waits for
-acknowledgements before it sends on takes its time, so links are faster, and there is more time to settle.
+For a protocol that supports only topics, every filter names a topic, replies stay on the topic of
+the answered event, so that causal chains form within topics, and any two brokers are linked
+directly. A source that waits for acknowledgements before it continues is slow, so links are faster,
+and there is more time to settle.
 """
 
 import random
@@ -55,7 +58,7 @@ __all__ = ["GeneratorLimits", "generate"]
 
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
-"""Each within the one before."""
+"""Each range is within the one before."""
 _CONSUME_MS = (5.0, 20.0, 80.0)
 _LAG_MS = (1.0, 20.0, 100.0, 500.0)
 _LAG_WINDOWS = (2, 8, 16_384)
@@ -63,17 +66,17 @@ _FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
 _FURTHER: tuple[tuple[str, ...], ...] = ((PARTITION,), (BEYOND,), *([()] * 6))
-"""What is drawn besides where all kinds of faults are: mostly nothing."""
+"""Additional kinds in runs with all kinds of faults: mostly none."""
 
 
 def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = SMALL,
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs also disk and blackout,
-    partition, beyond-f or clock), or some of these and of in-flight, isolation, relink, loss and duplication, with
-    commas between.
-    `scale`: see `generator_scales`; `limits` are those of small scenarios, of which the others heed f alone.
+    """Return the scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs
+    also disk and blackout, partition, beyond-f or clock), or some of these and of in-flight,
+    isolation, relink, loss and duplication, separated by commas. `scale`: see `generator_scales`;
+    `limits` apply to small scenarios, the others use only their f.
     """
     spec = find_protocol(protocol) if protocol in protocol_names() else None
     draft = _Draft if spec is None or not spec.topics_only else _TopicDraft
@@ -93,7 +96,7 @@ def generate(
 
 
 class _Publisher(msgspec.Struct):
-    """What a publisher's events look like: they match its advertisement."""
+    """The range of a publisher's events, which match its advertisement."""
 
     name: str
     topic: str | None
@@ -103,7 +106,7 @@ class _Publisher(msgspec.Struct):
 
 
 class _Draft:
-    """A scenario while it is being drawn."""
+    """A scenario in progress."""
 
     def __init__(
         self, spec: ProtocolSpec | None, seed: int, kinds: tuple[str, ...], scale: Scale, options: Mapping[str, Any]
@@ -139,7 +142,7 @@ class _Draft:
         self._ids = 0
 
     def scenario(self, protocol: str, name: str) -> Scenario:
-        """Draw all of it."""
+        """Draw the whole scenario."""
         rng, limits, options = self._rng, self._limits, self._options
         rolling = RollingPlan(rng, self._tree, self._hazards()) if self._scale.is_rolling else None
         if rolling is not None:
@@ -187,15 +190,17 @@ class _Draft:
         return scenario
 
     def _with_partition(self, scenario: Scenario) -> Scenario:
-        """The scenario with cuts of the network."""
+        """Return the scenario with cuts of the network."""
         plan = PartitionPlan(self._seed, self._tree, self._hazards())
         run = scenario.run
-        if scenario.protocol.options.get("partition") == "go on":  # both sides go on, and take long to merge
+        if scenario.protocol.options.get("partition") == "go on":  # both sides continue, and take long to merge
             run = msgspec.structs.replace(run, settle_ms=run.settle_ms + 2 * _READING_MS, may_lose=True)
         return msgspec.structs.replace(scenario, faults=plan.draw(scenario.faults), run=run)
 
     def _beyond_f(self, scenario: Scenario) -> Scenario:
-        """The scenario with more than f brokers of one neighbourhood that die; brokers may have disks then, too."""
+        """Return the scenario with a crash of more than f brokers of one neighbourhood, possibly
+        with disks.
+        """
         plan = OverBudgetPlan(self._seed, self._tree, self._hazards())
         options: dict[str, Any] = {"partition": plan.draw_partition()}
         with_disks = plan.draw_disks() or scenario.network.disks is not None
@@ -216,7 +221,9 @@ class _Draft:
         )
 
     def _with_disks(self, scenario: Scenario) -> Scenario:
-        """The scenario with disks, if it is about them. With dice of their own, so that the rest stays as it is."""
+        """Return the scenario with disks, if requested, from its own random generator, so that the
+        rest is unchanged.
+        """
         plan = DiskPlan(self._seed, self._tree, self._hazards())
         kinds = plan.draw_kinds() if self._kinds == FAULT_KINDS and not self._disk_kinds else self._disk_kinds
         if not kinds:
@@ -231,7 +238,7 @@ class _Draft:
         )
 
     def _known(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the options that the protocol has; none, if it refuses their values here."""
+        """Return the options that the protocol has; none if it refuses their values here."""
         if self._spec is None:
             return {}
         known = {name: value for name, value in options.items() if name in self._spec.options.__struct_encode_fields__}
@@ -239,11 +246,14 @@ class _Draft:
         return {} if is_refused else known
 
     def _settle_ms(self, options: Mapping[str, Any]) -> float:
-        """Where messages get lost, a repetition can too: it takes as many as luck wants, on each link of the way. A
-        client that reads history also waits for waves and for the answers of others; and one that is far away for each
-        handful that it is given."""
+        """Return the time to settle. With message loss, repetitions can be lost too, on each link
+        of the path. A client that reads history also waits for waves and for answers of others, and
+        a distant one for each batch.
+        """
         is_reading = any(getattr(action, "since_ms", -1) >= 0 or _is_named(action) for action in self._actions)
-        is_reading |= self._electorates is not None and bool(self._kinds or self._is_parted)  # who moves reads history
+        is_reading |= self._electorates is not None and bool(
+            self._kinds or self._is_parted
+        )  # a client that moves reads history
         reading_ms = _READING_MS if is_reading else 0.0
         slowest_ms = max(client.consume_ms for client in self._clients)
         if "delivery_window" in options:
@@ -266,9 +276,10 @@ class _Draft:
         return min(self._rng.randint(1, 3), brokers - 2) if is_hurt else self._rng.randint(0, 2)
 
     def _fitting_f(self, drawn: int) -> int:
-        """The drawn f, or the largest below it that the protocol accepts for this tree.
+        """Return the drawn f, or the largest below it that the protocol accepts for this tree.
 
-        Where cuts of the network or more than f failures are drawn, the tree suits either value of `partition`.
+        With cuts of the network or more than f failures, the tree suits either value of
+        `partition`.
         """
         if self._spec is None:
             return drawn
@@ -324,7 +335,7 @@ class _Draft:
         return client
 
     def _draw_place(self) -> str:
-        """A broker for a client; where the tree is wide often one as far as can be from an earlier client, or near."""
+        """Return a broker for a client; in wide trees often one far from an earlier client, or near it."""
         rng, tree = self._rng, self._tree
         if not self._scale.is_wide or not self._clients or rng.random() < 0.5:
             return rng.choice(tree.brokers)
@@ -348,7 +359,7 @@ class _Draft:
         return publisher
 
     def _draw_offer(self) -> tuple[str | None, tuple[int, int]]:
-        """What a publisher publishes: a topic, or any, and a range of values."""
+        """Return what a publisher publishes: a topic, or any, and a range of values."""
         return self._rng.choice([None, None, *_TOPICS]), self._rng.choice(_RANGES[:3])
 
     def _advertise(self, publisher: _Publisher, at_ms: float) -> str:
@@ -358,7 +369,7 @@ class _Draft:
         return name
 
     def _pause_advertising(self, publisher: _Publisher) -> None:
-        """Take the advertisement back; often make it again later and publish at once."""
+        """Withdraw the advertisement; often repeat it later and publish at once."""
         rng = self._rng
         latest = next(action for action in reversed(self._actions) if isinstance(action, AdvertiseAction))
         stop_ms = self._moment((publisher.since_ms + self._end_ms) / 2, self._end_ms)
@@ -409,7 +420,9 @@ class _Draft:
         return _filter_text(topic, self._rng.choice(_RANGES))
 
     def _draw_end(self, client: Client, name: str, text: str) -> None:
-        """Most that cover much end before the run does; some of them come back, at once or later."""
+        """End subscriptions that cover much before the run does; some of them start again, at once
+        or later.
+        """
         rng = self._rng
         if rng.random() > (0.6 if text == "TRUE" or "AND" not in text else 0.3):
             return
@@ -436,8 +449,9 @@ class _Draft:
         return self._draw_attributes(publisher)
 
     def _draw_positions(self) -> None:
-        """Let some subscriptions begin in the past, and some of those end there. With dice of their own, so that the
-        rest of a run is the same for protocols that keep no history."""
+        """Let some subscriptions begin in the past, and some of those end there. It has its own
+        random generator, so that the rest of a run is the same for protocols without history.
+        """
         rng = random.Random(f"{self._seed}/positions")
         ending = {action.subscription for action in self._actions if isinstance(action, UnsubscribeAction)}
         for place, action in enumerate(self._actions):
@@ -450,7 +464,7 @@ class _Draft:
             self._actions[place] = msgspec.structs.replace(action, since_ms=since_ms, until_ms=until_ms)
 
     def _draw_slow(self) -> dict[str, Any]:
-        """Let some clients take their time, and brokers not wait for them for long; again with dice of their own."""
+        """Make some clients slow, with brokers that do not wait long; with its own random generator."""
         rng = random.Random(f"{self._seed}/slow")
         if rng.random() < 0.5:
             return {}
@@ -466,7 +480,7 @@ class _Draft:
         return {option: value for option, value in drawn.items() if option in known}
 
     def _draw_names(self) -> None:
-        """Durable subscriptions, where f failures leave a majority of those who keep them."""
+        """Add durable subscriptions, if f failures leave a majority of the registry replicas."""
         if self._kinds and len(self._tree.brokers) < 2 * self._f + 1:
             return
         leaving = {action.client for action in self._actions if isinstance(action, LeaveAction)}
@@ -476,7 +490,9 @@ class _Draft:
         self._actions += draw_group(self._seed, clients, self._end_ms, filters)
 
     def _draw_far(self) -> None:
-        """Let some clients be so far away that they ask again before the answer has come; with dice of their own."""
+        """Make some clients so distant that they retry before the answer has come; with its own
+        random generator.
+        """
         rng = random.Random(f"{self._seed}/far")
         if rng.random() < 0.8:
             return
@@ -496,7 +512,7 @@ class _Draft:
     # ---- numbers and names
 
     def _moment(self, least_ms: float, most_ms: float) -> float:
-        """A time between the two, in whole microseconds."""
+        """Return a time between the two, in whole microseconds."""
         return round(self._rng.uniform(least_ms, max(least_ms, most_ms)), 3)
 
     def _new_name(self, letter: str) -> str:
@@ -505,7 +521,7 @@ class _Draft:
 
 
 class _TopicDraft(_Draft):
-    """A scenario for a protocol that serves topics only."""
+    """A scenario for a protocol that supports only topics."""
 
     def _draw_size(self) -> int:
         assert self._spec is not None, "it serves topics only"
@@ -540,7 +556,7 @@ def _is_named(action: Action) -> bool:
 
 
 def _filter_text(topic: str | None, values: tuple[int, int]) -> str:
-    """Events of this topic, with x in this range; what does not restrict is left out."""
+    """Return a filter for this topic and this range of x, without trivial parts."""
     terms = [f"topic = '{topic}'"] if topic else []
     if values != _RANGES[0]:
         terms.append(f"x BETWEEN {values[0]} AND {values[1]}")

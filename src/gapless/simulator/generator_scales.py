@@ -1,13 +1,14 @@
-"""How large and how long random scenarios are.
+"""The sizes and lengths of random scenarios.
 
-- **small**: what goes wrong among a few brokers, thousands of times in minutes.
-- **large**: trees of every shape with up to 40 brokers and a diameter of up to 12, and up to 60 clients: what goes
-  wrong only where some are out of each other's sight.
-- **long**: every broker is out and back at least once, with faults upon these: what goes wrong only after much else
-  went well.
-- **large-graph**: trees of every shape with 15 to 40 brokers and few clients, for `graph_scenarios`.
-- **mixed**: each seed has one of these, by `SHARES`; whatever is small is the small scenario of the same seed. The
-  others take about as long together as all the small ones.
+- **small**: failures among a few brokers, thousands of runs in minutes.
+- **large**: trees of every shape with up to 40 brokers and a diameter of up to 12, and up to 60
+  clients: failures that need brokers out of each other's sight.
+- **long**: every broker fails and returns at least once, with other faults on top: failures after a
+  long history.
+- **large-graph**: trees of every shape with 15 to 40 brokers and few clients, for
+  `graph_scenarios`.
+- **mixed**: each seed has one of these, by `SHARES`; small ones are the small scenarios of the same
+  seeds. The others take about as long together as all the small ones.
 """
 
 import random
@@ -41,35 +42,36 @@ MIXED = "mixed"
 
 
 class GeneratorLimits(msgspec.Struct, frozen=True):
-    """How large random scenarios get: large enough to go wrong, small enough to run thousands."""
+    """The limits of random scenarios: large enough to fail, small enough to run thousands."""
 
     brokers: tuple[int, int] = (4, 12)
     publishers: tuple[int, int] = (3, 6)
     subscribers: tuple[int, int] = (2, 5)
     subscriptions: tuple[int, int] = (8, 20)
     publications: tuple[int, int] = (50, 110)
-    """Scripted ones; replies come on top."""
+    """Scripted publications, in addition to replies."""
     active_ms: tuple[int, int] = (1000, 2500)
-    """How long clients are busy."""
+    """How long clients are active."""
     settle_ms: float = 4000.0
-    """How long everything may take to come through once all is over."""
+    """Time for everything to arrive at the end."""
     f: int | None = None
-    """How many neighbouring failures to cope with; drawn if not given."""
+    """The number of neighbouring failures to cope with; drawn by default."""
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """What is drawn differently."""
+    """The differences of one scale."""
 
     limits: GeneratorLimits = GeneratorLimits()
     faults: tuple[int, int] = (2, 8)
-    """How many, of those that fit the budget."""
+    """The number of faults, of those that fit the budget."""
     is_wide: bool = False
-    """Whether trees have every shape, clients sit far from and next to each other, and faults follow one another at
-    every distance."""
+    """Whether trees have every shape, clients are far from and next to each other, and faults
+    follow one another at every distance.
+    """
     depth: int = DEPTH
-    """How deep these trees get."""
+    """The depth of these trees."""
     is_rolling: bool = False
-    """Whether every broker has a fault that ends, before others are drawn; clients are busy for as long."""
+    """Whether every broker first has a temporary fault; clients are active for as long."""
 
 
 SCALES = {
@@ -104,7 +106,7 @@ SHARES = {SMALL: 0.8, LARGE: 0.1, LONG: 0.1}
 
 
 def choose_scale(name: str, seed: int) -> str:
-    """The scale of this seed, where the name leaves it open."""
+    """Return the scale of this seed if the name does not determine it."""
     if name == MIXED:
         [name] = random.Random(f"{seed}/scale").choices([*SHARES], [*SHARES.values()])
     if name not in SCALES:

@@ -1,7 +1,9 @@
-"""Trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and whatever grows when rules are mixed.
+"""Random trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and mixtures of
+these.
 
-A tree grows broker by broker; its shape is the rule by which each finds its parent. No broker is deeper than `depth`
-(`DEPTH` if not given), so no diameter exceeds twice that. In the end names are dealt anew, for ranks go by names.
+A tree grows broker by broker; its shape is the rule that chooses the parent of each. No broker is
+deeper than `depth` (`DEPTH` by default), so no diameter exceeds twice that. Finally names are
+permuted, because ranks depend on names.
 """
 
 import random
@@ -16,7 +18,7 @@ Rule = Callable[["_Growing"], int]
 
 
 class _Growing:
-    """A tree as far as it has grown."""
+    """A growing tree."""
 
     def __init__(self, rng: random.Random, depth_max: int) -> None:
         self.rng = rng
@@ -38,7 +40,7 @@ class _Growing:
         self.children[parent] += 1
 
     def room(self) -> list[int]:
-        """The brokers below which another one fits."""
+        """Return the brokers that can have another child."""
         return [number for number, depth in enumerate(self.depths) if depth < self.depth_max]
 
     @property
@@ -47,7 +49,7 @@ class _Growing:
 
 
 def draw_tree(rng: random.Random, brokers: int, depth: int = DEPTH) -> Overlay:
-    """A tree of so many brokers, b0, b1, b2… in any place."""
+    """Return a tree with this number of brokers, b0, b1, b2… at random places."""
     rules = [_chain] if brokers <= 2 * depth + 1 else []
     rules += [_star, _bush, _deep, _regular, _comb, _spider, _dumb_bell, _random, _random]
     chosen = rng.choice(rules)
@@ -72,13 +74,13 @@ def _star(tree: _Growing) -> int:
 
 
 def _random(tree: _Growing) -> int:
-    """Any broker that has room."""
+    """Return any broker with room."""
     free = [number for number in tree.room() if tree.children[number] < tree.degree_max]
     return tree.rng.choice(free)
 
 
 def _bush(tree: _Growing) -> int:
-    """Many near the first one."""
+    """Return a broker near the first one."""
     return tree.rng.randrange(min(tree.size, 4))
 
 
@@ -91,7 +93,7 @@ def _regular(tree: _Growing) -> int:
 
 
 def _comb(tree: _Growing) -> int:
-    """A chain, and a tooth here and there."""
+    """Return the next parent in a chain with occasional teeth."""
     return _chain(tree) if tree.size <= tree.spine else tree.rng.randrange(tree.spine)
 
 
@@ -100,5 +102,5 @@ def _spider(tree: _Growing) -> int:
 
 
 def _dumb_bell(tree: _Growing) -> int:
-    """A chain, and everyone else at its ends."""
+    """Return the next parent in a chain with clusters at its ends."""
     return _chain(tree) if tree.size <= tree.spine else tree.rng.choice([tree.spine - 1, max(0, tree.spine - 2)])

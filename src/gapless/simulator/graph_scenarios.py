@@ -1,19 +1,21 @@
-"""Random scenarios on graphs with cycles: those of `generator`, laid over a graph that the same seed draws.
+"""Random scenarios on graphs with cycles: those of `generator`, on a graph drawn from the same
+seed.
 
-What clients do is drawn as for a tree, and then the tree makes way for a graph over the same brokers: the tree with
-bypasses, the tree with some links more, a ring, a grid, or a random regular graph. All draws are of their own, so
-nothing that a seed means on trees depends on them.
+The actions of clients are drawn as for a tree. Then the tree is replaced by a graph over the same
+brokers: the tree with bypasses, the tree with some more links, a ring, a grid, or a random regular
+graph. It has its own random generator, so that seeds mean the same on trees.
 
-**Crashes** are for ever. On a tree with bypasses at most f brokers of a neighbourhood crash, on other graphs at most
-f in all; there any two brokers have f + 1 ways to each other that share no third.
+**Crashes** are permanent. On a tree with bypasses at most f brokers of a neighbourhood crash, on
+other graphs at most f in total; there any two brokers have f + 1 disjoint paths.
 
 There are two scales:
 
-- **graph**: graphs of every kind with at least 4 to 12 brokers. A neighbourhood is measured in links, bypasses
-  included, so hardly ever do more than f brokers crash.
-- **large-graph**: trees of every shape with bypasses and 15 to 40 brokers. A neighbourhood is measured on the primary
-  tree, so many more than f crash in all. Most faults meet an operation in flight (`in_flight`). Some are suspicions: a
-  broker that is suspected is excluded for ever, so a suspicion costs as much of the budget as a crash.
+- **graph**: graphs of every kind with at least 4 to 12 brokers. A neighbourhood is measured in
+  links, bypasses included, so hardly ever do more than f brokers crash.
+- **large-graph**: trees of every shape with bypasses and 15 to 40 brokers. A neighbourhood is
+  measured on the primary tree, so many more than f crash in total. Most faults hit an operation in
+  flight (`in_flight`). Some are suspicions: a suspected broker is excluded permanently, so a
+  suspicion costs as much of the budget as a crash.
 """
 
 import random
@@ -36,14 +38,14 @@ from gapless.simulator.scenario import Crash, Fault, Network, Scenario, Subscrib
 __all__ = ["LASTING_KINDS", "choose_graph_scale", "generate_on_graph"]
 
 LASTING_KINDS = frozenset({"crash", IN_FLIGHT, "suspicion"})
-"""The faults that exclude a broker for ever, if the protocol does not let brokers return."""
+"""Faults that exclude a broker permanently, if the protocol does not let brokers return."""
 
 GRIDS = 1 / 6
-"""How many of the graphs are grids."""
+"""The fraction of grids among the graphs."""
 
 
 def choose_graph_scale(scale: str, seed: int, faults: str) -> str:
-    """The scale on graphs that stands for one on trees: half of the mixed seeds are large."""
+    """Return the scale on graphs for one on trees: half of the mixed seeds are large."""
     if scale == LONG:
         raise ScenarioError(
             "scale: in long scenarios every broker crashes and returns, and with this protocol crashed brokers do not "
@@ -64,7 +66,9 @@ def generate_on_graph(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = GRAPH,
 ) -> Scenario:  # fmt: skip
-    """The scenario of this seed; `faults` is none or crash, and on large graphs also in-flight and suspicion."""
+    """Return the scenario of this seed; `faults` is none or crash, and on large graphs also
+    in-flight and suspicion.
+    """
     kinds = fault_kinds(faults)
     if scale == LARGE_GRAPH:
         return _generate_large(seed, protocol, faults, options, limits)
@@ -89,7 +93,7 @@ def _draw_f(dice: random.Random, limits: GeneratorLimits | None, *, crashes: boo
 def _draw_graph(
     dice: random.Random, network: Network, f: int, *, robust: bool, is_grid: bool
 ) -> tuple[Network, Overlay]:
-    """A graph over at least as many brokers as there were: clients keep their places."""
+    """Return a graph over at least as many brokers, so that clients keep their places."""
     tree = from_edges(network.edges or ())
     size = max(len(tree.brokers), f + 3)
     kind = dice.choice(["bypass", "bypass", "ring", "regular", "links"])
@@ -109,7 +113,7 @@ def _draw_graph(
 
 
 def _draw_grid(dice: random.Random, size: int) -> Overlay:
-    """Of two rows or more, and no fewer columns."""
+    """Return a grid of two rows or more, and no fewer columns."""
     rows = dice.randint(2, max(2, isqrt(size)))
     return grid(rows, max(2, ceil(size / rows)))
 
@@ -120,13 +124,13 @@ def _draw_regular(dice: random.Random, size: int, f: int) -> Overlay:
 
 
 def _draw_links(dice: random.Random, tree: Overlay) -> list[tuple[str, str]]:
-    """Some links that the tree lacks."""
+    """Return some links that the tree lacks."""
     free = [pair for pair in combinations(tree.brokers, 2) if pair[1] not in tree.neighbours(pair[0])]
     return dice.sample(free, min(len(free), dice.randint(1, 4)))
 
 
 def _made_robust(dice: random.Random, overlay: Overlay, f: int) -> Overlay:
-    """The graph with links added until any two brokers have a link or f + 1 ways to each other."""
+    """Return the graph with links added until any two brokers have a link or f + 1 disjoint paths."""
     while True:
         weak = [pair for pair in combinations(overlay.brokers, 2) if _is_weak(overlay, *pair, f)]
         if not weak:
@@ -139,7 +143,7 @@ def _is_weak(overlay: Overlay, a: str, b: str, f: int) -> bool:
 
 
 def _draw_crashes(dice: random.Random, scenario: Scenario, overlay: Overlay) -> tuple[Crash, ...]:
-    """Mostly of brokers that have clients, mostly while a subscription is under way."""
+    """Return crashes, mostly of brokers with clients, mostly while a subscription is in progress."""
     network = scenario.network
     budget = FaultBudget(overlay, network.f, 0.0)
     slowest_ms = network.latency.max_ms or 0.0
@@ -179,7 +183,7 @@ def _generate_large(
 
 
 class _LastingFaults:
-    """Draws faults that exclude brokers for ever, at most f in a neighbourhood of the primary tree."""
+    """Draws faults that exclude brokers permanently, at most f in a neighbourhood of the primary tree."""
 
     def __init__(self, dice: random.Random, scenario: Scenario, kinds: tuple[str, ...]) -> None:
         self._dice = dice
@@ -194,7 +198,9 @@ class _LastingFaults:
         self._faults: list[Fault] = []
 
     def draw(self) -> tuple[Fault, ...]:
-        """As many as a third of the brokers, as far as the budget allows; some of them soon after another one."""
+        """Return faults of up to a third of the brokers, as far as the budget allows, some of them
+        in quick succession.
+        """
         dice = self._dice
         for _ in range(dice.randint(1, len(self._tree.brokers) // 3)):
             broker, at_ms = self._draw_place()
@@ -222,7 +228,7 @@ class _LastingFaults:
             self._faults.append(Crash(at_ms, broker))
 
     def _draw_suspicion(self, target: str, at_ms: float) -> list[Fault]:
-        """One or two neighbours or clients of a broker take it for dead, most of them for a while."""
+        """Let one or two neighbours or clients suspect a broker, most of them for a while."""
         dice = self._dice
         own = [client.name for client in self._clients if client.broker == target]
         observers = [*self._graph.neighbours(target), *own]

@@ -1,9 +1,9 @@
-"""Durable subscriptions that a group shares, in random scenarios. With dice of its own, so that the rest of a run stays
-as it is.
+"""Shared subscriptions in random scenarios, with their own random generator, so that the rest of a
+run is unchanged.
 
-Members come and go. The first stays, and confirms what it takes: what a group has left undone that all have left, or in
-which nobody confirms anything, is nobody's fault. Some of the others confirm when they are told to, or never: what they
-have is given to others.
+Members come and go. The first one stays, and acknowledges its deliveries: the unfinished work of a
+group without members or acknowledgements is not an error. Some of the others acknowledge when they
+are told to, or never: their deliveries are redelivered.
 """
 
 import random
@@ -13,14 +13,15 @@ from gapless.simulator.scenario import AckAction, Action, Client, SubscribeActio
 __all__ = ["GROUP_MS", "draw_group"]
 
 WITH_GROUP = 0.15
-"""The share of runs with a group."""
+"""The fraction of runs with a group."""
 GROUP_MS = 45_000.0
-"""How much longer a run takes to come to rest: until those who are out of sight are given up, and what they had is
-given to others."""
+"""The additional time for a run to settle: until disconnected members have expired, and their
+deliveries are redelivered.
+"""
 
 
 def draw_group(seed: int, clients: list[Client], end_ms: float, filters: list[str]) -> list[Action]:
-    """What clients do with a group; mostly nothing."""
+    """Return the clients' actions with a group; mostly none."""
     rng = random.Random(f"{seed}/groups")
     if rng.random() > WITH_GROUP or len(clients) < 2:
         return []

@@ -1,9 +1,9 @@
-"""Which broker a fault hits, and when, so that it meets an operation that is still under way.
+"""Chooses the broker and the time of a fault so that it hits an operation in progress.
 
-An operation is a call of a client: it travels from the client's broker to brokers of other clients, and its answer
-travels back. A fault hits a broker of that path, between the call and the time at which the slowest answer can be back.
-Calls that change what brokers know (subscribe, advertise and their opposites) are chosen more often than publications,
-since there are fewer of them.
+An operation is a call of a client: it travels from the client's broker to brokers of other clients,
+and its answer travels back. A fault hits a broker on that path, between the call and the time at
+which the slowest answer can be back. Calls that change the state of brokers (subscribe, advertise
+and their opposites) are chosen more often than publications, since there are fewer of them.
 """
 
 import random
@@ -23,7 +23,7 @@ from gapless.simulator.scenario import (
 __all__ = ["Operation", "draw_target", "operations_of"]
 
 Operation = tuple[float, str, float]
-"""The time of a call, the broker that gets it, and the weight with which it is chosen."""
+"""The time of a call, the broker that receives it, and the weight with which it is chosen."""
 
 _WEIGHTS: dict[type[Action], float] = {
     SubscribeAction: 4.0,
@@ -35,7 +35,7 @@ _WEIGHTS: dict[type[Action], float] = {
 
 
 def operations_of(actions: Sequence[Action], clients: Sequence[Client]) -> tuple[Operation, ...]:
-    """The calls during which a crash can do damage."""
+    """Return the calls during which a crash can do damage."""
     at = {client.name: client.broker for client in clients}
     return tuple(
         (action.at_ms, at[action.client], _WEIGHTS[type(action)]) for action in actions if type(action) in _WEIGHTS
@@ -45,9 +45,10 @@ def operations_of(actions: Sequence[Action], clients: Sequence[Client]) -> tuple
 def draw_target(
     dice: random.Random, tree: Overlay, operations: Sequence[Operation], places: Sequence[str], hop_ms: float
 ) -> tuple[str, float]:
-    """A broker on the path of an operation, and a time until which the operation is not answered.
+    """Return a broker on the path of an operation, and a time by which the operation is not
+    answered yet.
 
-    `places` are the brokers that have clients, `hop_ms` the latency of the slowest link.
+    `places` are the brokers with clients, `hop_ms` the latency of the slowest link.
     """
     [(at_ms, asked, _)] = dice.choices(operations, [weight for *_, weight in operations])
     path = tree.path(asked, dice.choice(places))

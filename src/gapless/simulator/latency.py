@@ -1,14 +1,15 @@
-"""How long a message takes: every model comes down to a least and a most for each tree link.
+"""Latencies: every model defines a minimum and a maximum for each tree link.
 
 - constant: the same for every link and message;
-- jitter: drawn anew for every message, uniformly; a message never overtakes an earlier one of the same link;
-- per link: drawn once for each link, so that links differ widely but each is steady. The draw depends on the seed
-  and the two names alone: leaving out another broker or another message changes nothing here.
+- jitter: drawn anew for every message, uniformly; a message never overtakes an earlier one of the
+  same link;
+- per link: drawn once for each link, so that links differ widely but each is steady. The draw
+  depends only on the seed and the two names: other brokers and messages do not affect it.
 
-Any link may be given its own fixed latency in a table. Two brokers that are not neighbours talk directly with
-the sum of the latencies on the path between them, and so do those that a bypass joins: it is as long as what it
-bypasses. If the network is `direct`, any two brokers have a link of their own, and the tree does not matter. A client
-has one latency to every broker.
+A table can give any link a fixed latency. Two brokers that are not neighbours communicate with the
+sum of the latencies on the path between them, and so do those that a bypass joins: it is as long as
+the path that it bypasses. If the network is `direct`, any two brokers have their own link, and the
+tree is irrelevant. A client has one latency to every broker.
 """
 
 import random
@@ -28,16 +29,16 @@ class Latency(msgspec.Struct, frozen=True):
     least_us: int = 10_000
     most_us: int = 10_000
     per_link: bool = False
-    """Draw once per link; otherwise, where least and most differ, once per message."""
+    """Draw once per link; otherwise once per message, if minimum and maximum differ."""
     table: dict[tuple[str, str], int] = {}
     """Fixed latencies of single tree links, under either order of the names."""
     client_us: int = 0
     direct: bool = False
-    """Any two brokers have a link of their own."""
+    """Any two brokers have their own link."""
 
 
 class LinkTimes:
-    """The latency model laid over one tree, for one seed."""
+    """The latencies of one tree for one seed."""
 
     def __init__(self, latency: Latency, overlay: Overlay, seed: int) -> None:
         self._latency = latency
@@ -47,7 +48,7 @@ class LinkTimes:
         self._is_uniform = not latency.table and not (latency.per_link and latency.least_us != latency.most_us)
 
     def between(self, a: str, b: str) -> tuple[int, int]:
-        """Least and most latency between two brokers."""
+        """Return the minimum and maximum latency between two brokers."""
         path = (a, b) if self._latency.direct else self._overlay.wire(a, b)
         if self._is_uniform:
             hops = len(path) - 1

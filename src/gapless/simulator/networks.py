@@ -1,4 +1,4 @@
-"""From the network table of a scenario to a tree or graph of brokers and the engine's settings."""
+"""Creates the tree or graph of brokers, and the engine's settings, from the network table of a scenario."""
 
 from collections.abc import Callable
 
@@ -41,12 +41,12 @@ _BUILD: dict[str, Callable[[Network], Overlay]] = {
 
 
 def microseconds(ms: float) -> int:
-    """The nearest whole number of microseconds."""
+    """Return the nearest whole number of microseconds."""
     return round(ms * 1000)
 
 
 def overlay_of(network: Network) -> Overlay:
-    """The tree or graph that the table describes."""
+    """Return the tree or graph that the table describes."""
     needed = _NEEDED[network.shape]
     for key in _KEYS:
         given = getattr(network, key) is not None
@@ -59,7 +59,7 @@ def overlay_of(network: Network) -> Overlay:
 
 
 def settings_of(network: Network, run: Run) -> Settings:
-    """The engine's settings."""
+    """Return the engine's settings."""
     model, disks = network.node_model, network.disks
     return Settings(
         latency=_latency_of(network.latency),

@@ -1,10 +1,11 @@
-"""The places in which nodes live, the directed links between them, and their timers.
+"""The slots of nodes, the directed links between them, and their timers.
 
-A slot outlives the node in it: when a broker crashes, its slot stays, deaf, and a restart puts a node back in.
-`life` grows with each crash and each restart, so that whatever was arranged for an earlier life can tell.
+A slot outlives the node in it: when a broker crashes, its slot stays without a node, and a restart
+puts one back in. `life` grows with each crash and each restart, so that outdated events are
+recognized.
 
-`Link.delay` is the fast way: the constant latency of a link on which nothing can go wrong, or -1, which sends the
-engine the careful way (the link is down, jittered, lossy, queued or recorded).
+`Link.delay` is the fast path: the constant latency of a link without faults, or -1, which sends the
+engine to the slow path (the link is down, jittered, lossy, queued or recorded).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +20,12 @@ CAREFUL = -1
 
 
 def deaf(item: Any, now: int) -> Sequence[Effect]:
-    """The step of a node that is not there."""
+    """The step function of an empty slot."""
     return ()
 
 
 class Slot:
-    """Where a broker or a client lives."""
+    """The place of a broker or a client."""
 
     __slots__ = (
         "advertisements", "alive", "broker", "clock", "consume_us", "contacts", "delivered", "incarnation", "is_broker",
@@ -40,7 +41,7 @@ class Slot:
         self.contacts = contacts
         self.latency_us = 0
         self.consume_us = 0
-        """How long the application leaves deliveries lying before it takes them all."""
+        """How long the application waits before it takes all deliveries."""
         self.delivered = 0
         self.is_consuming = False
         self.alive = False
@@ -55,19 +56,19 @@ class Slot:
         self.subscriptions: dict[str, None] = {}
         self.advertisements: dict[str, None] = {}
         self.clock: NodeClock | None = None
-        """The clock of its own that the node is given; None for the run's."""
+        """The node's own clock; None for the run's."""
         self.watch: Callable[[Slot, Any, Sequence[Effect]], None] | None = None
         """Is shown every step of the node."""
 
     def inhabit(self, node: Node) -> None:
-        """Let the node live here from now on."""
+        """Put the node into the slot."""
         self.node = node
         self._choose_step()
         self.alive = True
         self.life += 1
 
     def own_clock(self) -> NodeClock:
-        """The node's own clock, from now on."""
+        """Give the node its own clock, and return it."""
         if self.clock is None:
             self.clock = NodeClock()
             if self.alive:
@@ -92,13 +93,13 @@ class Slot:
         return effects
 
     def silence(self) -> None:
-        """The node is gone, or paused: it hears nothing."""
+        """Stop giving inputs to the node, which has crashed or is paused."""
         self.step = deaf
         self.alive = False
         self.life += 1
 
     def forget(self) -> None:
-        """Lose what only the memory of the node held."""
+        """Drop state that only the memory of the node held."""
         self.node = None
         self.timers = {}
         self.overdue = []
@@ -114,7 +115,7 @@ class Link:
         self.sender = sender
         self.receiver = receiver
         self.gate: Any = receiver
-        """What takes an arriving message: the receiver, or the queue in front of it."""
+        """The receiver of arriving messages, or the queue in front of it."""
         self.base = base
         self.spread = spread
         self.delay = CAREFUL
@@ -123,7 +124,7 @@ class Link:
 
 
 class Timer:
-    """A timer that runs; it has been replaced when its slot holds another under the same key."""
+    """A running timer; it has been replaced if its slot holds another under the same key."""
 
     __slots__ = ("give", "key", "slot")
 

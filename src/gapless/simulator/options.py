@@ -1,4 +1,4 @@
-"""What a protocol takes: from the options that a user wrote to the struct that it declares, and no fault too many."""
+"""Checks whether a protocol supports the faults of a scenario."""
 
 from gapless.protocol import ProtocolSpec, convert_options
 from gapless.registry import protocols
@@ -7,7 +7,7 @@ __all__ = ["convert_options", "refusal"]
 
 
 def refusal(spec: ProtocolSpec, fault: str) -> str:
-    """Why a scenario with this fault is not for this protocol."""
+    """Return why the protocol does not support a scenario with this fault."""
     able = [other.name for other in protocols().values() if fault in other.copes_with]
     way_out = f"choose a protocol that does ({', '.join(able)})" if able else "leave it out"
     return f"protocol {spec.name!r} does not claim to cope with {fault}; {way_out}"

@@ -1,15 +1,15 @@
-"""More than f: brokers of one neighbourhood that die at about the same time, more of them than may.
+"""Plans the crash of more than f brokers of one neighbourhood at about the same time.
 
-Drawn upon a scenario whose other faults are there already, with dice of its own, and bound by no budget. What becomes
-of the dead is drawn for all of them, or for each:
+It is drawn from its own random generator on top of the other faults, and not bound by a budget. For
+all crashed brokers, or for each, one of these outcomes is drawn:
 
-- they go on as after a long pause, with all that they had;
-- they come back with their disks, if there are any;
-- they come back without memory: what they had alone is gone;
-- they come back with a disk that is old, empty or damaged;
-- they do not come back, and an operator says so after a while, to somebody who lives.
+- they continue as after a long pause, with all their state;
+- they restart with their disks, if there are any;
+- they restart without memory: state that only they had is lost;
+- they restart with a disk that is old, empty or damaged;
+- they do not restart, and an operator tells a running broker so after a while.
 
-Soon, before anybody has noticed, or late; all at once, or one after the other.
+The outcome occurs soon, before anybody has noticed, or late; at once, or one after the other.
 """
 
 import random
@@ -24,7 +24,7 @@ __all__ = ["BEYOND", "OverBudgetPlan"]
 
 BEYOND = "beyond-f"
 WITH_DISKS = 0.4
-"""The share of runs in which brokers have disks."""
+"""The fraction of runs in which brokers have disks."""
 LONGEST_MS = 3_000.0
 Fate: TypeAlias = Literal["memory", "disk", "bare", "worn", "never"]
 _WORN: tuple[DiskState, ...] = ("old", "lost", "damaged")
@@ -32,7 +32,7 @@ _FATES: tuple[Fate, ...] = ("memory", "disk", "bare", "worn", "never")
 
 
 class OverBudgetPlan:
-    """Draws who dies in one scenario."""
+    """Draws the crashes of one scenario."""
 
     def __init__(self, seed: int, overlay: Overlay, hazards: Hazards) -> None:
         self._rng = random.Random(f"{seed}/beyond f")
@@ -40,17 +40,18 @@ class OverBudgetPlan:
         self._hazards = hazards
 
     def draw_disks(self) -> bool:
-        """Whether brokers have disks."""
+        """Return whether brokers have disks."""
         return self._rng.random() < WITH_DISKS
 
     def draw_partition(self) -> str:
-        """What brokers do that hear others no more."""
+        """Return the brokers' behaviour in a partition."""
         return self._rng.choice(["wait", "go on"])
 
     def draw(self, faults: tuple[Fault, ...], *, with_disks: bool) -> tuple[Fault, ...]:
-        """The faults, without those that touch who dies here, and the deaths.
+        """Return the faults, without those that affect the crashed brokers, and the crashes.
 
-        Who does not come back is told to somebody who is there, so nobody else stays away for good.
+        Brokers that do not restart are reported to a running one, so no others stay away
+        permanently.
         """
         dead = self._draw_group()
         touched = {*dead, *_gone_for_good(faults)}
@@ -60,7 +61,9 @@ class OverBudgetPlan:
         return tuple(sorted([*others, *drawn], key=lambda fault: fault.at_ms))
 
     def _draw_group(self) -> list[str]:
-        """More than f next to each other; mostly around somebody who has clients; at least one is left."""
+        """Return more than f adjacent brokers, mostly around one with clients; at least one broker
+        remains.
+        """
         rng, overlay = self._rng, self._overlay
         centre = rng.choice(self._hazards.clients)[1] if rng.random() < 0.8 else rng.choice(overlay.brokers)
         near = [centre, *overlay.within(centre, self._hazards.f + 1)]
@@ -77,7 +80,7 @@ class OverBudgetPlan:
         fate = self._draw_fate(with_disks) if rng.random() < 0.6 else None
         alive = [name for name in self._overlay.brokers if name not in dead]
         fates = {name: fate or self._draw_fate(with_disks) for name in dead}
-        if hurt & set(alive):  # whoever is told may not be there
+        if hurt & set(alive):  # the broker that is told may be down
             fates = {name: "bare" if fate == "never" else fate for name, fate in fates.items()}
         self._leave_contacts(fates)
         rows: list[Fault] = []
@@ -92,8 +95,9 @@ class OverBudgetPlan:
         return rows
 
     def _out_of_earshot(self, told: str, fates: dict[str, Fate]) -> list[str]:
-        """Whom an operator has to tell as well: one of each part that hears nothing from the one that was told. Brokers
-        talk to each other that are at most f + 1 apart."""
+        """Return brokers that an operator has to tell as well: one in each part that is unreachable
+        from the one that was told. Brokers communicate if they are at most f + 1 links apart.
+        """
         left = [name for name in self._overlay.brokers if fates.get(name) != "never"]
         found: list[str] = []
         heard: set[str] = set()
@@ -108,8 +112,9 @@ class OverBudgetPlan:
         return found[1:]
 
     def _leave_contacts(self, fates: dict[str, Fate]) -> None:
-        """A client knows the brokers around its own, or around the one that it has moved to: if none of these ever
-        returns, it does not find the others."""
+        """Keep a contact for each client: a client knows only the brokers around its own, or around
+        the one that it moved to.
+        """
         reach = self._hazards.f + 1
         for _, broker in self._hazards.clients:
             for place in (broker, *self._overlay.within(broker, reach)):
@@ -135,7 +140,7 @@ class OverBudgetPlan:
 
 
 def _gone_for_good(faults: tuple[Fault, ...]) -> set[str]:
-    """The brokers that die and do not come back."""
+    """Return the brokers that crash and do not restart."""
     last = {fault.broker: fault for fault in faults if isinstance(fault, Crash | Restart)}
     return {name for name, fault in last.items() if isinstance(fault, Crash)}
 

@@ -1,15 +1,17 @@
-"""Cuts of the network: drawn upon a scenario whose other faults are there already, with dice of its own.
+"""Plans cuts of the network, from its own random generator on top of the other faults.
 
-A cut is a set of pairs of brokers that lose their connections at about the same time, in one direction or in both:
+A cut is a set of pairs of brokers that lose their connections at about the same time, in one
+direction or in both:
 
-- one that follows the tree: what is behind a link, or behind several, is parted from the rest;
-- one that does not: any set of brokers is parted from the others, or all fall into three parts;
-- an island: some brokers next to each other, more than may fail, and mostly in the midst of the tree;
-- one that parts nobody cleanly: any pairs, some more and some less;
+- along the tree: the brokers behind one link, or behind several, are separated from the rest;
+- across the tree: any set of brokers is separated from the others, or there are three parts;
+- an island: some adjacent brokers, more than may fail, and mostly in the middle of the tree;
+- irregular: any pairs, many or few;
 - all connections of one broker, or a single one.
 
-It lasts for a moment that nobody notices, or for seconds; it is healed at once, or pair by pair in any order. The next
-may begin before. Clients are cut off from the brokers of the other side, or not. No budget bounds any of this.
+It lasts for a moment that is not noticed, or for seconds; it is healed at once, or pair by pair in
+any order. The next one may begin before. Clients are cut off from the brokers of the other side, or
+not. No budget applies.
 """
 
 import random
@@ -22,7 +24,7 @@ __all__ = ["PARTITION", "PartitionPlan"]
 
 PARTITION = "partition"
 LONGEST_MS = 3_000.0
-"""Much longer than any time-out of brokers that matters here."""
+"""Much longer than any relevant timeout of brokers."""
 Pairs = list[tuple[str, str]]
 
 
@@ -36,7 +38,7 @@ class PartitionPlan:
         self._spans: dict[frozenset[str], list[tuple[float, float]]] = {}
 
     def draw(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-        """The faults, and one to three cuts of the network."""
+        """Return the faults, and one to three cuts of the network."""
         drawn: list[Fault] = []
         self._take_over(faults)
         for _ in range(self._rng.choice([1, 1, 1, 2, 3])):
@@ -44,7 +46,7 @@ class PartitionPlan:
         return tuple(sorted([*faults, *drawn], key=lambda fault: fault.at_ms))
 
     def _take_over(self, faults: tuple[Fault, ...]) -> None:
-        """A pair is cut once at a time."""
+        """Take over existing cuts: a pair is cut once at a time."""
         begun: dict[frozenset[str], float] = {}
         for fault in faults:
             if isinstance(fault, Cut):
@@ -86,7 +88,7 @@ class PartitionPlan:
     # ---- shapes
 
     def _draw_pairs(self) -> Pairs:
-        """Each as (who is not heard, by whom), which matters only where the cut is one-way."""
+        """Return pairs of sender and receiver; the order matters only for a one-way cut."""
         rng = self._rng
         shape = rng.choice(["link", "links", "island", "island", "parts", "parts", "three", "pairs", "broker", "pair"])
         brokers = self._overlay.brokers
@@ -105,7 +107,7 @@ class PartitionPlan:
         return pairs
 
     def _draw_sides(self, shape: str) -> dict[str, int]:
-        """By broker, the number of its side."""
+        """Return the side of each broker."""
         rng, overlay = self._rng, self._overlay
         if shape == "link":
             return self._behind(rng.choice(overlay.edges))
@@ -122,7 +124,7 @@ class PartitionPlan:
         return {name: rng.randrange(1, parts) if rng.random() < share else 0 for name in overlay.brokers}
 
     def _draw_island(self) -> dict[str, int]:
-        """More than f brokers next to each other; if there are so many, none that is at the edge of the tree."""
+        """Return more than f adjacent brokers, without leaves of the tree if possible."""
         rng, overlay = self._rng, self._overlay
         inner = [name for name in overlay.brokers if len(overlay.neighbours(name)) > 1]
         island = [rng.choice(inner)]
@@ -142,7 +144,7 @@ class PartitionPlan:
         return [(a, b) for place, a in enumerate(brokers) for b in brokers[place + 1 :]]
 
     def _client_pairs(self, sides: dict[str, int]) -> Pairs:
-        """Clients that are on the side of their brokers, and cut off from all they may go to on others."""
+        """Return the pairs of clients and brokers on different sides."""
         return [
             (client, other)
             for client, broker in self._hazards.clients

@@ -1,15 +1,16 @@
-"""The packet-switched delay model: what a message costs a broker, and the queues that build up.
+"""The packet-switched delay model: the cost of a message for a broker, and the resulting queues.
 
-After the evaluation of VCube-PS (paper 002, section IV). A message from one broker to another takes processing +
-waiting + transmission + propagation. A broker has one processor and one transmitter. A message that arrives waits
-for the processor and keeps it busy for the processing time; then the broker takes its step. Each copy that it sends
-waits for the transmitter and keeps it busy for the transmission time; then it is on the link for the link's latency.
+It follows the evaluation of VCube-PS (paper 002, section IV). A message from one broker to another
+takes processing + waiting + transmission + propagation. A broker has one processor and one
+transmitter. An arriving message waits for the processor and keeps it busy for the processing time;
+then the broker takes its step. Each copy that it sends waits for the transmitter and keeps it busy
+for the transmission time; then it is on the link for the link's latency.
 
-Both are first in, first out with a fixed time of service, so the backlog of work says how many messages are in the
-broker: no queue is kept. A queue length is what a message finds on arrival, itself included, in either place; what
-a broker holds at any moment is the sum over its two places. Where processing takes no time, nothing queues for it.
-Clients sit beside their broker and cost nothing, and neither do messages of the kinds that are called free; they still
-keep their place among those of the same link.
+Both are first in, first out with a fixed service time, so the backlog of work determines the number
+of messages in the broker: no queue is stored. A queue length is what a message finds on arrival,
+itself included, in either place; the number of messages at a broker is the sum over its two places.
+If processing takes no time, nothing queues for it. Clients cost nothing, and neither do messages of
+the free kinds; they still keep their order on the link.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,14 +27,14 @@ __all__ = ["BrokerQueues", "QueueLength"]
 
 
 class QueueLength(msgspec.Struct, frozen=True):
-    """How long the queue of one broker was, over all messages that joined it."""
+    """The queue length of one broker, over all messages that joined it."""
 
     peak: int
     mean: float
-    """What a message found when it joined, itself included, on average."""
+    """The mean length that a message found when it joined, itself included."""
     messages: int
     sent: int
-    """How many of them were copies to be sent."""
+    """The number of copies to be sent among them."""
 
 
 class _Queue:
@@ -54,7 +55,7 @@ class _Queue:
         self.sent = 0
 
     def process(self, now: int) -> int:
-        """A message arrives: when will it have been processed?"""
+        """Add an arriving message; return when it will have been processed."""
         free = self.processor_free
         self.processor_free = free = (free if free > now else now) + self.processing
         if self.processing:
@@ -63,7 +64,7 @@ class _Queue:
         return free
 
     def transmit(self, now: int) -> int:
-        """A copy is sent: when will it be on the link?"""
+        """Add a copy to be sent; return when it will be on the link."""
         free = self.transmitter_free
         self.transmitter_free = free = (free if free > now else now) + self.transmission
         self.sent += 1
@@ -71,7 +72,7 @@ class _Queue:
         return free
 
     def _measure(self, now: int) -> None:
-        """A backlog of work stands for so many messages, the one in service included."""
+        """Compute the number of messages from the backlog of work, the one in service included."""
         length = 0
         if self.processor_free > now:
             length = -((now - self.processor_free) // self.processing)
@@ -82,13 +83,13 @@ class _Queue:
         self.total += length
 
     def length(self) -> QueueLength:
-        """Over the whole run."""
+        """Return the queue length over the whole run."""
         joined = self.processed + self.sent
         return QueueLength(self.peak, self.total / joined if joined else 0.0, joined, self.sent)
 
 
 class Gate:
-    """Stands before a broker at the end of one link: messages wait here for the processor."""
+    """The queue in front of a broker at the end of one link: messages wait here for the processor."""
 
     __slots__ = ("_event_queue", "_free", "_last", "_link", "_queue")
 
@@ -100,7 +101,7 @@ class Gate:
         self._last = 0
 
     def step(self, item: Any, now: int) -> Sequence[Effect]:
-        """Queue for the processor; the broker itself takes its step when that is done."""
+        """Queue the message for the processor; the broker takes its step afterwards."""
         if self._free and type(item.message).__name__ in self._free:
             done = max(now, self._last)
         else:
@@ -118,20 +119,20 @@ class BrokerQueues:
         self._queues = {slot.name: _Queue(model) for slot in brokers}
 
     def gate(self, link: Link) -> Gate:
-        """What takes the messages of this link."""
+        """Return the queue for messages of this link."""
         return Gate(link, self._queues[link.receiver.name], self._event_queue, self._free)
 
     def transmit(self, sender: Slot, message: Any, now: int) -> int:
-        """A copy is sent: when will it be on the link?"""
+        """Add a copy to be sent; return when it will be on the link."""
         if self._free and type(message).__name__ in self._free:
             return now
         return self._queues[sender.name].transmit(now)
 
     def clear(self, slot: Slot) -> None:
-        """The broker crashed: nothing waits any longer."""
+        """Clear the queues of a crashed broker."""
         queue = self._queues[slot.name]
         queue.processor_free = queue.transmitter_free = 0
 
     def lengths(self) -> dict[str, QueueLength]:
-        """By broker, over the whole run."""
+        """Return the queue lengths by broker, over the whole run."""
         return {name: queue.length() for name, queue in self._queues.items()}

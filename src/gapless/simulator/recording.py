@@ -1,8 +1,8 @@
-"""From effects to the trace: what the recorder is told, and when.
+"""Records the effects of nodes in a trace.
 
-Every act is told at the moment it is carried out, so the recorder sees each publication before its deliveries.
-Messages are written down when asked only. A message is entered when it is sent and gets its time of arrival when it
-arrives: until then nobody knows whether a crash will take it.
+Every act is recorded when it is carried out, so each publication precedes its deliveries. Messages
+are recorded only on request: a message is entered when it is sent, and its arrival time when it
+arrives, because a crash can lose it.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ __all__ = ["MessageLog", "Recording"]
 
 
 class Recording:
-    """Tells a recorder what the clients do."""
+    """Records the acts of clients."""
 
     def __init__(self, recorder: Recorder, protocol: ProtocolSpec) -> None:
         self._recorder = recorder
         self._protocol = protocol
 
     def handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
-        """What to do about each effect that belongs into the trace."""
+        """Return the handlers of effects that belong into the trace."""
         return {
             Published: self._published,
             Deliver: self._delivered,
@@ -56,14 +56,14 @@ class Recording:
         }
 
     def subscribed(self, client: str, call: Subscribe, now: int) -> None:
-        """A client is about to ask for a subscription."""
+        """Record that a client is about to subscribe."""
         ready = self._protocol.ready(call)
         self._recorder.subscribe(
             client, call.subscription, call.filter, now, ready=ready, since=call.since, until=call.until
         )
 
     def refused(self, call: Subscribe) -> None:
-        """The subscription will not be."""
+        """Record that the subscription was rejected."""
         self._recorder.refuse(call.subscription)
 
     def _published(self, slot: Slot, effect: Published, now: int) -> None:
@@ -104,7 +104,7 @@ class Recording:
 
 
 class MessageRecord:
-    """One message; it stands before the receiver to note the time of arrival, and passes the message on."""
+    """One message; it replaces the receiver to record the arrival, and passes the message on."""
 
     __slots__ = ("arrived", "give", "link", "message", "sent", "size")
 
@@ -117,7 +117,7 @@ class MessageRecord:
         self.give = give
 
     def step(self, item: Received, now: int) -> Sequence[Effect]:
-        """The message is here."""
+        """Record the arrival of the message."""
         self.arrived = now
         if self.link.gate is self.link.receiver:
             self.give(self.link.receiver, item)
@@ -134,7 +134,7 @@ class MessageLog:
         self._give = give
 
     def add(self, link: Link, message: Any, now: int) -> MessageRecord:
-        """Enter a message; what is returned must take its arrival."""
+        """Enter a message; the returned record must receive its arrival."""
         record = MessageRecord(link, message, now, self._give)
         self._records.append(record)
         return record

@@ -1,8 +1,9 @@
-"""How the tree is rearranged: one link goes, another comes, and what results is a tree again.
+"""Relinking: replaces one link of the tree by another, so that the result is a tree again.
 
-Without the old link the tree falls into two parts; the new one must join them. From the moment on at which the old
-link goes, the tree is the one with the new link in it: that is what a broker that starts is told, and how long direct
-messages take. The new link itself may come a while later, and until then it cannot be replaced in turn.
+Without the old link the tree has two parts; the new one must join them. As soon as the old link is
+removed, the tree counts as the one with the new link: a starting broker is given this tree, and
+direct messages take its latencies. The new link itself may come later, and cannot be replaced until
+then.
 """
 
 from collections.abc import Iterable
@@ -16,14 +17,14 @@ __all__ = ["ChangingTree", "misfits"]
 
 
 class ChangingTree:
-    """The tree of a run while links are replaced."""
+    """The tree of a run with replaced links."""
 
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
         self._coming: dict[frozenset[str], None] = {}
 
     def take_away(self, old: tuple[str, str], new: tuple[str, str]) -> None:
-        """The old link goes, to be replaced; an `OverlayError` if that cannot be."""
+        """Remove the old link, to be replaced; raise an `OverlayError` if that is impossible."""
         gone, wanted = "–".join(old), "–".join(new)
         if frozenset(old) in self._coming:
             raise OverlayError(f"{gone} cannot go: it has not come yet")
@@ -39,12 +40,14 @@ class ChangingTree:
         self._coming[frozenset(new)] = None
 
     def bring(self, new: tuple[str, str]) -> None:
-        """The new link is there."""
+        """Add the new link."""
         del self._coming[frozenset(new)]
 
 
 def misfits(overlay: Overlay, faults: Iterable[Fault]) -> dict[int, str]:
-    """The relinks that cannot be, by their places among the faults, each with a sentence; the others are played."""
+    """Return the impossible relinks, by their index among the faults, with a sentence; the others
+    are applied.
+    """
     tree = ChangingTree(overlay)
     found: dict[int, str] = {}
     relinks = [(number, fault) for number, fault in enumerate(faults) if isinstance(fault, Relink)]

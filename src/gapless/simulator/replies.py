@@ -1,10 +1,10 @@
-"""Clients that answer: what makes chains of cause and effect across publishers.
+"""Clients that answer events, which creates causal chains across publishers.
 
-A rule says: when this client is delivered an event (for this subscription), it publishes an event with these
-attributes, with some probability, at most so many times, at once or after a delay; it may keep silent for the first
-few. A value `"$name"` stands for the
-attribute `name` of the event that is answered; where that has none, the attribute is left out.
-The reply is a call of its own after the step that delivered, so the delivery is in its past.
+A rule says: when this client receives an event (for this subscription), it publishes an event with
+these attributes, with some probability, at most a number of times, at once or after a delay; it can
+skip the first few. A value `"$name"` stands for the attribute `name` of the answered event; if that
+has none, the attribute is omitted. The reply is a separate call after the step that delivered, so
+the delivery is in its past.
 """
 
 import random
@@ -24,12 +24,12 @@ class ReplyRule(msgspec.Struct, frozen=True):
     client: str
     attributes: Attributes
     subscription: str | None = None
-    """Answer what is delivered for this one; None means for any."""
+    """Answer deliveries for this subscription; None for any."""
     probability: float = 1.0
     at_most: int = 10
     delay_us: int = 0
     after: int = 0
-    """It leaves so many deliveries unanswered first."""
+    """The number of first deliveries without an answer."""
 
 
 class _Rule:
@@ -51,13 +51,13 @@ class Replies:
         self._rules: dict[str, list[_Rule]] = {}
 
     def add(self, rule: ReplyRule) -> None:
-        """Follow this rule from now on."""
+        """Add a rule."""
         rules = self._rules.setdefault(rule.client, [])
         purpose = f"{self._seed}/reply/{rule.client}/{rule.subscription}/{sorted(rule.attributes.items())}"
         rules.append(_Rule(rule, random.Random(purpose)))
 
     def delivered(self, client: str, delivery: Deliver) -> None:
-        """Answer a delivery, where a rule says so."""
+        """Answer a delivery if a rule says so."""
         for state in self._rules.get(client, ()):
             rule = state.rule
             if rule.subscription is not None and rule.subscription != delivery.subscription:
@@ -70,7 +70,7 @@ class Replies:
 
 
 def filled(attributes: Attributes, delivery: Deliver) -> Attributes:
-    """The attributes with every `"$name"` replaced."""
+    """Return the attributes with every `"$name"` replaced."""
     filled: Attributes = {}
     for name, value in attributes.items():
         if isinstance(value, str) and value.startswith("$"):

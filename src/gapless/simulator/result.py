@@ -1,4 +1,4 @@
-"""What a run leaves behind."""
+"""The result of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,7 +20,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class LostPublications(msgspec.Struct, frozen=True):
-    """Numbers of what a client published that it was told to be lost, and when."""
+    """Numbers of a client's publications that were reported to it as lost, and when."""
 
     publisher: str
     first: int
@@ -29,26 +29,26 @@ class LostPublications(msgspec.Struct, frozen=True):
 
 
 class SizeSummary(msgspec.Struct, frozen=True):
-    """How much of one kind brokers keep."""
+    """Statistics of one kind of state over brokers."""
 
     max: int
     mean: float
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One run, over."""
+    """The result of one run."""
 
     trace: Trace | None
     """None if the run had no recorder."""
     quiesced: bool
-    """All scripted acts and faults are over, and the network had the time to settle."""
+    """All scripted actions and faults are over, and the network had time to settle."""
     message_counts: dict[str, int]
     """Messages sent, by the name of their type, sorted."""
     messages_lost: int
     steps: int
-    """Inputs given to nodes, and acts of the script."""
+    """Inputs given to nodes, and actions of the script."""
     time_us: int
-    """Where virtual time stood at the end."""
+    """The virtual time at the end."""
     state_sizes: dict[str, SizeSummary]
     """By kind, over all brokers and samples."""
     state_sizes_by_broker: dict[str, dict[str, int]]
@@ -57,18 +57,18 @@ class Result(msgspec.Struct, frozen=True):
     """By broker; empty without a node model."""
     refusals: tuple[Refusal, ...]
     lost_publications: tuple[LostPublications, ...] = ()
-    """What publishers were told to be lost, though it was confirmed."""
+    """Confirmed publications that were reported to publishers as lost."""
     confirmations: Mapping[str, Sequence[tuple[int, int]]] = {}
-    """By publisher: when it was told, in microseconds, that all up to a number is safe."""
+    """By publisher: when it was told, in microseconds, that everything up to a number is confirmed."""
 
     @property
     def messages(self) -> int:
-        """Messages sent, of all kinds."""
+        """Return the number of messages of all kinds."""
         return sum(self.message_counts.values())
 
 
 class StateSizes:
-    """Samples of how much each broker keeps."""
+    """Samples of the state of each broker."""
 
     def __init__(self) -> None:
         self._largest: dict[str, dict[str, int]] = {}
@@ -76,7 +76,7 @@ class StateSizes:
         self._samples: dict[str, int] = {}
 
     def sample(self, sizes: Iterable[tuple[str, Mapping[str, int]]]) -> None:
-        """Look at every broker that lives."""
+        """Sample every running broker."""
         for name, by_kind in sizes:
             largest = self._largest.setdefault(name, {})
             for kind, size in by_kind.items():
@@ -85,11 +85,11 @@ class StateSizes:
                 self._samples[kind] = self._samples.get(kind, 0) + 1
 
     def by_broker(self) -> dict[str, dict[str, int]]:
-        """The largest sample of each broker and kind."""
+        """Return the largest sample of each broker and kind."""
         return self._largest
 
     def summary(self) -> dict[str, SizeSummary]:
-        """Over all brokers."""
+        """Return the statistics over all brokers."""
         return {
             kind: SizeSummary(
                 max(largest.get(kind, 0) for largest in self._largest.values()), total / self._samples[kind]

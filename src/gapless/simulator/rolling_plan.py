@@ -1,7 +1,9 @@
-"""Every broker in turn: out and back, cut off or suspected for a while, as soon as the budget has room, or later.
+"""Plans a fault for every broker in turn: a restart, a cut or a suspicion, as soon as the budget
+has room, or later.
 
-The turn goes from one end of the tree to the other, from its middle outwards or back, or in any order. Absences are
-like those of any crash, but all of them end: mostly without memory, as when a network is upgraded broker by broker.
+The order goes from one end of the tree to the other, from its middle outwards or inwards, or is
+random. Absences are like those of any crash, but all of them end: mostly without memory, as in a
+rolling upgrade.
 """
 
 from collections.abc import Callable
@@ -11,9 +13,9 @@ from gapless.simulator.fault_plan import FaultPlan
 __all__ = ["RollingPlan"]
 
 TRIES = 200
-"""How often a fault that does not fit is tried again, later."""
+"""How often a fault that does not fit is tried again later."""
 FOREMOST = 0.8
-"""The share of crashes where there are other kinds, too."""
+"""The fraction of crashes if there are other kinds, too."""
 
 
 class RollingPlan(FaultPlan):
@@ -23,7 +25,7 @@ class RollingPlan(FaultPlan):
     """When all of them are over."""
 
     def roll(self, kinds: tuple[str, ...]) -> None:
-        """One turn or two; what is planned, a later plan takes over."""
+        """Plan one or two rounds, to be taken over by a later plan."""
         faults: dict[str, Callable[[str, float], bool]] = {
             "crash": self._leave, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation,
@@ -38,7 +40,7 @@ class RollingPlan(FaultPlan):
         self.end_ms = max((fault.at_ms for fault in self._faults), default=0.0)
 
     def _place(self, fault: Callable[[str, float], bool], broker: str, at_ms: float) -> float:
-        """As soon as it fits; returns when it began."""
+        """Place the fault as soon as it fits; return when it begins."""
         for _ in range(TRIES):
             if fault(broker, self._rounded(at_ms)):
                 break
@@ -46,7 +48,9 @@ class RollingPlan(FaultPlan):
         return at_ms
 
     def _draw_order(self) -> list[str]:
-        """All brokers: outwards from the middle, inwards, from one end to the other, or anyhow."""
+        """Return all brokers: outwards from the middle, inwards, from one end to the other, or in
+        random order.
+        """
         rng, overlay = self._rng, self._overlay
         order = sorted(overlay.brokers, key=overlay.rank.__getitem__)
         chance = rng.random()

@@ -1,12 +1,12 @@
-"""What a run costs and what it gives, read off its trace, so that it means the same for every protocol.
+"""Metrics of a run, computed from its trace, so that they mean the same for every protocol.
 
 - *subscribing*: from the call until the subscription is active;
 - *delivering*: from the publication to each delivery of it;
-- *lost*: events that match a subscription, were published while it was active, and never came. Of a subscription that
-  ended, only those count after which it got something of the same publisher, or that its ending cut includes: the rest
-  may have been on its way. A guarantee may allow such a loss, as it says nothing of what comes before a starting cut;
-  a client that relies on its active subscription misses it all the same;
-- *state*: the most entries, of all kinds, that a broker kept.
+- *lost*: events that match a subscription, were published while it was active, and never came. For
+  an ended subscription, only events count that precede another one of the same publisher, or that
+  its ending cut includes: others may have been in flight. A guarantee may allow such a loss, as it
+  says nothing about events before a starting cut; the client misses it all the same;
+- *state*: the largest number of entries, of all kinds, that a broker kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,17 +23,17 @@ __all__ = ["Figures", "Times", "metrics_of_run"]
 
 
 class Times(msgspec.Struct, frozen=True):
-    """How long something took, over all times that it happened; without any there is nothing to say."""
+    """Statistics of a duration over all its occurrences; None without any."""
 
     count: int
     mean_ms: float | None
     p99_ms: float | None
-    """The smallest time that at least 99 of 100 did not exceed."""
+    """The 99th percentile."""
     max_ms: float | None
 
     @classmethod
     def of(cls, times: Iterable[float]) -> "Times":
-        """Sum up."""
+        """Return the statistics of these durations."""
         ordered = sorted(times)
         if not ordered:
             return cls(0, None, None, None)
@@ -43,27 +43,27 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """One run in numbers."""
+    """The metrics of one run."""
 
     subscribing: Times
     never_active: int
-    """Subscriptions that were asked for, and neither became active nor ended."""
+    """Subscriptions that were requested, and neither became active nor ended."""
     delivering: Times
     due: int
-    """What should have come to subscriptions that were active."""
+    """Events due to active subscriptions."""
     lost: int
-    """What of it never came."""
+    """Those of them that never came."""
     messages: int
     bytes: int
     state_mean: float
-    """The most that a broker kept, on average over all brokers."""
+    """The most that a broker kept, averaged over all brokers."""
     state_most: int
     """The most that any broker kept."""
     refused_calls: int
 
 
 def metrics_of_run(result: Result) -> Figures:
-    """Measure a run that was recorded with its messages."""
+    """Return the metrics of a run that was recorded with its messages."""
     trace = result.trace
     assert trace is not None, "a run without a trace tells nothing"
     evidence = Evidence.of(trace)
@@ -94,7 +94,7 @@ def _delivery_times(evidence: Evidence) -> Iterable[float]:
 
 
 def _losses(evidence: Evidence) -> tuple[int, int]:
-    """How many deliveries were due, and how many of them were lost."""
+    """Return how many deliveries were due, and how many of them were lost."""
     listed = [row for rows in evidence.by_publisher.values() for row in rows]
     matching = Matching((each.row.filter for each in evidence.subscriptions), ((row, row.attributes) for row in listed))
     due = lost = 0

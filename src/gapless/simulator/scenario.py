@@ -158,7 +158,7 @@ __all__ = [
 
 
 class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long messages take."""
+    """The latencies of messages."""
 
     model: Literal["constant", "jitter", "per-link"] = "constant"
     ms: float | None = None
@@ -177,7 +177,7 @@ class Delay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a message costs a broker."""
+    """The cost of a message for a broker."""
 
     processing_ms: float
     transmission_ms: float
@@ -209,14 +209,14 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which protocol, with which options."""
+    """A protocol with its options."""
 
     name: str
     options: dict[str, Any] = {}
 
 
 class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A client and where it attaches."""
+    """A client and its broker."""
 
     name: str
     broker: str
@@ -231,17 +231,17 @@ class _Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 class SubscribeAction(_Action, frozen=True, tag="subscribe"):
-    """Ask for what matches."""
+    """Subscribe with a filter."""
 
     subscription: str
     filter: str
     ready: Ready = "whole"
     since_ms: float = -1.0
-    """Everything since then, too; 0 is everything there is. Below 0: nothing from before."""
+    """Include everything since then; 0 is all of history. Below 0: nothing from before."""
     until_ms: float = 0.0
-    """With `since_ms`: it ends there. Below 0: with what was confirmed when it began. 0: it does not end."""
+    """With `since_ms`: the end. Below 0: everything that was confirmed at the start. 0: it does not end."""
     name: str = ""
-    """If it is a durable subscription: its name. It continues where the one before with that name was acknowledged."""
+    """The name of a durable subscription, which continues after what was acknowledged."""
     ack: AckMode = "auto"
     replace: bool = False
     group: bool = False
@@ -284,7 +284,7 @@ class PublishAction(_Action, frozen=True, tag="publish"):
 
 
 class LeaveAction(_Action, frozen=True, tag="leave"):
-    """End all subscriptions and take all advertisements back."""
+    """End all subscriptions and advertisements."""
 
 
 Action: TypeAlias = (
@@ -310,30 +310,30 @@ class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Crash(_Fault, frozen=True, tag="crash"):
-    """A broker dies."""
+    """A broker crashes."""
 
     broker: str
 
 
 class Restart(_Fault, frozen=True, tag="restart"):
-    """A broker is back."""
+    """A broker restarts."""
 
     broker: str
     memory: bool = False
     disk: Literal["kept", "old", "lost", "damaged"] = "kept"
-    """What is on its disk, if it has one."""
+    """The state of its disk, if it has one."""
 
 
 class Cut(_Fault, frozen=True, tag="cut"):
-    """Two nodes can no longer reach each other."""
+    """Two nodes are disconnected."""
 
     between: tuple[str, str]
     one_way: bool = False
-    """The second no longer hears the first, but the first hears the second."""
+    """The second no longer receives from the first, but the first receives from the second."""
 
 
 class Heal(_Fault, frozen=True, tag="heal"):
-    """They can again."""
+    """Two nodes are connected again."""
 
     between: tuple[str, str]
 
@@ -346,19 +346,19 @@ class Suspect(_Fault, frozen=True, tag="suspect"):
 
 
 class Trust(_Fault, frozen=True, tag="trust"):
-    """Its end."""
+    """The end of a false suspicion."""
 
     observer: str
     target: str
 
 
 class Relink(_Fault, frozen=True, tag="relink"):
-    """One link of the tree gives way to another."""
+    """One link of the tree is replaced by another."""
 
     old: tuple[str, str]
     new: tuple[str, str]
     gap_ms: float = 0.0
-    """How long after the old one goes the new one comes."""
+    """The time between the removal of the old link and the addition of the new one."""
 
 
 class Forget(_Fault, frozen=True, tag="forget"):
@@ -366,23 +366,23 @@ class Forget(_Fault, frozen=True, tag="forget"):
 
     broker: str
     told: str
-    """Who is told."""
+    """The broker that is told."""
 
 
 class SetClock(_Fault, frozen=True, tag="clock"):
-    """The clock of a broker shows another time from then on."""
+    """The clock of a broker changes."""
 
     broker: str
     ahead_ms: float = 0.0
     drift: float = 0.0
-    """What it gains, as a part of the time that passes."""
+    """The drift, as a fraction of elapsed time."""
 
 
 Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget | SetClock
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the run goes."""
+    """The settings of the run."""
 
     seed: int = 0
     settle_ms: float = 2000.0
@@ -390,7 +390,9 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sample_ms: float = 0.0
     max_steps: int = 20_000_000
     may_lose: bool = False
-    """Whether more may go wrong than the protocol copes with, so that what was confirmed may be lost, and is told."""
+    """Whether more may fail than the protocol tolerates, so that confirmed events may be lost, and
+    reported.
+    """
 
 
 class Explore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -405,7 +407,7 @@ class Explore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a run needs."""
+    """A complete scenario."""
 
     network: Network
     protocol: ProtocolChoice
@@ -419,5 +421,5 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: tuple[Fault, ...] = ()
 
     def to_toml(self) -> str:
-        """The text of a file that holds this scenario."""
+        """Return the text of a scenario file."""
         return toml_text(self)

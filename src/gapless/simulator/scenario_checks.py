@@ -1,7 +1,8 @@
-"""Does a scenario make sense? Every mistake gets its own sentence, with the place in the file in front.
+"""Validates scenarios: every mistake has its own sentence that begins with the place in the file.
 
-Three passes: the network, the names, and the order of things in time. The order is checked by playing actions and
-faults through, sorted by their times (those of the same time in the order of the file), without running any node.
+There are three passes: the network, the names, and the order of events in time. The order is
+checked by replaying actions and faults, sorted by time (and by their order in the file), without
+running any node.
 """
 
 from collections.abc import Iterable
@@ -42,7 +43,9 @@ __all__ = ["check_scenario"]
 
 
 def check_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> None:
-    """Raise a `ScenarioError` if the scenario cannot be run. A protocol given here stands in for the one it names."""
+    """Raise a `ScenarioError` if the scenario cannot be run. A protocol given here replaces the one
+    it names.
+    """
     overlay = _checked_overlay(scenario.network)
     _check_links(scenario.network, overlay, _coming_links(scenario))
     _check_protocol(scenario, protocol, overlay)
@@ -131,7 +134,7 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
 
 
 class _Names:
-    """The brokers and clients there are."""
+    """The brokers and clients of the scenario."""
 
     def __init__(self, scenario: Scenario, overlay: Overlay) -> None:
         self.overlay = overlay
@@ -220,7 +223,7 @@ def _check_actions(scenario: Scenario, names: _Names) -> None:
 
 
 class _Calls:
-    """Plays calls through: what is opened, and by whom, before it is closed."""
+    """Replays calls: tracks what is opened, and by whom, before it is closed."""
 
     def __init__(self) -> None:
         self._declared: dict[tuple[str, str], tuple[str, float]] = {}
@@ -228,7 +231,7 @@ class _Calls:
         self._left: dict[str, float] = {}
 
     def declare(self, place: str, action: Any) -> None:
-        """Note who opens what when; names are used once."""
+        """Record who opens something, and when; names are used once."""
         for kind, struct in (("subscription", SubscribeAction), ("advertisement", AdvertiseAction)):
             if isinstance(action, struct):
                 name = getattr(action, kind)
@@ -237,7 +240,7 @@ class _Calls:
                 self._declared[kind, name] = (action.client, action.at_ms)
 
     def play(self, place: str, action: Any) -> None:
-        """The next action in time."""
+        """Process the next action in time."""
         if action.client in self._left:
             acts = f"{action.client!r} acts at {action.at_ms:g} ms"
             raise ScenarioError(f"{place}.at_ms: {acts}, but left at {self._left[action.client]:g} ms")
@@ -288,7 +291,7 @@ def _check_faults(scenario: Scenario, names: _Names) -> None:
 
 
 def _check_fault_order(scenario: Scenario) -> None:
-    """Each fault begins before it ends, and is over before it begins again."""
+    """Check that each fault begins before it ends, and ends before it begins again."""
     words = {"crash": ("crashes", "restarts"), "cut": ("is cut", "heals"), "suspect": ("is suspected", "is trusted")}
     begun: dict[tuple[str, ...], float] = {}
     later = {_fault_key(fault): fault.at_ms for fault in scenario.faults if isinstance(fault, Crash | Cut | Suspect)}
@@ -320,7 +323,7 @@ def _fault_key(fault: Any) -> tuple[str, ...]:
 
 
 def _check_relinks(scenario: Scenario, overlay: Overlay) -> None:
-    """Each relink leaves a tree, and the brokers that have to hear of it are alive."""
+    """Check that each relink leaves a tree, and that its brokers are running."""
     for number, sentence in misfits(overlay, scenario.faults).items():
         raise ScenarioError(f"faults[{number}]: {sentence}")
     for number, fault in enumerate(scenario.faults):
@@ -332,7 +335,7 @@ def _check_relinks(scenario: Scenario, overlay: Overlay) -> None:
 
 
 def _is_dead(scenario: Scenario, broker: str, moment_ms: float) -> bool:
-    """At this time, or at its edge."""
+    """Return whether the broker is down at this time, edges included."""
     own = [fault for fault in scenario.faults if isinstance(fault, Crash | Restart) and fault.broker == broker]
     changes = sorted(own, key=lambda fault: fault.at_ms)
     before = [fault for fault in changes if fault.at_ms <= moment_ms]

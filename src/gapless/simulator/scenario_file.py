@@ -1,6 +1,7 @@
-"""Reads scenario files: from TOML to a `Scenario` that has been checked, or an error that names the place.
+"""Reads scenario files: from TOML to a validated `Scenario`, or an error that names the place.
 
-What is wrong in it is said as for all files (`toml_file`); `scenario_checks` says whether it all makes sense together.
+Errors in the file have the usual form (`toml_file`); `scenario_checks` validates the scenario as a
+whole.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,7 @@ _TAGGED_ROWS = {"actions": ("do", _by_tag(parts.Action)), "faults": ("kind", _by
 
 
 def load_scenario(path: str | Path, *, protocol: ProtocolSpec | None = None) -> Scenario:
-    """The scenario in this file, checked. A protocol given here stands in for the one that it names."""
+    """Return the validated scenario in this file. A protocol given here replaces the one that it names."""
     try:
         return parse_scenario(read_text(path, ScenarioError), protocol=protocol)
     except ScenarioError as error:
@@ -47,7 +48,7 @@ def load_scenario(path: str | Path, *, protocol: ProtocolSpec | None = None) -> 
 
 
 def parse_scenario(text: str, *, protocol: ProtocolSpec | None = None) -> Scenario:
-    """The scenario in this text, checked."""
+    """Return the validated scenario in this text."""
     document = parse_toml(text, ScenarioError)
     for place, table, struct, tag in _tables_of(document):
         check_keys(place, table, [*((tag,) if tag else ()), *struct.__struct_encode_fields__], ScenarioError)
@@ -60,7 +61,7 @@ _Found: TypeAlias = tuple[str, Mapping[str, Any], type[msgspec.Struct], str | No
 
 
 def _tables_of(document: Mapping[str, Any]) -> Iterator[_Found]:
-    """Each table of the file with its place, its struct, and the key that chose the struct."""
+    """Yield each table of the file with its place, its struct, and the key that chose the struct."""
     for place, struct in _TABLES.items():
         table: Any = document
         for key in place.split(".") if place else ():

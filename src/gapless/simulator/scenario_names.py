@@ -1,4 +1,4 @@
-"""Whether the durable subscriptions of a scenario make sense."""
+"""Validates the durable subscriptions of a scenario."""
 
 from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
@@ -8,7 +8,7 @@ __all__ = ["check_names"]
 
 
 def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
-    """Raise a `ScenarioError` if they do not."""
+    """Raise a `ScenarioError` if they are invalid."""
     manual = {}
     for number, action in enumerate(scenario.actions):
         place = f"actions[{number}]"

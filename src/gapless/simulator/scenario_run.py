@@ -1,7 +1,7 @@
-"""Runs a scenario: from the file's words to the engine's, and nothing more.
+"""Runs a scenario: translates it into calls of the engine.
 
-Actions and faults are put on the agenda in the order of the file; those of the same time happen in that order,
-actions before faults.
+Actions and faults are scheduled in the order of the file; those of the same time happen in that
+order, actions before faults.
 """
 
 from functools import singledispatch
@@ -41,7 +41,7 @@ def run_scenario(
     protocol: ProtocolSpec | None = None,
     check_invariants: bool = False,
 ) -> Result:
-    """Run it once. A seed or protocol given here stands in for the scenario's own."""
+    """Run it once. A seed or protocol given here replaces the scenario's own."""
     spec = protocol or find_protocol(scenario.protocol.name)
     seed = scenario.run.seed if seed is None else seed
     options = msgspec.json.encode(convert_options(spec, scenario.protocol.options)).decode()
@@ -58,7 +58,7 @@ def prepare(
     scenario: Scenario, recorder: Recorder | None, seed: int | None = None, with_messages: bool = False, *,
     protocol: ProtocolSpec | None = None, check_invariants: bool = False,
 ) -> Simulation:  # fmt: skip
-    """The simulation with all that the scenario asks for on its agenda; for those who look at the nodes afterwards."""
+    """Return the simulation with everything scheduled, for callers that inspect the nodes afterwards."""
     simulation = Simulation(
         overlay_of(scenario.network), protocol or find_protocol(scenario.protocol.name), f=scenario.network.f,
         options=scenario.protocol.options, settings=settings_of(scenario.network, scenario.run),
@@ -70,7 +70,7 @@ def prepare(
 
 
 def run_prepared(scenario: Scenario, simulation: Simulation) -> Result:
-    """Let it happen, for as long as the scenario says."""
+    """Run the simulation as long as the scenario says."""
     until = None if scenario.run.until_ms is None else microseconds(scenario.run.until_ms)
     return simulation.run(until=until, settle=microseconds(scenario.run.settle_ms))
 

@@ -1,7 +1,9 @@
-"""Searches for a violation: tries one seed after another on all cores, and makes the first that fails small.
+"""Searches for a violation: tries one seed after another on all cores, and shrinks the first
+failure.
 
-Seeds are handed out in small chunks and their outcomes taken in order, so the seed reported is the lowest that fails,
-however many processes there are. A run that is judged `unknown` is counted and not reported.
+Seeds are distributed in small chunks and their outcomes processed in order, so the reported seed is
+the lowest that fails, whatever the number of processes. A run with the verdict `unknown` is counted
+but not reported.
 """
 
 import gc
@@ -36,22 +38,24 @@ from gapless.simulator.trial import Outcome, is_invariant, try_scenario
 __all__ = ["Finding", "Progress", "SearchReport", "search"]
 
 _CHUNK = 8
-"""Seeds that a process takes at a time: small, so that a failure is reported soon."""
+"""Seeds in one chunk: few, so that a failure is reported soon."""
 
 _COLLECT_EVERY = 32
-"""Runs after which the remains of nodes, which refer to each other, are cleared away: the collector itself rests."""
+"""Runs between explicit garbage collections of nodes, which contain cycles; automatic collection is
+reduced.
+"""
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a search has come."""
+    """The progress of a search."""
 
     phase: Literal["search", "shrink"]
     runs: int
-    """Done so far."""
+    """Completed runs."""
     of: int
     unknown: int
     rows: int = 0
-    """What is left of the failing scenario: clients, actions, replies and faults."""
+    """The rows that remain of the failing scenario: clients, actions, replies and faults."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -61,28 +65,28 @@ class Finding(msgspec.Struct, frozen=True):
     symptom: str
     """The kind of anomaly, `exception …`, `runaway` or `bad trace`."""
     outcome: Outcome
-    """Of the minimal scenario: its verdict, or the traceback of the node that failed."""
+    """The outcome of the minimal scenario: its verdict, or the traceback of the node that failed."""
     scenario: Scenario
-    """As generated."""
+    """The generated scenario."""
     minimal: Scenario
-    """The smallest found that still shows the symptom."""
+    """The smallest scenario found with the same symptom."""
     repeat: str
-    """The one line that repeats it."""
+    """The command that repeats it."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the minimal scenario; None if it broke down."""
+        """Return the verdict on the minimal scenario; None if it failed."""
         return self.outcome.verdict
 
 
 class SearchReport(msgspec.Struct, frozen=True):
-    """What a search came to."""
+    """The result of a search."""
 
     protocol: str
     faults: str
     first_seed: int
     runs: int
-    """Done until the end or the first violation, that one included."""
+    """Completed runs, up to and including the first violation."""
     valid: int
     unknown: int
     finding: Finding | None
@@ -134,13 +138,15 @@ def search(
 
 
 def _excludes_for_ever(spec: ProtocolSpec, faults: str) -> bool:
-    """Whether all that happens to brokers lasts, since the protocol copes with crashes and not with returns."""
+    """Return whether all faults of brokers are permanent, because the protocol copes with crashes
+    but not with restarts.
+    """
     kinds = set(fault_kinds(faults))
     return "crash" in spec.copes_with and "restart" not in spec.copes_with and bool(kinds) and kinds <= LASTING_KINDS
 
 
 def _draw(seed: int, *, scale: str, lasting: bool, faults: str, **how: Any) -> Scenario:
-    """The scenario of a seed: on a graph if the scale says so, or if brokers do not return."""
+    """Return the scenario of a seed: on a graph if the scale says so, or if brokers do not return."""
     if lasting:
         scale = choose_graph_scale(scale, seed, faults)
     if scale in (GRAPH, LARGE_GRAPH):
@@ -149,7 +155,9 @@ def _draw(seed: int, *, scale: str, lasting: bool, faults: str, **how: Any) -> S
 
 
 def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
-    """Crashes and the like can be tried on any protocol; what goes wrong on the links only on those made for it."""
+    """Refuse faults of links for protocols that do not support them; crashes and the like can be
+    tried on any protocol.
+    """
     for kind in fault_kinds(faults):
         if kind in LINK_KINDS and kind not in spec.copes_with:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
@@ -164,7 +172,7 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
 def _try_seeds(
     make: Callable[[int], Scenario], spec: ProtocolSpec, invariants: bool, seeds: Iterable[int]
 ) -> tuple[list[str], tuple[int, Outcome] | None]:
-    """The outcomes of these seeds, up to the first that fails."""
+    """Yield the outcomes of these seeds, up to the first failure."""
     statuses: list[str] = []
     for seed in seeds:
         if seed % _COLLECT_EVERY == 0:
@@ -178,10 +186,10 @@ def _try_seeds(
 
 @contextmanager
 def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Something that maps in order, over so many processes; one process means this one.
+    """Yield a function that maps in order, with this number of processes; one means this process.
 
-    A process with threads must not be forked: a lock that one of them holds stays locked in the child. Then the others
-    are started afresh, if the task can be sent to them.
+    A process with threads must not be forked, because a lock that a thread holds stays locked in
+    the child. Then the others are spawned, if the task can be pickled.
     """
     method = "spawn" if threading.active_count() > 1 else "fork"
     if processes <= 1 or (method == "spawn" and not _can_be_sent(task)):
@@ -197,7 +205,7 @@ def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., 
 
 
 def _obey_the_pool() -> None:
-    """End when the pool says so, whatever handlers the process had that was forked."""
+    """Restore default signal handlers in a forked worker, so that the pool can stop it."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -230,7 +238,7 @@ def _shrunk(
 def _repeat(
     spec: ProtocolSpec, faults: str, seed: int, options: Mapping[str, Any], limits: GeneratorLimits | None, scale: str
 ) -> str:
-    """The one line that finds it again."""
+    """Return the command that repeats it."""
     given = "".join(f" --option {key}={value}" for key, value in options.items())
     if limits is not None and limits.f is not None:
         given = f" --f {limits.f}{given}"

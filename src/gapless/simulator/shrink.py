@@ -1,11 +1,13 @@
-"""Makes a failing scenario small: leaves out whatever is not needed for the same symptom.
+"""Shrinks a failing scenario: removes everything that is not needed for the same symptom.
 
-Delta debugging: try to leave out half of the rows, then quarters, and so on down to single rows, for clients, faults,
-replies, actions and brokers in turn, until a whole round changes nothing or the time is up. A row takes with it
-what makes no sense without it (the acts of a client, the end of a subscription, the restart after a crash). Nothing is
-left out that would make the rest worse than it was: a crash keeps its restart, so the fault budget still holds.
+It is delta debugging: try to remove half of the rows, then quarters, and so on down to single rows,
+for clients, faults, replies, actions and brokers in turn, until a whole round changes nothing or
+the time is up. A removed row takes dependent rows with it (the actions of a client, the end of a
+subscription, the restart after a crash). Nothing is removed that would make the rest worse: a crash
+keeps its restart, so the fault budget still holds.
 
-Draws of the engine depend on the seed and the names involved only, so what stays behaves as before.
+Random draws of the engine depend only on the seed and the names involved, so the remaining parts
+behave as before.
 """
 
 import time
@@ -48,12 +50,12 @@ def shrink(
     scenario: Scenario, symptom: str, *, protocol: ProtocolSpec | None = None, seconds: float = 60.0,
     on_progress: Callable[[Scenario], None] | None = None,
 ) -> Scenario:  # fmt: skip
-    """A smaller scenario with the same symptom, as small as can be found in the time."""
+    """Return a smaller scenario with the same symptom, as small as can be found in the time."""
     return _Shrinker(symptom, protocol, time.monotonic() + seconds, on_progress).shrink(scenario)
 
 
 def fewest(rows: Sequence[Row], still_fails: Callable[[list[Row]], bool]) -> list[Row]:
-    """Rows without which the failure is gone: none of them, tried alone, can be left out."""
+    """Return rows that are all necessary: removing any single one makes the failure disappear."""
     kept = list(rows)
     size = max(1, len(kept) // 2)
     while kept:
@@ -96,7 +98,9 @@ class _Shrinker:
         return self._best
 
     def _keeps(self, table: str) -> Callable[[list[Any]], bool]:
-        """Does the symptom stay if only these rows of the table are kept? If so, that is the best so far."""
+        """Return a test whether the symptom persists with only these rows of the table, which then
+        are the best so far.
+        """
 
         def still_fails(rows: list[Any]) -> bool:
             wanted = set(map(id, rows))
@@ -106,13 +110,13 @@ class _Shrinker:
         return still_fails
 
     def _drop_brokers(self) -> None:
-        """Take leaves off the tree that nobody needs."""
+        """Remove unneeded leaves from the tree."""
         changed = True
         while changed and self._best.network.shape == "edges":
             changed = any(self._takes(smaller) and self._try(smaller) for smaller in _without_a_leaf(self._best))
 
     def _takes(self, candidate: Scenario) -> bool:
-        """Does the protocol accept the tree that is left, and does the fault budget still hold there?"""
+        """Return whether the protocol accepts the remaining tree, and the fault budget still holds there."""
         spec = self._protocol or find_protocol(candidate.protocol.name)
         options = convert_options(spec, candidate.protocol.options)
         overlay, f = overlay_of(candidate.network), candidate.network.f
@@ -144,9 +148,10 @@ def _is_end(row: Any) -> bool:
 
 
 def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
-    """The scenario without each leaf broker that has no client, no fault and no latency of its own.
+    """Return the scenario without each leaf broker that has no client, no fault and no latency of
+    its own.
 
-    A neighbourhood stays larger than what may fail in it.
+    A neighbourhood stays larger than the number of failures in it.
     """
     network = scenario.network
     overlay = from_edges(network.edges or ())
@@ -176,7 +181,7 @@ def _names_of(fault: Fault) -> tuple[str, ...]:
 
 
 def _consistent(scenario: Scenario) -> Scenario:
-    """The scenario without the rows that lost what they refer to."""
+    """Return the scenario without rows whose references are gone."""
     clients = {client.name for client in scenario.clients}
     known = clients.union(overlay_of(scenario.network).brokers)
     actions = [action for action in scenario.actions if action.client in clients]
@@ -198,14 +203,14 @@ def _consistent(scenario: Scenario) -> Scenario:
 
 
 def _fitting(scenario: Scenario, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """The faults without the ends of what does not begin any more, and without relinks of links that are not there."""
+    """Return the faults without ends of removed beginnings, and without relinks of missing links."""
     kept = _with_beginnings(faults)
     wrong = misfits(overlay_of(scenario.network), kept)
     return tuple(fault for number, fault in enumerate(kept) if number not in wrong)
 
 
 def _with_beginnings(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """The faults without the ends of what does not begin any more."""
+    """Return the faults without ends of removed beginnings."""
     kept: list[Fault] = []
     begun: set[tuple[str, tuple[str, ...]]] = set()
     ends = {Restart: Crash, Forget: Crash, Heal: Cut, Trust: Suspect}

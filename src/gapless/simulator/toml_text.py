@@ -1,7 +1,8 @@
-"""Writes TOML: as much of it as a scenario needs.
+"""Writes TOML, as far as scenarios need it.
 
-Fields that have their default values are left out. Plain values first, then tables, then arrays of tables, as TOML
-wants it. Tables more than two deep, and those inside an array, become inline tables.
+Fields with their default values are omitted. Plain values come first, then tables, then arrays of
+tables, as TOML requires. Tables more than two deep, and those inside an array, become inline
+tables.
 """
 
 import json
@@ -18,12 +19,12 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(document: msgspec.Struct) -> str:
-    """The document as TOML."""
+    """Return the document as TOML."""
     return "\n".join(_table(_without_defaults(document), "")).strip() + "\n"
 
 
 def _without_defaults(value: Any) -> Any:
-    """Structs as mappings, all the way down."""
+    """Return structs as mappings, recursively."""
     if isinstance(value, list | tuple):
         return [_without_defaults(item) for item in value]
     if not isinstance(value, msgspec.Struct):
@@ -82,5 +83,5 @@ def _float(value: float) -> str:
 
 
 def _string(text: str) -> str:
-    """A basic string: JSON's escapes are TOML's, but for the delete character."""
+    """Return a basic string: JSON's escapes are TOML's, except for the delete character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

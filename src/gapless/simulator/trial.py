@@ -1,8 +1,9 @@
-"""One trial: run a scenario and let the checkers judge it.
+"""One trial: runs a scenario and checks its trace.
 
-A run can go wrong in two ways, by a verdict or by breaking down, and both get a short name, the symptom: the kind of
-the first anomaly, or the kind of the breakdown. The shrinker holds on to the symptom. A trace that the recorder or
-the checkers refuse (an event that is published twice, for example) is a breakdown too.
+A run can fail in two ways, by a verdict or by an error, and both get a short name, the symptom: the
+kind of the first anomaly, or the kind of the error. The shrinker preserves the symptom. A trace
+that the recorder or the checkers refuse (an event that is published twice, for example) is an error
+too.
 """
 
 import traceback
@@ -22,24 +23,24 @@ from gapless.simulator.scenario_run import run_scenario
 __all__ = ["Outcome", "is_invariant", "try_run", "try_scenario"]
 
 LOST = "told-loss"
-"""The symptom of a run in which something was lost, and told, though no more went wrong than the protocol claims."""
+"""The symptom of a run with reported losses, although no more failed than the protocol tolerates."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of a scenario."""
+    """The outcome of a scenario."""
 
     status: Literal["valid", "unknown", "invalid", "broken"]
     """As in a verdict; `broken` if there is none, because a node failed or the run never ended."""
     symptoms: tuple[str, ...] = ()
-    """The kinds of anomaly, gravest first, or of the breakdown; empty if all is well."""
+    """The kinds of anomaly, most severe first, or of the error; empty if there is none."""
     verdict: Verdict | None = None
     summary: str = ""
-    """Of a breakdown."""
+    """The summary of an error."""
     traceback_text: str = ""
 
     @property
     def failed(self) -> bool:
-        """Is this a violation?"""
+        """Return whether this is a violation."""
         return bool(self.symptoms)
 
 
@@ -61,7 +62,7 @@ def try_run(
     with_messages: bool = False,
     invariants: bool = False,
 ) -> tuple[Outcome, Result | None]:
-    """Run and judge; the run itself comes along unless it broke down."""
+    """Run the scenario and check its trace; return the run as well, unless it failed."""
     try:
         result = run_scenario(
             scenario, seed, with_messages, protocol=protocol, check_invariants=invariants and not scenario.run.may_lose
