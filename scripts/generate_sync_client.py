@@ -23,7 +23,7 @@ CLASSES = {
     "advertisement": {"Advertisement": "Advertisement"},
 }
 """By module, the classes whose methods are taken."""
-BY_HAND = {"answer", "publish_many", "on_publications_lost", "flush"}
+BY_HAND = {"answer", "publish_many", "publish_nowait", "on_publications_lost"}
 """They have a part in the thread of their caller."""
 WRAPPED = {"Subscription", "DurableSubscription", "Advertisement", "ArchiveReader"}
 """Results that have a synchronous class of their own."""

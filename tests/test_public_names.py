@@ -27,17 +27,21 @@ ERRORS = {
 OTHER_ERRORS = {
     "AckTooLateError", "ArchiveError", "ConfigError", "ConversionError", "ExperimentError", "NoEventError",
     "OverlayError", "ProtocolError", "ScenarioError", "SlowConsumerError", "SparkError", "StorageError", "TraceError",
-    "WireError",
+    "WindowFullError", "WireError",
 }  # fmt: skip
 CLIENT = {
-    "Advertisement", "Answer", "Client", "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription", "Since",
-    "Subscription", "connect",
+    "Advertisement", "Answer", "Client", "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription", "Middleware",
+    "Since", "Subscription", "connect",
 }  # fmt: skip
 OTHER_TYPES = {
-    "Admin", "Answering", "ArchiveReader", "ConnectionChange", "ConnectionChanges", "Identity", "Milestones", "Opening",
+    "Admin", "Answering", "ArchiveReader", "Codec", "ConnectionChange", "ConnectionChanges", "Identity", "Milestones",
+    "Opening", "Outgoing",
 }  # fmt: skip
 """Programs get them from calls, and seldom name them."""
-ALIKE = {"Answer", "ConnectionChange", "Credentials", "DurableInfo", "Identity", "Milestones", "Since"}
+ALIKE = {
+    "Answer", "Codec", "ConnectionChange", "Credentials", "DurableInfo", "Identity", "Middleware", "Milestones",
+    "Outgoing", "Since",
+}  # fmt: skip
 """What is the same with an event loop and without."""
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "StorageError",
     "SubscriptionEndedError",
     "TraceError",
+    "WindowFullError",
     "WireError",
 ]
 
@@ -168,6 +169,10 @@ class AckTooLateError(GaplessError):
     def __init__(self, message: str, events: list[str]) -> None:
         super().__init__(message)
         self.events = events
+
+
+class WindowFullError(GaplessError):
+    """`publish_nowait` found as many events waiting to be confirmed as may wait. Nothing was published."""
 
 
 class StorageError(GaplessError):

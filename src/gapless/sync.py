@@ -13,7 +13,16 @@ with gapless.sync.connect("gapless://127.0.0.1:7400") as client:
 ```
 """
 
-from gapless.client import ConnectionChange, DurableInfo, Identity, Milestones, Since
+from gapless.client import (
+    Codec,
+    ConnectionChange,
+    DurableInfo,
+    Identity,
+    Middleware,
+    Milestones,
+    Outgoing,
+    Since,
+)
 from gapless.client.answering import Answer
 from gapless.client.sync_admin import Admin
 from gapless.client.sync_advertisement import Advertisement
@@ -23,7 +32,7 @@ from gapless.client.sync_subscription import ConnectionChanges, DurableEvent, Du
 from gapless.security.credentials import Credentials
 
 __all__ = [
-    "Admin", "Advertisement", "Answer", "Answering", "ArchiveReader", "Client", "ConnectionChange", "ConnectionChanges",
-    "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription", "Identity", "Milestones", "Since",
-    "Subscription", "connect",
+    "Admin", "Advertisement", "Answer", "Answering", "ArchiveReader", "Client", "Codec", "ConnectionChange",
+    "ConnectionChanges", "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription", "Identity", "Middleware",
+    "Milestones", "Outgoing", "Since", "Subscription", "connect",
 ]  # fmt: skip

@@ -27,9 +27,11 @@ from gapless.client.answering import Answer, Answering
 from gapless.client.archive_reader import ArchiveReader
 from gapless.client.changes import ConnectionChange, ConnectionChanges
 from gapless.client.client import Client
+from gapless.client.codecs import Codec
 from gapless.client.connecting import connect
 from gapless.client.durable_event import DurableEvent
 from gapless.client.identity import Identity
+from gapless.client.middleware import Middleware, Outgoing
 from gapless.client.milestones import Milestones
 from gapless.client.opening import Opening
 from gapless.client.positions import Since
@@ -44,6 +46,7 @@ __all__ = [
     "Answering",
     "ArchiveReader",
     "Client",
+    "Codec",
     "ConnectionChange",
     "ConnectionChanges",
     "Credentials",
@@ -51,8 +54,10 @@ __all__ = [
     "DurableInfo",
     "DurableSubscription",
     "Identity",
+    "Middleware",
     "Milestones",
     "Opening",
+    "Outgoing",
     "Since",
     "Subscription",
     "connect",

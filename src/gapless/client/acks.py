@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr
 
 from gapless.client.arguments import check_span, kind_of
 from gapless.client.durable_event import DurableEvent
+from gapless.client.middleware import Outcome
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import AckTooLateError, CallError, GaplessError
 from gapless.events import Event
@@ -33,8 +34,8 @@ REVOKED_MAX = 10_000
 DELAY_MAX_S = 86_400.0
 
 AckCall: TypeAlias = Acknowledge | AcknowledgeEach | Nack | ExtendAck
-Settled: TypeAlias = Callable[[Event, str], None]
-"""Called with an event and what the application did: "ack" or "nack"."""
+Settled: TypeAlias = Callable[[Event, Outcome], None]
+"""Called with an event and what the application did."""
 
 
 class Making(NamedTuple):
@@ -243,7 +244,7 @@ class Acks:
     def _upto(self, number: int) -> list[int]:
         return list(takewhile(lambda each: each <= number, self._taken))
 
-    def _settle(self, numbers: Iterable[int], what: str = "ack") -> None:
+    def _settle(self, numbers: Iterable[int], what: Outcome = "ack") -> None:
         """Tell the middleware what the application did."""
         if self._settled_hook is not None:
             for number in numbers:

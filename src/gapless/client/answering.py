@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
 from gapless.client.advertisement import Advertisement
-from gapless.client.publications import EventLike, Payload, Publication, parts_of
-from gapless.client.requests import REPLY_TO, deadline_of, failure_of, reply_parts
+from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.requests import REPLY_TO, deadline_of, failure_of
 from gapless.client.subscription import Subscription
 from gapless.errors import DeniedError, GaplessError
 from gapless.events import Event, PublishedEvent
@@ -43,6 +43,7 @@ class _Answerer(Protocol):
 
     async def advertise(self, filter: str) -> Advertisement: ...
     async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent: ...
+    async def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent: ...
 
 
 class Answering:
@@ -128,7 +129,7 @@ class Answering:
 
     async def _publish(self, request: Event, answer: Publication) -> None:
         try:
-            await self._client.publish(*reply_parts(request, *parts_of(answer)))
+            await self._client.reply(request, *(answer if isinstance(answer, tuple) else (answer, b"")))
         except GaplessError as error:
             await self._fail(request, error)
 

@@ -33,7 +33,7 @@ import msgspec
 from gapless.errors import EventError
 from gapless.events import Attributes, AttributeValue
 
-__all__ = ["plain_attributes"]
+__all__ = ["is_convertible", "plain_attributes"]
 
 _PLAIN = (str, int, float, bool)
 
@@ -41,6 +41,13 @@ _PLAIN = (str, int, float, bool)
 def plain_attributes(attributes: Mapping[Any, Any]) -> Attributes:
     """All of them as attributes, or an `EventError` that names the first that is none."""
     return {name: value if type(value) in _PLAIN else _plain(name, value) for name, value in attributes.items()}
+
+
+def is_convertible(value: object) -> bool:
+    """Whether the value is an attribute, or may become one."""
+    numpy = sys.modules.get("numpy")
+    is_number = numpy is not None and isinstance(value, numpy.generic)
+    return value is None or is_number or isinstance(value, _PLAIN) or any(isinstance(value, k) for k, _ in _CONVERSIONS)
 
 
 def _plain(name: object, value: Any) -> AttributeValue:

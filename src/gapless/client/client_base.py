@@ -1,7 +1,11 @@
 """What the calls of a client share: its presence in the network, and the two sides of it."""
 
+from collections.abc import Sequence
+
+from gapless.client.codecs import Codec
 from gapless.client.connection_manager import ConnectionManager
 from gapless.client.identity import Identity
+from gapless.client.middleware import Middleware, Middlewares
 from gapless.client.publishing import Publishing
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.wire import Welcome
@@ -15,7 +19,7 @@ class ClientBase:
     def __init__(
         self, welcome: Welcome, name: str, *,
         address: str, trace: str = "", access: Access = CLEAR, identity: Identity | None = None,
-        patience_s: float = 0.0,
+        patience_s: float = 0.0, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
     ) -> None:  # fmt: skip
         self.name = name
         """Unique in the network; its events carry it as their publisher."""
@@ -27,4 +31,6 @@ class ClientBase:
             welcome, name, address=address, trace=trace, access=access, identity=identity, patience_s=patience_s
         )
         self._publishing: Publishing = self._connection_manager.publishing
+        self._publishing.codec = codec
+        self._publishing.middleware = Middlewares(middleware)
         self._access = access

@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -10,7 +11,9 @@ from typing import TypeAlias
 from gapless.client.arguments import check_name, check_seconds, check_text
 from gapless.client.bootstrap import find_network
 from gapless.client.client import Client
+from gapless.client.codecs import Codec, CodecLike, find_codec
 from gapless.client.identity import Identity
+from gapless.client.middleware import Middleware, Middlewares
 from gapless.client.opening import Opening
 from gapless.errors import CallError
 from gapless.runtime.access import Access
@@ -47,21 +50,23 @@ def _warn_of(place: str) -> None:
 
 async def _connect(
     url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike,
-    identity: Identity | None = None,
+    identity: Identity | None = None, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
 ) -> Client:  # fmt: skip
+    Middlewares(middleware)  # a mistake in it is said before anything is sent
     access = Access.to(url, credentials)
     address, welcome = await find_network(url, timeout_s, access)
     place = str(trace or "") if trace is not None else _wanted_trace(welcome)
     whose = client_prefix(welcome.user) if welcome.user else ""
     full_name = f"{whose}{name}-{secrets.token_hex(4)}" if identity is None else identity.name
     return Client(
-        welcome, full_name, address=address, trace=place, access=access, identity=identity, patience_s=timeout_s
-    )
+        welcome, full_name, address=address, trace=place, access=access, identity=identity, patience_s=timeout_s,
+        codec=codec, middleware=middleware,
+    )  # fmt: skip
 
 
 def connect(
     url: str | None = None, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None,
-    credentials: CredentialsLike = None,
+    credentials: CredentialsLike = None, codec: CodecLike = None, middleware: Sequence[Middleware] = (),
 ) -> Opening[Client]:  # fmt: skip
     """Connect to a network: await the result, or use it in `async with`.
 
@@ -74,8 +79,10 @@ def connect(
         trace: a directory in which the client records what it does (see `docs/TRACE_FORMAT.md`). Without it, the client
             does so where the network asks for it, and warns if there is no such directory on this machine.
         credentials: for TLS, which authority to trust and who the client is: `gapless.Credentials`, or the path of a
-        file
-            with them. The name of the client then begins with that of its user.
+            file with them. The name of the client then begins with that of its user.
+        codec: "json", "msgpack", "arrow", or an object with `encode` and `decode`: payloads may be any values that it
+            can encode, and `client.decode(event)` reads them.
+        middleware: `gapless.Middleware` objects, called with each event that is published, delivered or acknowledged.
 
     Example: `async with gapless.connect("gapless://127.0.0.1:7400") as client:`
     """
@@ -85,7 +92,10 @@ def connect(
             raise CallError(f"connect() needs the address of a network: give a URL, or set {URL_VARIABLE}")
         credentials = credentials or os.environ.get(CREDENTIALS_VARIABLE) or None
     checked = check_text("the address of a network", url)
-    connecting = _connect(checked, check_name(name), check_seconds(timeout_s), trace, credentials)
+    found = find_codec(codec)
+    connecting = _connect(
+        checked, check_name(name), check_seconds(timeout_s), trace, credentials, codec=found, middleware=middleware
+    )
     return Opening(connecting, "connect(…)", Client)
 
 

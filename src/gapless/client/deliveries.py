@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import suppress
 from functools import partial
+from time import time
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from gapless.client.acks import Acks
 from gapless.client.archived import Item, Past
+from gapless.client.middleware import Deliver
 from gapless.client.own_loop import OwnLoop
 from gapless.client.pending_events import PendingEvents
 from gapless.client.progress import Progress
@@ -52,6 +54,10 @@ class Settings(NamedTuple):
     id: str
     filter: str
     max_pending: int | None
+    deliver: Deliver | None = None
+    """Called with each event that the application takes."""
+    now_s: Callable[[], float] = time
+    """The clock of the network: seconds since 1970."""
 
 
 def _skipped(text: str, lost: Lost, gap: Gap | None) -> SkippedError:
@@ -91,6 +97,8 @@ class Deliveries:
         self._own_loop = OwnLoop(f"the subscription to {settings.filter!r}")
         self._client = settings.client
         self._took = settings.took
+        self._deliver = settings.deliver
+        self._now_s = settings.now_s
         self._holds_back = settings.max_pending is None
         """Whether the network waits for this subscription's application."""
         self._limit = settings.max_pending

@@ -5,17 +5,28 @@ A class can be a model only if its program has imported pydantic, so a look at t
 
 import sys
 from collections.abc import Mapping
-from typing import Any, get_args
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin
+from uuid import UUID
 
 from gapless.errors import CallError
 
-__all__ = ["Model", "is_model"]
+__all__ = ["PLAIN", "Model", "is_model"]
+
+PLAIN = (str, int, float, bool, datetime, date, time, timedelta, Decimal, UUID, type(None), Any)
+"""What a field may hold that takes an attribute, if it is no enumeration."""
 
 
 def is_model(kind: object) -> bool:
     """Whether this is a class of pydantic's models."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+
+
+def _is_enumeration(kind: object) -> bool:
+    return get_origin(kind) is Literal or (isinstance(kind, type) and issubclass(kind, Enum | str | int | float))
 
 
 class Model:
@@ -31,7 +42,8 @@ class Model:
                 raise CallError(
                     f"field {field_name!r} of {kind.__name__} has several aliases; an attribute has one name"
                 )
-            self.kinds[name] = (field.annotation, *get_args(field.annotation))
+            kinds = (field.annotation, *get_args(field.annotation))
+            self.kinds[name] = tuple(str if _is_enumeration(kind) else kind for kind in kinds)
 
     def read(self, source: Mapping[str, Any]) -> Any:
         """The value; a `ValueError` that names the attribute, if one does not fit."""

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 
 from gapless.client.arguments import surrogate_in
-from gapless.client.attribute_values import plain_attributes
+from gapless.client.attribute_values import is_convertible, plain_attributes
+from gapless.client.codecs import Codec, encoded
 from gapless.client.hints import hint_at_name
 from gapless.client.models import is_model
 from gapless.errors import EventError
@@ -22,7 +23,8 @@ from gapless.runtime.codec import ATTRIBUTE_BYTES
 
 __all__ = ["Batch", "Checked", "EventLike", "Payload", "Publication", "check_all", "check_publication", "parts_of"]
 
-Payload: TypeAlias = bytes | bytearray | memoryview
+Payload: TypeAlias = bytes | bytearray | memoryview | Any
+"""Bytes; with a codec, anything that it can encode."""
 
 
 class _Dataclass(Protocol):
@@ -159,7 +161,7 @@ def _size_of_name(name: object) -> int:
     return size
 
 
-def parts_of(item: Any) -> tuple[Mapping[str, Any], bytes]:
+def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], bytes]:
     """Attributes and payload, not yet looked at one by one."""
     attributes, payload = item, b""
     if isinstance(item, tuple):
@@ -167,26 +169,35 @@ def parts_of(item: Any) -> tuple[Mapping[str, Any], bytes]:
             raise EventError(f"an event is its attributes, or attributes and a payload, but this has {len(item)} parts")
         attributes, payload = item
     if type(payload) is not bytes:
-        if not isinstance(payload, bytes | bytearray | memoryview):
-            way_out = "; encode it first" if isinstance(payload, str) else ""
-            raise EventError(f"a payload is bytes, but this is {_article(payload)}{way_out}")
-        payload = bytes(payload)
+        if isinstance(payload, bytes | bytearray | memoryview):
+            payload = bytes(payload)
+        elif codec is not None:
+            payload = encoded(codec, payload)
+        else:
+            way_out = ', or connect with codec="json"' if isinstance(payload, str | dict | list) else ""
+            raise EventError(f"a payload is bytes, but this is {_article(payload)}; encode it first{way_out}")
     if type(attributes) is dict or isinstance(attributes, Mapping):
         return attributes, payload
-    return _taken_apart(attributes, payload)
+    return _taken_apart(attributes, payload, codec)
 
 
-def _taken_apart(value: Any, payload: bytes) -> tuple[dict[str, Any], bytes]:
+def _taken_apart(value: Any, payload: bytes, codec: Codec | None) -> tuple[dict[str, Any], bytes]:
     """A struct's or a dataclass's fields as attributes, and as payload."""
     attributes = {}
     for name, field in _fields(value):
-        if isinstance(field, bytes | bytearray | memoryview):
+        is_bytes = isinstance(field, bytes | bytearray | memoryview)
+        if is_bytes or (codec is not None and is_body(field)):
             if payload:
                 raise EventError(f"field {name!r} is the payload, but there is another payload; an event has one")
-            payload = bytes(field)
+            payload = bytes(field) if is_bytes or codec is None else encoded(codec, field)
         elif field is not None and not isinstance(field, Event):
             attributes[name] = field
     return attributes, payload
+
+
+def is_body(value: object) -> bool:
+    """Whether this can be no attribute, so that a codec makes it the payload."""
+    return not isinstance(value, Event) and not is_convertible(value)
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:

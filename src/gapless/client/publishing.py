@@ -1,15 +1,18 @@
 """How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 from gapless.client.batches import batches
+from gapless.client.codecs import Codec
 from gapless.client.feed import Feed
-from gapless.client.publications import Batch, Checked, Publication, check_all, check_publication
+from gapless.client.middleware import Middlewares, Outgoing
+from gapless.client.publications import Batch, Checked, Publication, check_all, check_publication, parts_of
 from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
-from gapless.errors import GaplessError
+from gapless.errors import EventError, GaplessError, WindowFullError
 from gapless.events import Event, PublishedEvent, Stretch, bounds_of
 from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
@@ -63,7 +66,10 @@ class Publishing:
         self._logger = client_logger(connection_manager.name)
         self._spec = spec
         self.event_max = settings.event_max
-        self._accepted: list[Event] = []
+        self._accepted: Event | None = None
+        """The event that the node took last."""
+        self.codec: Codec | None = None
+        self.middleware = Middlewares()
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails when nothing can be published any more."""
 
@@ -72,7 +78,7 @@ class Publishing:
     def on_published(self, effect: Published) -> None:
         """It took an event."""
         self.unsafe.published = effect.event.seq
-        self._accepted.append(effect.event)
+        self._accepted = effect.event
 
     def on_published_many(self, effect: PublishedMany) -> None:
         """It took events."""
@@ -121,17 +127,51 @@ class Publishing:
 
     def check(self, item: Publication) -> Checked:
         """The call that publishes it, or an `EventError` for what the network would choke on."""
-        return check_publication(item, self.event_max)
+        if self.codec is None and not self.middleware:
+            return check_publication(item, self.event_max)
+        with self.prepared(item) as checked:
+            return checked
+
+    @contextmanager
+    def prepared(self, item: Publication) -> Iterator[Checked]:
+        """The same, within the contexts of the middleware."""
+        attributes, payload = parts_of(item, self.codec)
+        with self.middleware.publishing(Outgoing({**attributes}, payload)) as outgoing:
+            yield check_publication((outgoing.attributes, outgoing.payload), self.event_max)
+
+    def _check_all(self, items: Sequence[Publication]) -> tuple[Batch, EventError | None]:
+        if self.codec is None and not self.middleware:
+            return check_all(items, self.event_max)
+        batch = Batch()
+        for item in items:
+            try:
+                batch.add(self.check(item))
+            except EventError as error:
+                return batch, error
+        return batch, None
 
     async def publish(self, checked: Checked) -> PublishedEvent:
         """Let the node number and send it; it is not safe yet."""
         began_us = now_us()
-        call, size = checked
         await self._wait_for_room()
-        self._accepted.clear()
+        return self._send(checked, began_us)
+
+    def publish_now(self, checked: Checked) -> PublishedEvent:
+        """The same at once, or a `WindowFullError`."""
+        self._connection_manager.check_open()
+        if self._spec.confirms and self.unsafe.room <= 0:
+            waiting = self.unsafe.published - self.unsafe.confirmed
+            raise WindowFullError(
+                f"{waiting:,} events wait to be confirmed, and no more may; await flush(), or use publish()"
+            )
+        return self._send(checked, now_us())
+
+    def _send(self, checked: Checked, began_us: int) -> PublishedEvent:
+        call, size = checked
         self._connection_manager.note_beginning(began_us)
         self._connection_manager.call(call)
-        event = self._accepted.pop()
+        event = self._accepted
+        assert event is not None, "the node takes a publication, or refuses it"
         self._note(size, [(call.attributes, 1)])
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 
@@ -147,7 +187,7 @@ class Publishing:
         self._connection_manager.check_open()
         count = 0
         async for batch in batches(events, self.batch_max, self._end):
-            checked, error = check_all(batch, self.event_max)
+            checked, error = self._check_all(batch)
             count += await self._publish_batch(checked)
             if error is not None:
                 raise error
@@ -187,7 +227,6 @@ class Publishing:
         else:
             for call in many.publications():
                 self._connection_manager.call(call)
-        self._accepted.clear()
         self._connection_manager.flush()
 
     def _note(self, size: int, alike: list[Stretch]) -> None:

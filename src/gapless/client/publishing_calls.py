@@ -6,9 +6,9 @@ from typing import Any, TypeVar, overload
 from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_kind, check_timeout
 from gapless.client.client_base import ClientBase
-from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.publications import Checked, EventLike, Payload, Publication
 from gapless.client.publishing import TellLost
-from gapless.client.reader import Reader
+from gapless.client.reader import Reader, decoded
 from gapless.client.requests import Replies, reply_parts
 from gapless.client.subscribing import check_filter
 from gapless.events import Event, PublishedEvent
@@ -65,13 +65,41 @@ class PublishingCalls(ClientBase):
         Parameters:
             attributes: strings, integers, floats and booleans by name, and what is converted to them; or a msgspec
                 struct, a dataclass or a pydantic model with such fields.
-            payload: any bytes, which filters do not see.
+            payload: any bytes, which filters do not see; if the client has a codec, anything that this can encode.
 
         Example: `await client.publish({"topic": "price", "amount": 7}, b"any bytes")`
         """
-        event = await self._publishing.publish(self._publishing.check((attributes, payload)))
+        if self._publishing.middleware:
+            with self._publishing.prepared((attributes, payload)) as checked:
+                return await self._publish(checked)
+        return await self._publish(self._publishing.check((attributes, payload)))
+
+    async def _publish(self, checked: Checked) -> PublishedEvent:
+        event = await self._publishing.publish(checked)
         await self._publishing.wait_until_safe(event)
         return event
+
+    def publish_nowait(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
+        """Publish an event without waiting until it is confirmed; `flush` waits for all of them.
+
+        A bounded number of events may wait to be confirmed. If so many do, a `WindowFullError` is raised, and nothing
+        is published.
+
+        Parameters:
+            attributes: as for `publish`.
+            payload: as for `publish`.
+
+        Example: `client.publish_nowait({"topic": "price", "amount": 7})`
+        """
+        return self._publishing.publish_now(self._publishing.check((attributes, payload)))
+
+    async def flush(self) -> None:
+        """Return when everything published so far is confirmed.
+
+        Example: `await client.flush()`
+        """
+        self._connection_manager.check_open()
+        await self._publishing.wait_until_safe()
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """Publish events in order, as fast as the network takes them. Returns how many, when all are confirmed.
@@ -124,7 +152,7 @@ class PublishingCalls(ClientBase):
         Example: `quote = await client.request({"topic": "ask", "symbol": "ACME"}, timeout_s=2)`
         """
         check_filter(reply)
-        reader = None if type is None else Reader(type)
+        reader = None if type is None else Reader(type, codec=self._publishing.codec)
         event = await self._replies.ask(attributes, payload, reply, check_timeout(timeout_s))
         return event if reader is None else reader.read(event)
 
@@ -142,7 +170,21 @@ class PublishingCalls(ClientBase):
         Example: `await client.reply(event, {"topic": "quote", "price": 7.5})`
         """
         check_kind("a request", request, Event, "a subscription")
-        return await self.publish(*reply_parts(request, attributes, payload))
+        return await self.publish(*reply_parts(request, attributes, payload, self._publishing.codec))
+
+    def decode(self, event: Event, type: type[T]) -> T:
+        """Return the payload of an event as a value, by the codec of this client.
+
+        Raises a `ConversionError` if the payload is none of its values, or does not fit the type.
+
+        Parameters:
+            event: an event that was delivered.
+            type: a msgspec struct, a dataclass, or any type that msgspec knows, such as `dict` or `list[int]`.
+
+        Example: `lines = client.decode(order, list[Line])`
+        """
+        found: T = decoded(event, self._publishing.codec, type)
+        return found
 
     # ---- state --------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Attributes go into fields of the same name; those without a field are left out. A field of type `bytes` takes the
 payload, one of type `Event` the event itself; one of type `DurableEvent`, of a durable subscription, the event that
-can be confirmed. A field that no attribute could ever fill is a mistake of the program, and said when the type is named
+can be confirmed. With a codec, the one field that is none of these and that no attribute fits (a list, say) takes the
+payload, decoded. A field that no attribute could ever fill is a mistake of the program, and said when the type is named
 (of a pydantic model, when it is read); an event that does not fit is said when it is read, with the attribute.
 """
 
@@ -13,7 +14,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import inspect
 
-from gapless.client.models import Model, is_model
+from gapless.client.codecs import Codec
+from gapless.client.models import PLAIN, Model, is_model
 from gapless.errors import CallError, ConversionError
 from gapless.events import Event
 
@@ -36,8 +38,11 @@ _AT = re.compile(r"(.*) - at `\$\.([^`]*)`")
 class Reader(Generic[T]):
     """Makes values of one type."""
 
-    def __init__(self, kind: type[T], durable: type[Event] | None = None) -> None:
-        """Where events can be confirmed, `durable` is the class of these."""
+    def __init__(self, kind: type[T], durable: type[Event] | None = None, codec: Codec | None = None) -> None:
+        """Where events can be confirmed, `durable` is the class of these. With a codec, the one field that no attribute
+        can fill is the payload, decoded."""
+        self._codec = codec
+        self._body: list[str] = []
         self._kind = kind
         self._name = getattr(kind, "__name__", repr(kind))
         self._durable = durable
@@ -47,7 +52,9 @@ class Reader(Generic[T]):
         self._model = Model(kind) if is_model(kind) else None
         if self._model is not None:
             for name, kinds in self._model.kinds.items():
-                any(self._takes_all(name, each) for each in kinds)
+                is_whole = any(self._takes_all(name, each) for each in kinds)
+                if codec is not None and not is_whole and not any(each in PLAIN for each in kinds):
+                    self._body.append(name)
         else:
             for field in self._fields():
                 self._place(field)
@@ -68,7 +75,16 @@ class Reader(Generic[T]):
     def _place(self, field: inspect.Field) -> None:
         kind = field.type
         whole = bytes if isinstance(kind, inspect.BytesType) else getattr(kind, "cls", None)
-        if not self._takes_all(field.encode_name, whole) and not _is_fillable(kind):
+        if self._takes_all(field.encode_name, whole) or _is_fillable(kind):
+            return
+        if self._codec is not None and not self._body:
+            self._body.append(field.encode_name)
+        elif self._body:
+            raise CallError(
+                f"fields {self._body[0]!r} and {field.name!r} of {self._name} fit no attribute, and an event has one "
+                "payload; put one into the other"
+            )
+        else:
             raise CallError(
                 f"field {field.name!r} of {self._name} fits no attribute; attributes are strings, integers, floats and "
                 "booleans, a field of type bytes takes the payload, and one of type Event the whole event"
@@ -95,6 +111,8 @@ class Reader(Generic[T]):
     def read(self, event: Event, wrap: Callable[[Event], Event] | None = None) -> T:
         """The value, or a `ConversionError`; `wrap` makes of the event one that can be confirmed."""
         source: dict[str, Any] = event.attributes
+        if self._body:
+            source = {**source, **dict.fromkeys(self._body, decoded(event, self._codec))}
         if self._payload or self._event or self._wrapped:
             source = {**source, **dict.fromkeys(self._payload, event.payload), **dict.fromkeys(self._event, event)}
             if self._wrapped:
@@ -107,6 +125,17 @@ class Reader(Generic[T]):
             return msgspec.convert(source, self._kind)
         except ValueError as error:  # as msgspec's is, too
             raise ConversionError(f"event {event.id} does not fit {self._name}: {_reason(str(error))}", event) from None
+
+
+def decoded(event: Event, codec: Codec | None, type: type[Any] | None = None) -> Any:
+    """The payload as the codec reads it, converted to the type."""
+    if codec is None:
+        raise CallError('this client has no codec for payloads; connect with codec="json", or another one')
+    try:
+        found = codec.decode(event.payload)
+        return found if type is None else msgspec.convert(found, type)
+    except Exception as error:  # each format has errors of its own
+        raise ConversionError(f"the payload of event {event.id} cannot be decoded: {error}", event) from None
 
 
 def _shown(kind: type) -> str:

@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from gapless.client.codecs import Codec
 from gapless.client.opening import Opening
 from gapless.client.publications import EventLike, Payload, parts_of
 from gapless.client.publishing import Publishing
@@ -58,9 +59,11 @@ class _Asker(Protocol):
     def subscribe(self, filter: str) -> Opening[Subscription[Event]]: ...
 
 
-def reply_parts(request: Event, attributes: EventLike, payload: Payload) -> tuple[Mapping[str, Any], bytes]:
+def reply_parts(
+    request: Event, attributes: EventLike, payload: Payload, codec: Codec | None
+) -> tuple[Mapping[str, Any], bytes]:
     """A reply to this request, ready to be published."""
-    return _with(attributes, payload, _address(request))
+    return _with(attributes, payload, _address(request), codec)
 
 
 def failure_of(request: Event, error: Exception) -> dict[str, Any]:
@@ -81,9 +84,11 @@ def _address(request: Event) -> dict[str, Any]:
     return {REPLY_TO: request.publisher, REPLY_ID: number}
 
 
-def _with(attributes: EventLike, payload: Payload, ours: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:
+def _with(
+    attributes: EventLike, payload: Payload, ours: dict[str, Any], codec: Codec | None
+) -> tuple[Mapping[str, Any], bytes]:
     """The application's attributes and payload, and our attributes beside them."""
-    theirs, content = parts_of((attributes, payload))
+    theirs, content = parts_of((attributes, payload), codec)
     for name in OURS:
         if name in theirs:
             raise EventError(f"attribute {name!r} is set by request and reply; choose another name for yours")
@@ -116,7 +121,7 @@ class Replies:
         self._serial += 1
         number = self._serial
         ours = {REQUEST_ID: number} if timeout_s is None else {REQUEST_ID: number, REQUEST_TIMEOUT: float(timeout_s)}
-        checked = self._publishing.check(_with(attributes, payload, ours))
+        checked = self._publishing.check(_with(attributes, payload, ours, self._publishing.codec))
         mailbox = self._mailbox(reply)
         mailbox.users += 1
         event: PublishedEvent | None = None

@@ -66,7 +66,11 @@ class Subscribing:
             check_count("max_pending", max_pending)
         elif not self._connection_manager.spec.paces:
             max_pending = PENDING_MAX
-        return Settings(self._client, self._took, self._connection_manager.new_name("s"), text, max_pending)
+        manager = self._connection_manager
+        return Settings(
+            self._client, self._took, manager.new_name("s"), text, max_pending,
+            manager.publishing.middleware.deliver, manager.registrations.clock.now_s,
+        )  # fmt: skip
 
     async def position(self, what: str, value: Since) -> Position:
         """The position that `value` stands for; `what` names it in an error message."""
@@ -113,7 +117,7 @@ class Subscribing:
         """A subscription to events, or to values of a type."""
         if values is None:
             return Subscription(settings, again)
-        reader = Reader(values)
+        reader = Reader(values, codec=self._connection_manager.publishing.codec)
         return Subscription(settings, again, lambda _, event: reader.read(event))
 
     def make_durable(
@@ -123,8 +127,9 @@ class Subscribing:
         acks = Acks(
             settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group,
             is_each=self._connection_manager.spec.acknowledges_each, making=self.making,
+            settled=self._connection_manager.publishing.middleware.settle,
         )  # fmt: skip
-        reader = None if values is None else Reader(values, self.making.kind)
+        reader = None if values is None else Reader(values, self.making.kind, self._connection_manager.publishing.codec)
         made: DurableSubscription[Any] = DurableSubscription(
             settings, again,
             acks.wrap if reader is None else lambda number, event: reader.read(event, partial(acks.wrap, number)),

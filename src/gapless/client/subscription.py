@@ -124,6 +124,25 @@ class Subscription(Deliveries, Generic[T]):
         return len(self._pending_events)
 
     @property
+    def events_behind(self) -> int | None:
+        """How many events the application is behind, where that can be known: once the subscription is live, those that
+        were delivered and not taken. None while it reads history, of which brokers tell no number."""
+        return len(self._pending_events) if self.is_live and self._past is None else None
+
+    @property
+    def lag_s(self) -> float:
+        """How many seconds the application is behind, by the clock of the network: the age of the oldest event that
+        was not taken, or, while history is read, of the position that it has come to. 0 if it has taken everything."""
+        first = next(iter(self._pending_events), None)
+        if first is not None and first[1].stamp:
+            since_us = first[1].stamp
+        elif self.is_live or self._has_ended or self._progress.position is None:
+            return 0.0
+        else:
+            since_us = self._progress.position.timestamp
+        return max(0.0, self._now_s() - since_us / 1e6)
+
+    @property
     def has_ended(self) -> bool:
         """Whether nothing more comes in. What was delivered before can still be taken."""
         return self._has_ended
@@ -203,6 +222,9 @@ class Subscription(Deliveries, Generic[T]):
             self._progress.take(events[-1])
             self._settle()
         self._took()
+        if self._deliver is not None:
+            for event in events:
+                self._deliver(event, self.name or self.filter, self._acks is not None)
         return events
 
 

@@ -6,7 +6,7 @@ what has a part in the thread of its caller.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -18,20 +18,22 @@ from gapless.client.acks import Making
 from gapless.client.answering import Answer
 from gapless.client.batches import iterator_over
 from gapless.client.call_thread import CallThread
+from gapless.client.codecs import CodecLike
 from gapless.client.connecting import CredentialsLike
 from gapless.client.connecting import connect as connect_asynchronously
 from gapless.client.durables import REDELIVER_S
 from gapless.client.feed import Feed
 from gapless.client.identity import Identity
 from gapless.client.loop_thread import LoopThread
-from gapless.client.publications import Publication
+from gapless.client.middleware import Middleware
+from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.publishing import TellLost
 from gapless.client.sync_admin import Admin
 from gapless.client.sync_publishing_calls import PublishingCalls
 from gapless.client.sync_subscribing_calls import SubscribingCalls
 from gapless.client.sync_subscription import ConnectionChanges, DurableEvent
 from gapless.errors import ClosedError
-from gapless.events import Event
+from gapless.events import Event, PublishedEvent
 
 __all__ = ["Answering", "Client", "connect"]
 
@@ -142,6 +144,24 @@ class Client(SubscribingCalls, PublishingCalls):
 
         return ConnectionChanges(self._loop, self._loop.run(watch()))
 
+    def publish_nowait(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
+        """Publish an event without waiting until it is confirmed; `flush` waits for all of them.
+
+        A bounded number of events may wait to be confirmed. If so many do, a `WindowFullError` is raised, and nothing
+        is published.
+
+        Parameters:
+            attributes: as for `publish`.
+            payload: as for `publish`.
+
+        Example: `client.publish_nowait({"topic": "price", "amount": 7})`
+        """
+
+        async def publish() -> PublishedEvent:
+            return self._inner.publish_nowait(attributes, payload)
+
+        return self._loop.run(publish())
+
     def publish_many(self, events: Iterable[Publication]) -> int:
         """Publish events in order, as fast as the network takes them. Returns how many, when all are confirmed.
 
@@ -235,23 +255,28 @@ class Client(SubscribingCalls, PublishingCalls):
 
 def connect(
     url: str | None = None, *, name: str = "client", timeout_s: float = 5.0, trace: str | Path | None = None,
-    credentials: CredentialsLike = None,
+    credentials: CredentialsLike = None, codec: CodecLike = None, middleware: Sequence[Middleware] = (),
 ) -> Client:  # fmt: skip
     """Connect to a network.
 
     Parameters:
         url: the addresses of one or more brokers, `gapless://host:port,host:port`, or `gapless+tls://…` with TLS.
-        Without
-            it, the environment variable `GAPLESS_URL` has the URL, and `GAPLESS_CREDENTIALS` the path of the
+            Without it, the environment variable `GAPLESS_URL` has the URL, and `GAPLESS_CREDENTIALS` the path of the
             credentials.
         name: the first part of the client's name, for logs and traces; what makes it unique is appended.
         timeout_s: how long to look for a broker.
         trace: a directory in which the client records what it does.
         credentials: for TLS, `gapless.Credentials`, or the path of a file with them.
+        codec: "json", "msgpack", "arrow", or an object with `encode` and `decode`: payloads may be any values that it
+            can encode, and `client.decode(event)` reads them.
+        middleware: `gapless.Middleware` objects, called with each event that is published, delivered or acknowledged,
+            in the thread of the client.
 
     Example: `with gapless.sync.connect("gapless://127.0.0.1:7400") as client:`
     """
-    opening = connect_asynchronously(url, name=name, timeout_s=timeout_s, trace=trace, credentials=credentials)
+    opening = connect_asynchronously(
+        url, name=name, timeout_s=timeout_s, trace=trace, credentials=credentials, codec=codec, middleware=middleware
+    )
     loop = LoopThread()
     try:
         return Client(loop, loop.run(opening))

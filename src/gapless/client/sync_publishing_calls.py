@@ -50,13 +50,21 @@ class PublishingCalls:
         Parameters:
             attributes: strings, integers, floats and booleans by name, and what is converted to them; or a msgspec
                 struct, a dataclass or a pydantic model with such fields.
-            payload: any bytes, which filters do not see.
+            payload: any bytes, which filters do not see; if the client has a codec, anything that this can encode.
 
         Example: `client.publish({"topic": "price", "amount": 7}, b"any bytes")`
         """
         call: Any = self._inner.publish
         found: PublishedEvent = self._loop.run(call(attributes, payload))
         return found
+
+    def flush(self) -> None:
+        """Return when everything published so far is confirmed.
+
+        Example: `client.flush()`
+        """
+        call: Any = self._inner.flush
+        self._loop.run(call())
 
     @overload
     def request(
@@ -117,6 +125,21 @@ class PublishingCalls:
         """
         call: Any = self._inner.reply
         found: PublishedEvent = self._loop.run(call(request, attributes, payload))
+        return found
+
+    def decode(self, event: Event, type: type[T]) -> T:
+        """Return the payload of an event as a value, by the codec of this client.
+
+        Raises a `ConversionError` if the payload is none of its values, or does not fit the type.
+
+        Parameters:
+            event: an event that was delivered.
+            type: a msgspec struct, a dataclass, or any type that msgspec knows, such as `dict` or `list[int]`.
+
+        Example: `lines = client.decode(order, list[Line])`
+        """
+        call: Any = self._inner.decode
+        found: T = call(event, type)
         return found
 
     @property

@@ -162,6 +162,19 @@ class Subscription(Generic[T]):
         return self._inner.backlog + len(self._fetched)
 
     @property
+    def events_behind(self) -> int | None:
+        """How many events the application is behind, where that can be known: once the subscription is live, those that
+        were delivered and not taken. None while it reads history, of which brokers tell no number."""
+        behind = self._inner.events_behind
+        return None if behind is None else behind + len(self._fetched)
+
+    @property
+    def lag_s(self) -> float:
+        """How many seconds the application is behind, by the clock of the network: the age of the oldest event that
+        was not taken, or, while history is read, of the position that it has come to. 0 if it has taken everything."""
+        return self._inner.lag_s
+
+    @property
     def has_ended(self) -> bool:
         """Whether nothing more comes in. What was delivered before can still be taken."""
         return self._inner.has_ended

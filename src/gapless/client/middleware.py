@@ -1,0 +1,119 @@
+"""Middleware: what a program wants to do with each event that it publishes, is delivered, or acknowledges.
+
+`connect(…, middleware=[…])` takes any number. They are called in this order, in the event loop of the client, and must
+not block. An exception in `publish` ends that call; those in `deliver` and `ack` are logged. `gapless.otel` stands on
+this interface alone.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from gapless.errors import CallError
+from gapless.events import Event
+
+__all__ = ["Deliver", "Middleware", "Middlewares", "Outcome", "Outgoing"]
+
+Outcome: TypeAlias = Literal["ack", "nack"]
+Deliver: TypeAlias = Callable[[Event, str, bool], None]
+
+_logger = logging.getLogger("gapless.client")
+
+
+@dataclass
+class Outgoing:
+    """An event before it is sent. What a middleware changes in it is sent."""
+
+    attributes: dict[str, Any]
+    payload: bytes = b""
+    state: dict[str, Any] = field(default_factory=dict)
+    """For what one middleware wants to tell the next."""
+
+
+class Middleware:
+    """Override what you need.
+
+    Example: `async with gapless.connect(url, middleware=[Counting()]) as client:`
+    """
+
+    def publish(self, outgoing: Outgoing) -> AbstractContextManager[Any]:
+        """Return a context for a publication. `publish` leaves it when the event is confirmed, or with the error that
+        it raises; `publish_many`, `publish_nowait` and `request` leave it when the event is about to be sent.
+
+        Parameters:
+            outgoing: the event; its attributes and its payload may be changed when the context is entered.
+
+        Example: `return self.timed(outgoing.attributes["topic"])`
+        """
+        return nullcontext()
+
+    def deliver(self, event: Event, subscription: str, *, is_durable: bool) -> None:
+        """The application takes an event.
+
+        Parameters:
+            event: what was delivered.
+            subscription: the name of the durable subscription, or the filter.
+            is_durable: whether it is a durable subscription, so that `ack` follows.
+
+        Example: `self.delivered[subscription] += 1`
+        """
+
+    def ack(self, event: Event, outcome: Outcome) -> None:
+        """The application has acknowledged an event of a durable subscription, or given it back.
+
+        Parameters:
+            event: what was delivered before.
+            outcome: "ack" or "nack".
+
+        Example: `self.failed += outcome == "nack"`
+        """
+
+
+class Middlewares:
+    """Those of one client."""
+
+    def __init__(self, found: Sequence[Middleware] = ()) -> None:
+        for each in found:
+            if not isinstance(each, Middleware):
+                raise CallError(f"middleware is a list of gapless.Middleware, but this is {type(each).__name__}")
+        self._found = tuple(found)
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    @contextmanager
+    def publishing(self, outgoing: Outgoing) -> Iterator[Outgoing]:
+        """The contexts of all, one in the other."""
+        with ExitStack() as stack:
+            for each in self._found:
+                stack.enter_context(each.publish(outgoing))
+            yield outgoing
+
+    @property
+    def deliver(self) -> Deliver | None:
+        """What is called with each event that is delivered; None if nobody wants to know."""
+        return self._deliver if self._wants("deliver") else None
+
+    @property
+    def settle(self) -> Callable[[Event, Outcome], None] | None:
+        """What is called with each event that is acknowledged or given back; None if nobody wants to know."""
+        return self._settle if self._wants("ack") else None
+
+    def _wants(self, name: str) -> bool:
+        return any(getattr(type(each), name) is not getattr(Middleware, name) for each in self._found)
+
+    def _deliver(self, event: Event, subscription: str, is_durable: bool) -> None:
+        for each in self._found:
+            try:
+                each.deliver(event, subscription, is_durable=is_durable)
+            except Exception:
+                _logger.exception(f"the middleware {type(each).__name__} failed at the delivery of {event.id}")
+
+    def _settle(self, event: Event, outcome: Outcome) -> None:
+        for each in self._found:
+            try:
+                each.ack(event, outcome)
+            except Exception:
+                _logger.exception(f"the middleware {type(each).__name__} failed at the {outcome} of {event.id}")
