@@ -30,8 +30,8 @@ OTHER_ERRORS = {
     "WindowFullError", "WireError",
 }  # fmt: skip
 CLIENT = {
-    "Advertisement", "Answer", "Client", "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription", "Middleware",
-    "Since", "Subscription", "connect",
+    "Advertisement", "Answer", "Client", "Credentials", "DurableEvent", "DurableInfo", "DurableSubscription",
+    "Middleware", "Since", "Subscription", "connect",
 }  # fmt: skip
 OTHER_TYPES = {
     "Admin", "Answering", "ArchiveReader", "Codec", "ConnectionChange", "ConnectionChanges", "Identity", "Milestones",

@@ -2,7 +2,9 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cached_property
+from html import escape
 from itertools import chain, count, repeat
 from math import copysign
 from operator import itemgetter
@@ -29,6 +31,8 @@ T = TypeVar("T")
 
 _REQUIRED: object = object()
 """As a default: there is none."""
+SHOWN_BYTES = 60
+"""So much of a payload a notebook shows."""
 _short = Repr()
 _short.maxstring = 80
 
@@ -97,6 +101,23 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     def boolean(self, name: str, default: object = _REQUIRED) -> object:
         """The attribute of this name, true or false; without it the default, or else a `ConversionError`."""
         return self._attribute(name, default, "a boolean", bool)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: a table."""
+        stamp = getattr(self, "stamp", 0)
+        at = datetime.fromtimestamp(stamp / 1e6, UTC).isoformat(" ", "milliseconds") if stamp else ""
+        rows = [("event", self.id), ("published at", at), *self.attributes.items()]
+        shown = bytes(self.payload[:SHOWN_BYTES])
+        if shown:
+            more = "…" if len(self.payload) > SHOWN_BYTES else ""
+            rows.append((f"payload, {len(self.payload):,} bytes", f"{shown!r}{more}"))
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(str(name))}</th>"
+            f"<td style='text-align:left'>{escape(value if isinstance(value, str) else repr(value))}</td></tr>"
+            for name, value in rows
+            if value != ""
+        )
+        return f"<table>{cells}</table>"
 
     def _attribute(self, name: str, default: object, wanted: str, *kinds: type) -> object:
         if name not in self.attributes:

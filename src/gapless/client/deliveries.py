@@ -97,6 +97,8 @@ class Deliveries:
         self._own_loop = OwnLoop(f"the subscription to {settings.filter!r}")
         self._client = settings.client
         self._took = settings.took
+        self._is_bounded = False
+        """Whether it ends by itself: a read."""
         self._deliver = settings.deliver
         self._now_s = settings.now_s
         self._holds_back = settings.max_pending is None

@@ -149,6 +149,7 @@ class Subscribing:
     ) -> S:
         """Return it when it has started. With `redeliver_s`, a group shares it."""
         name = subscription.name
+        subscription._is_bounded = until is not None
         call = Subscribe(
             subscription.id, subscription.filter, since=since, until=until, name=name,
             ack="manual" if name else "auto",  # the library is nearer to the application than the node
@@ -171,5 +172,6 @@ class Subscribing:
             log_seam(subscription.filter, archive, seam)
             await self.begin(subscription, seam, until)
 
+        subscription._is_bounded = until is not None
         subscription._begin_in(past, self._client, go_on)
         return subscription

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from gapless.client.acks import Acks
 from gapless.client.arguments import check_count, check_timeout
-from gapless.client.deliveries import Deliveries, Settings
+from gapless.client.deliveries import PENDING_MAX, Deliveries, Settings
 from gapless.client.durable_event import DurableEvent
+from gapless.client.tables import table_of
 from gapless.errors import CallError, ConversionError
 from gapless.events import Event
 from gapless.positions import Position
@@ -23,6 +24,8 @@ from gapless.positions import Position
 __all__ = ["DurableSubscription", "Subscription"]
 
 if TYPE_CHECKING:  # type checkers know defaults of type variables, Python 3.11 does not
+    import pandas
+    import pyarrow
     from typing_extensions import TypeVar as DefaultedTypeVar
 
     T = DefaultedTypeVar("T", default=Event)
@@ -81,6 +84,30 @@ class Subscription(Deliveries, Generic[T]):
         if not self._pending_events and not await self._wait(seconds):
             return []
         return self._next(most)
+
+    async def to_arrow(self) -> "pyarrow.Table":
+        """Read to the end, and return the events as a table: for a bounded read (see `gapless.client.tables`).
+
+        Example: `table = await (await client.read("topic = 'order'", "1h")).to_arrow()`
+        """
+        return table_of(await self._rest())
+
+    async def to_pandas(self) -> "pandas.DataFrame":
+        """Read to the end, and return the events as a data frame: for a bounded read.
+
+        Example: `frame = await (await client.read("topic = 'order'", "1h")).to_pandas()`
+        """
+        return (await self.to_arrow()).to_pandas()
+
+    async def _rest(self) -> list[Event]:
+        """Take everything up to the end, and close it."""
+        if self._convert is not None or not self._is_bounded:
+            raise CallError("to_arrow() and to_pandas() are for read(…) of events; a subscription has no end")
+        found: list[Event] = []
+        async with self:
+            while some := await self.take(PENDING_MAX):
+                found += cast("list[Event]", some)
+        return found
 
     async def __aenter__(self) -> Self:
         return self

@@ -95,6 +95,8 @@ async def _soon(call: Callable[..., None], *arguments: Any) -> None:
 
 
 if TYPE_CHECKING:  # type checkers know defaults of type variables, Python 3.11 does not
+    import pandas
+    import pyarrow
     from typing_extensions import TypeVar as DefaultedTypeVar
 
     T = DefaultedTypeVar("T", default=Event)
@@ -209,6 +211,20 @@ class Subscription(Generic[T]):
             self._note_drained()
             if events or not self._loop.run(self._fetch(most, timeout_s)):
                 return events
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Read to the end, and return the events as a table: for a bounded read (see `gapless.client.tables`).
+
+        Example: `table = client.read("topic = 'order'", "1h").to_arrow()`
+        """
+        return self._loop.run(self._inner.to_arrow())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Read to the end, and return the events as a data frame: for a bounded read.
+
+        Example: `frame = client.read("topic = 'order'", "1h").to_pandas()`
+        """
+        return self._loop.run(self._inner.to_pandas())
 
     async def _fetch(self, most: int, timeout_s: float | None) -> int:
         """Put events where the caller takes them: a caller that is interrupted meanwhile loses none."""
