@@ -150,8 +150,10 @@ def main() -> int:
     """Print the tables; 1 if we are slower than we ask of ourselves, or hold an event loop for too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--protocol", default=Gapless.protocol, help="what the brokers of gapless run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
     arguments = parser.parse_args()
+    Gapless.protocol = arguments.protocol
     quick = arguments.quick
     console = Console()
     count, runs, paced = (50_000, 1, 2_000) if quick else (300_000, 3, 10_000)

@@ -39,6 +39,7 @@ import gapless  # noqa: E402
 from gapless.overlay import binary  # noqa: E402
 from gapless.runtime.event_loop import run  # noqa: E402
 from gapless.runtime.fleet import Fleet, local_network  # noqa: E402
+from gapless.runtime.network_file import ProtocolEntry  # noqa: E402
 from gapless.runtime.settings import RuntimeSettings  # noqa: E402
 
 RATE = 200
@@ -211,17 +212,18 @@ async def measure(fleet: Fleet, proxy: CutProxyProcess, act: Act, times: int) ->
     return stops
 
 
-def try_kind(kind: Kind, times: int) -> list[float]:
+def try_kind(kind: Kind, times: int, protocol: str) -> list[float]:
     """The stops, in milliseconds."""
     if kind.is_alive:
-        return [stop for _ in range(times) for stop in try_network(kind, 1)]
-    return try_network(kind, times)
+        return [stop for _ in range(times) for stop in try_network(kind, 1, protocol)]
+    return try_network(kind, times, protocol)
 
 
-def try_network(kind: Kind, times: int) -> list[float]:
+def try_network(kind: Kind, times: int, protocol: str) -> list[float]:
     """The stops in a new network."""
     with tempfile.TemporaryDirectory() as folder:
-        config = proxied(local_network(binary(2), f=1, data=Path(folder) / "data"))
+        entry = ProtocolEntry(protocol)
+        config = proxied(local_network(binary(2), f=1, protocol=entry, data=Path(folder) / "data"))
         with Fleet(config, Path(folder) / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
             fleet.start_all()
             return run(measure(fleet, proxy, kind.act, times))
@@ -233,6 +235,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="two times each")
     parser.add_argument("--times", type=int, default=TIMES, help=f"how often each kind strikes (default: {TIMES})")
     parser.add_argument("--only", nargs="+", choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--protocol", default="gapless", help="what the brokers run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     asked = parser.parse_args(arguments)
     times = 2 if asked.quick else asked.times
@@ -243,7 +246,7 @@ def main(arguments: list[str]) -> int:
     figures: dict[str, Any] = {}
     for name in asked.only or KINDS:
         kind = KINDS[name]
-        stops = try_kind(kind, times)
+        stops = try_kind(kind, times, asked.protocol)
         median, worst = statistics.median(stops), max(stops)
         detector = SUSPECT_MS if kind.is_detected else 0.0
         ours = max(0.0, median - detector - kind.waits_s * 1000)

@@ -27,6 +27,8 @@ class Gapless(System):
     name = "gapless"
     scheme = "gapless://"
     promise = "exactly once, causal order, exact start, confirmed"
+    protocol = "gapless"
+    """What its brokers run."""
     longest_turn = (0.0, "nothing")
     """Of all brokers of all runs: milliseconds of the processor, and what it did."""
 
@@ -64,7 +66,7 @@ class Gapless(System):
     @contextlib.contextmanager
     def serve(self, folder: Path) -> Iterator[int]:
         edges = ", ".join(f'["b{n}", "b{n + 1}"]' for n in range(len(self.ports) - 1))
-        text = f"[network]\nf = {self._f}\nedges = [{edges}]\n"
+        text = f'[network]\nf = {self._f}\nedges = [{edges}]\n[protocol]\nname = "{self.protocol}"\n'
         for number, port in enumerate(self.ports):
             text += f'[[brokers]]\nname = "b{number}"\naddress = "127.0.0.1:{port}"\n'
             text += self.of_broker(f"b{number}", folder)

@@ -267,10 +267,12 @@ class FencedBroker(BrokerNode):
             if body is None:
                 return
             handler = AT_ONCE.get(type(body))
-            if handler is None:
+            if handler is not None:
+                handler(s, peer, body)
+            elif s.inbox or s.is_frozen:
                 s.inbox.append((peer, body))
             else:
-                handler(s, peer, body)
+                self._take(s, peer, body)
 
     def _hear_client(self, s: BrokerState, client: str, message: Any) -> None:
         """A client says something: it waits for its turn, unless no client may say it."""
@@ -281,7 +283,9 @@ class FencedBroker(BrokerNode):
             return
         if s.is_frozen and isinstance(message, Attach):
             s.tell(client, Retry(message.session, "it takes part in a handover"))
-        if claims.note_arrival(s, client, message):
+        if not s.inbox and not s.is_frozen:
+            self._take_from_client(s, client, message)
+        elif claims.note_arrival(s, client, message):
             s.inbox.append((client, message))
 
     # ---- what follows -------------------------------------------------------------------------------------
@@ -304,9 +308,10 @@ class FencedBroker(BrokerNode):
                     return
 
     def _settle_once(self, s: BrokerState) -> bool:
-        self._settle_membership(s)
-        if s.stage is Stage.EXCLUDED:
-            return True
+        if s.membership_changed or s.accusers or s.stage is Stage.RECOVERING:
+            self._settle_membership(s)
+            if s.stage is Stage.EXCLUDED:
+                return True
         if s.handover is not None or s.membership_changed:
             s.membership_changed = False
             if handover.advance(s) or s.membership_changed:

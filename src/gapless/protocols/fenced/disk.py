@@ -69,8 +69,12 @@ def say(s: BrokerState, peer: str, body: Body) -> None:
 def take_due(s: BrokerState) -> list[Waiting]:
     """The messages that need not wait any longer; of several `Held` to one broker the last."""
     due: list[Waiting] = []
+    if not s.waiting:
+        return due
     while s.waiting and min(s.waiting[0].batch, s.disk.number) <= s.disk.persisted:
         due.append(s.waiting.popleft())
+    if len(due) == 1:
+        return due
     last = {each.peer: each for each in due if isinstance(each.body, Held)}
     return [each for each in due if not isinstance(each.body, Held) or last[each.peer] is each]
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gapless.protocols.fenced.messages import Body, Incarnation
 
@@ -10,8 +11,7 @@ __all__ = ["NEVER", "Disk", "Waiting"]
 NEVER = 1 << 62
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A message that leaves when a batch is on the disk; to this broker itself, if it is its own vote."""
 
     batch: int

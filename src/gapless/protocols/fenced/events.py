@@ -19,20 +19,20 @@ from gapless.protocols.parts.alike import stretches
 __all__ = ["process"]
 
 
-def process(s: BrokerState, events: Events, origin: Link | None) -> None:
-    """Events of one publisher come from a side of the broker."""
+def process(s: BrokerState, events: Events, origin: Link | None, cost: int = 0) -> None:
+    """Events of one publisher come from a side of the broker. Their cost need not be counted if it is known."""
     publisher = _publisher_of(events)
     seen = s.seen.get(publisher, 0)
     if events[-1].seq <= seen:
         return
     if events[0].seq <= seen:
-        events = events[bisect_right(events, seen, key=lambda event: event.seq) :]
+        events, cost = events[bisect_right(events, seen, key=lambda event: event.seq) :], 0
     last = events[-1].seq
     s.seen[publisher] = last
     s.clock.see(events[0].stamp)
     s.log[publisher, last] = events
     for names, part in _parts(s, events):
-        _dispatch(s, names, part, origin)
+        _dispatch(s, names, part, origin, cost if part is events else 0)
 
 
 def _publisher_of(events: Events) -> str:
@@ -54,7 +54,7 @@ def _parts(s: BrokerState, events: Events) -> Iterator[tuple[list[Name], Events]
         begin = end
 
 
-def _dispatch(s: BrokerState, names: list[Name], events: Events, origin: Link | None) -> None:
+def _dispatch(s: BrokerState, names: list[Name], events: Events, origin: Link | None, cost: int) -> None:
     links: dict[Link, None] = {}
     own: list[Name] = []
     for name in names:
@@ -67,12 +67,11 @@ def _dispatch(s: BrokerState, names: list[Name], events: Events, origin: Link | 
         if link.key in s.links:
             s.send_along(link, Publication(events))
     if own:
-        _deliver(s, own, events)
+        _deliver(s, own, events, cost or cost_of(events))
 
 
-def _deliver(s: BrokerState, names: list[Name], events: Events) -> None:
+def _deliver(s: BrokerState, names: list[Name], events: Events, cost: int) -> None:
     """Deliver events to the local subscriptions that are live, and keep them for the others."""
-    cost = cost_of(events)
     live: dict[str, list[str]] = {}
     reading: dict[int, tuple[Reading, list[str]]] = {}
     for name in names:

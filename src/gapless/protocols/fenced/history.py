@@ -18,7 +18,7 @@ from gapless.events import Attributes, Event, EventRun, Events
 from gapless.filters import parse
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.fenced.journal import settle
-from gapless.protocols.fenced.journal_state import ENTRY_BYTES, Journal, size_of
+from gapless.protocols.fenced.journal_state import Journal
 from gapless.protocols.fenced.messages import Entries, Incarnation, Page, ReadPage, RequestEntries
 from gapless.protocols.fenced.state import BrokerState
 from gapless.protocols.fenced.tombstones import is_tombstone, may_have_matched
@@ -87,7 +87,7 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
             break
         if size >= PAGE_BYTES or count >= PAGE_EVENTS:
             return _page(question, upto, events)
-        size, count, upto = size + size_of(entry.events), count + len(entry.events), entry.timestamp
+        size, count, upto = size + journal.size_at(place), count + len(entry.events), entry.timestamp
         if is_tombstone(entry.publisher):
             found = entry.events if may_have_matched(entry.events, pattern) else []
         else:
@@ -147,7 +147,7 @@ def trim(s: BrokerState) -> None:
             break
         place = heappop(heads)[1]
         entries = journals[place].entries
-        size -= size_of(entries[counts[place]].events) + ENTRY_BYTES
+        size -= journals[place].sizes[counts[place]]
         counts[place] += 1
         if counts[place] < len(entries):
             heappush(heads, (entries[counts[place]].timestamp, place))
@@ -189,7 +189,7 @@ def answer_entries(s: BrokerState, peer: str, message: RequestEntries) -> None:
     start, size = end, 0
     while start > journal.start and size < PAGE_BYTES:
         start -= 1
-        size += size_of(journal.entry(start).events)
+        size += journal.size_at(start)
     s.send(peer, Entries(journal.copy(incarnation, start, end, is_page=True)))
 
 

@@ -9,24 +9,17 @@ from gapless.events import Event, EventRun, Events
 from gapless.protocols.fenced.client_messages import Confirmed, LossKept
 from gapless.protocols.fenced.disk import say
 from gapless.protocols.fenced.events import process
-from gapless.protocols.fenced.journal_state import cost_of
 from gapless.protocols.fenced.messages import Entry, Held, Hold, Incarnation
 from gapless.protocols.fenced.state import BrokerState, Journal, Session, Stage
 from gapless.protocols.fenced.tombstones import is_tombstone, publisher_of
 
-__all__ = ["admit", "has_room", "receive_held", "receive_hold", "release", "replicate", "settle"]
-
-
-def has_room(s: BrokerState) -> bool:
-    """Whether the window has room: what all brokers have processed leaves it."""
-    settle(s)
-    return s.window_used < s.window
+__all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "settle"]
 
 
 def settle(s: BrokerState) -> None:
     """What all brokers have processed leaves the window, and may be dropped."""
     while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
-        s.window_used -= cost_of(s.journal.entry(s.stable_entries).events)
+        s.window_used -= s.journal.cost_at(s.stable_entries)
         s.stable_entries += 1
 
 
@@ -38,7 +31,7 @@ def admit(s: BrokerState, session: Session, events: Events) -> None:
     else:
         stamped = [Event(each.publisher, each.seq, each.attributes, each.payload, timestamp) for each in events]
     s.journal.append(Entry(stamped))
-    s.window_used += cost_of(stamped)
+    s.window_used += s.journal.cost_at(len(s.journal) - 1)
     session.unreleased += 1
     s.measures.admitted(session, len(stamped), len(s.journal), s.clock.now)
     for holder in s.holders:
@@ -86,8 +79,11 @@ def _confirmed_length(s: BrokerState) -> int:
     needed = s.needed(s.topology.acceptors[s.name], s.topology.f)
     if not needed:
         return own
-    held = sorted((length for each, length in s.held_by.items() if _counts(s, each)), reverse=True)
-    return min(own, held[needed - 1]) if len(held) >= needed else 0
+    held = [length for each, length in s.held_by.items() if _counts(s, each)]
+    if len(held) < needed:
+        return 0
+    held.sort(reverse=True)
+    return min(own, held[needed - 1])
 
 
 def release(s: BrokerState) -> None:
@@ -98,7 +94,7 @@ def release(s: BrokerState) -> None:
     while s.released < confirmed:
         entry = s.journal.entry(s.released)
         s.released += 1
-        process(s, entry.events, None)
+        process(s, entry.events, None, s.journal.cost_at(s.released - 1))
         session = s.sessions.get(publisher_of(entry.publisher))
         if session is not None:
             session.unreleased -= 1

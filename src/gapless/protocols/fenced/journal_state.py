@@ -21,15 +21,18 @@ publications, is refused: nobody knows which of them were admitted."""
 def size_of(events: Events) -> int:
     """About how many bytes the events take."""
     if isinstance(events, EventRun):
-        shared = sum(_size_of_attributes(attributes) for attributes, _ in events.alike)
-        return shared + sum(map(len, events.payloads)) + EVENT_BYTES * len(events)
-    return sum(_size_of_attributes(each.attributes) + len(each.payload) + EVENT_BYTES for each in events)
+        return len(events.encoded) + EVENT_BYTES * len(events)  # it is sent, or written, and is encoded once
+    size = EVENT_BYTES * len(events)
+    for each in events:
+        size += len(each.payload) + _size_of_attributes(each.attributes)
+    return size
 
 
 def _size_of_attributes(attributes: Attributes) -> int:
-    return sum(
-        len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES) for name, value in attributes.items()
-    )
+    size = 0
+    for name, value in attributes.items():  # a sum of a generator takes twice as long, and this is asked of every event
+        size += len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES)
+    return size
 
 
 def cost_of(events: Events) -> int:
@@ -47,10 +50,12 @@ class Journal:
     def __init__(self) -> None:
         self.start = 0
         self.entries: list[Entry] = []
+        self.sizes: list[int] = []
+        """About how many bytes each of these takes: counted once, because all attributes have to be looked at."""
         self.dropped = 0
         """The largest timestamp of a dropped entry."""
         self.size = 0
-        """About how many bytes the entries take."""
+        """Their sum."""
         self.lacks_earlier = False
         """Whether what it has dropped was never here, so that others may have it."""
         self.last_numbers: dict[str, int] = {}
@@ -65,6 +70,14 @@ class Journal:
         """The entry at this place of the journal."""
         return self.entries[place - self.start]
 
+    def size_at(self, place: int) -> int:
+        """About how many bytes the entry at this place takes."""
+        return self.sizes[place - self.start]
+
+    def cost_at(self, place: int) -> int:
+        """What this entry counts for in a window (see `cost_of`)."""
+        return len(self.entry(place).events) + (self.size_at(place) - ENTRY_BYTES) // 1024
+
     @property
     def last_timestamp(self) -> int:
         return self.entries[-1].timestamp if self.entries else self.dropped
@@ -72,7 +85,8 @@ class Journal:
     def append(self, entry: Entry) -> None:
         """Add an entry behind the last."""
         self.entries.append(entry)
-        self.size += size_of(entry.events) + ENTRY_BYTES
+        self.sizes.append(size_of(entry.events) + ENTRY_BYTES)
+        self.size += self.sizes[-1]
         self._note_number(entry.publisher, entry.last)
 
     def _note_number(self, publisher: str, number: int) -> None:
@@ -90,17 +104,17 @@ class Journal:
         """Drop what lies beyond a length: it was never confirmed."""
         for entry in reversed(self.entries[max(0, length - self.start) :]):
             self.entries.pop()
-            self.size -= size_of(entry.events) + ENTRY_BYTES
+            self.size -= self.sizes.pop()
             self.last_numbers[entry.publisher] = entry.first - 1
 
     def drop(self, count: int) -> None:
         """Drop the first entries that are here."""
         if count:
             self.dropped = self.entries[count - 1].timestamp
-            self.size -= sum(size_of(entry.events) + ENTRY_BYTES for entry in self.entries[:count])
+            self.size -= sum(self.sizes[:count])
             self.start += count
             self.lacks_earlier = False
-            del self.entries[:count]
+            del self.entries[:count], self.sizes[:count]
 
     def place_after(self, timestamp: int) -> int:
         """The place of the first entry with a larger timestamp."""
@@ -109,7 +123,7 @@ class Journal:
     def extend_from(self, copy: JournalCopy) -> None:
         """Take over what the copy has beyond this. If it begins after the end of this, it takes the place of this."""
         if copy.start > len(self):
-            self.start, self.entries, self.size = copy.start, [], 0
+            self.start, self.entries, self.sizes, self.size = copy.start, [], [], 0
             self.dropped, self.lacks_earlier = copy.dropped, True
             for publisher, number in copy.last_numbers.items():
                 self._note_number(publisher, number)
@@ -122,8 +136,9 @@ class Journal:
         if not copy.entries or copy.length != self.start:
             return False
         self.start, self.dropped = copy.start, copy.dropped
-        self.entries[:0] = copy.entries
-        self.size += sum(size_of(entry.events) + ENTRY_BYTES for entry in copy.entries)
+        sizes = [size_of(entry.events) + ENTRY_BYTES for entry in copy.entries]
+        self.entries[:0], self.sizes[:0] = copy.entries, sizes
+        self.size += sum(sizes)
         return True
 
     def copy(

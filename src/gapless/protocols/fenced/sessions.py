@@ -35,7 +35,7 @@ from gapless.protocols.fenced.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.fenced.durable.state import GROUP_CLIENT
-from gapless.protocols.fenced.journal import admit, has_room
+from gapless.protocols.fenced.journal import admit, settle
 from gapless.protocols.fenced.local import remove_local, subscribe
 from gapless.protocols.fenced.losses import admit_loss, note_missing
 from gapless.protocols.fenced.messages import (
@@ -48,6 +48,7 @@ from gapless.protocols.fenced.messages import (
     SessionClosed,
 )
 from gapless.protocols.fenced.outbox import acknowledge, note, repeat
+from gapless.protocols.fenced.positions import ask_wave
 from gapless.protocols.fenced.routing import flood, put_advertisement, remove_advertisement
 from gapless.protocols.fenced.sealed_journals import length_of, want
 from gapless.protocols.fenced.state import Advertisement, BrokerState, LocalSubscription, Session, SessionPhase
@@ -417,7 +418,11 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         s.tell(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, list | EventRun)
-    if session.missing or not has_room(s) or not _is_advertised(s, session.client, call):
+    if 2 * s.window_used > s.window:  # waves make room: two of them, since one tells what the other found
+        settle(s)
+        if 2 * s.window_used > s.window:
+            ask_wave(s)
+    if session.missing or s.window_used >= s.window or not _is_advertised(s, session.client, call):
         return False
     admit(s, session, call)
     return True
