@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Clocks:
-    """The clocks of the brokers: a file for each, which libfaketime reads at every call."""
+    """The clocks of the brokers: a file for each, which libfaketime reads every second."""
 
     def __init__(self, library: str, place: Path) -> None:
         self._library = library
@@ -64,7 +64,7 @@ class _Clocks:
         return {
             "LD_PRELOAD": self._library,
             "FAKETIME_TIMESTAMP_FILE": str(self._place / f"{broker}.clock"),
-            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_CACHE_DURATION": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
 
@@ -99,6 +99,7 @@ class _Load:
         while True:
             for address in addresses:
                 await self._read_at(address)
+                await asyncio.sleep(0.3)
 
     async def _read_at(self, address: str) -> None:
         try:

@@ -1,16 +1,22 @@
 """Clocks of hosts that are wrong: reported, kept out where they are far off, and never followed while a broker runs."""
 
 import asyncio
+from typing import Any
+
+import pytest
 
 import gapless
 from gapless.overlay import chain
+from gapless.runtime import clock_check
 from gapless.runtime.access import CLEAR
 from gapless.runtime.clock_check import ClockCheck, Difference
 from gapless.runtime.diagnosis import diagnose
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from gapless.runtime.logs import logger_of
+from gapless.runtime.probe import probe
 from gapless.runtime.report_query import ask_all
+from gapless.runtime.wire import Welcome
 
 from .local import Local, local
 from .logged import logged
@@ -98,5 +104,32 @@ def test_positions_do_not_follow_a_clock_that_is_set_while_a_broker_runs() -> No
             assert answers["b1"].report["clock"]["jump_s"] > 3_649 * DAY_S
             [first, *_] = diagnose(answers, network.config.addresses)
             assert "was set forward by" in first.what
+
+    run(main())
+
+
+def test_a_broker_whose_clock_is_far_off_does_not_join_because_the_others_are_busy() -> None:
+    """They accept its connections, and answer later than it waits for an answer."""
+
+    async def main() -> None:
+        async with local(chain(3), f=1) as network:
+            await network.crash("b2")
+            asked = 0
+
+            async def busy(address: str, **more: Any) -> Welcome:
+                nonlocal asked
+                asked += 1
+                if asked <= len(network.config.addresses):
+                    raise TimeoutError
+                return await probe(address, **more)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(clock_check, "probe", busy)
+                patch.setattr(clock_check, "ASK_AGAIN_S", 0.1)
+                starting = asyncio.create_task(network.start("b2", ahead_s=DAY_S))
+                complaint = await until_waiting(network, "b2")
+                assert "86,400.0 s ahead of those of most" in complaint
+                network.ahead_s["b2"] = 0.0
+                await starting
 
     run(main())

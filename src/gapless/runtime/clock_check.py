@@ -8,7 +8,8 @@ Therefore:
 - A broker whose clock differs by more than `max_clock_skew_ms` from those of most brokers that it
   reaches reports it: in its log, its status report, its metrics, and through `gapless doctor`.
 - If the difference is ten times as large, the broker does not join until the clock is set. A broker
-  that reaches no other broker joins: there are no timestamps that it could move.
+  that reaches no other broker joins: there are no timestamps that it could move. If others are there,
+  but too busy to answer, it asks again for up to `UNHEARD_S`.
 
 A broker that has joined continues, because its timestamps no longer follow its host's clock
 (`clock`). It reports how far the host's clock was set since then.
@@ -34,6 +35,8 @@ CHECK_S = 10.0
 """How often the clocks are compared."""
 ASK_AGAIN_S = 1.0
 """How often they are compared while the broker waits for its clock to be set."""
+UNHEARD_S = 30.0
+"""How long a broker that starts asks others that do not answer in time, before it joins without an answer."""
 FAR = 10
 """A broker does not join if the difference exceeds this multiple of `max_clock_skew_ms`."""
 
@@ -67,6 +70,8 @@ class ClockCheck:
         """By broker that answered the last query."""
         self.complaint = ""
         """Why the broker does not join, or an empty string."""
+        self._are_busy = False
+        """Whether a broker was there at the last query, and did not answer in time."""
         self._config = config
         self._name = name
         self._access = access
@@ -90,6 +95,7 @@ class ClockCheck:
 
     async def compare(self) -> None:
         """Ask the other brokers for their time."""
+        self._are_busy = False
         answers = await asyncio.gather(*(self._ask(peer) for peer in self._around))
         self.differences = {peer: found for peer, found in zip(self._around, answers, strict=True) if found is not None}
 
@@ -104,20 +110,26 @@ class ClockCheck:
                 timeout_s=config.runtime.suspect_ms / 1000,
                 access=self._access,
             )
-        except (GaplessError, OSError, TimeoutError):
+        except TimeoutError:
+            self._are_busy = True
+            return None
+        except (GaplessError, OSError):
             return None
         half_s = (self._steady_s() - begun_s) / 2
         return Difference(wall_s + half_s - welcome.time_s, half_s) if welcome.time_s else None
 
     async def wait_until_right(self) -> None:
         """Return when this clock is close enough to those of most brokers to join them."""
-        await self.compare()
-        while self.is_wrong(FAR):
-            self.complaint = f"for the clock of its host to be set: it is {self._words()}"
-            if self._log_backoff.due("far"):
-                self._logger.error(f"waiting {self.complaint}; use NTP")
-            await asyncio.sleep(ASK_AGAIN_S)
+        give_up_s = self._steady_s() + UNHEARD_S
+        while True:
             await self.compare()
+            if self.is_wrong(FAR):
+                self.complaint = f"for the clock of its host to be set: it is {self._words()}"
+                if self._log_backoff.due("far"):
+                    self._logger.error(f"waiting {self.complaint}; use NTP")
+            elif self.differences or not self._are_busy or self._steady_s() > give_up_s:
+                break
+            await asyncio.sleep(ASK_AGAIN_S)
         self.complaint = ""
 
     def watch(self) -> None:
