@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--brokers", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=5.0, help="with each clock")
     asked = parser.parse_args(arguments)
-    library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
+    library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), "")
     if not library:
         print("libfaketime is not installed", file=sys.stderr)
         return 2
