@@ -31,8 +31,21 @@ def process(s: BrokerState, events: Events, origin: Link | None, cost: int = 0) 
     s.seen[publisher] = last
     s.clock.see(events[0].stamp)
     s.log[publisher, last] = events
+    if is_tombstone(publisher):
+        _spread(s, events, origin)
+        return
     for names, part in _parts(s, events):
         _dispatch(s, names, part, origin, cost if part is events else 0)
+
+
+def _spread(s: BrokerState, events: Events, origin: Link | None) -> None:
+    """A tombstone goes everywhere: those that it is for need not know of an advertisement of its publisher now."""
+    for link in s.links.values():
+        if link is not origin:
+            s.send_along(link, Publication(events))
+    own = [local.name for local in s.locals.values() if may_have_matched(events, local.filter)]
+    if own:
+        _deliver(s, own, events)
 
 
 def _publisher_of(events: Events) -> str:
@@ -41,9 +54,6 @@ def _publisher_of(events: Events) -> str:
 
 def _parts(s: BrokerState, events: Events) -> Iterator[tuple[list[Name], Events]]:
     """The events in stretches that match the same subscriptions."""
-    if is_tombstone(_publisher_of(events)):
-        yield [each.name for each in s.subscriptions.values() if may_have_matched(events, each.filter)], events
-        return
     alike = stretches(events)
     matches = s.index.match_many([attributes for attributes, _ in alike])
     begin = 0

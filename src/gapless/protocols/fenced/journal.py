@@ -76,7 +76,7 @@ def _counts(s: BrokerState, holder: Incarnation) -> bool:
 def _confirmed_length(s: BrokerState) -> int:
     """How many entries f acceptors hold, or all that may still return, and this broker's disk."""
     own = s.disk.own_length if s.disk.waits else len(s.journal)
-    needed = s.needed(s.topology.acceptors[s.name], s.topology.f)
+    needed = s.needed_holders
     if not needed:
         return own
     held = [length for each, length in s.held_by.items() if _counts(s, each)]

@@ -69,7 +69,7 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
 def peers(s: BrokerState) -> tuple[str, ...]:
     """Who hears this broker's news first: those with whom it shares an electorate or a link of the tree, and those that
     are next to it if one leaves out who cannot pass news on."""
-    around = s.topology.around(s.name, lambda name: s.is_forgotten(name) or not s.is_live(name))
+    around = s.topology.around(s.name, lambda name: name in s.suspects or s.is_forgotten(name) or not s.is_live(name))
     return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
 
 

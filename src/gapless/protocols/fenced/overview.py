@@ -157,7 +157,7 @@ def _held_by_few(s: BrokerState) -> Iterator[str]:
         length >= s.released and s.current(each.broker) == each and s.is_live(each.broker)
         for each, length in s.held_by.items()
     )  # fmt: skip
-    if full < s.topology.f and len(s.journal):
+    if full < s.needed_holders and len(s.journal):
         yield f"{s.name}/{s.number}"
     for incarnation, journal in islice(s.journals.items(), LAGGING_SHOWN):
         if journal.lacks_earlier:

@@ -270,8 +270,8 @@ def heard_acceptors(s: BrokerState) -> int:
 
 
 def check_isolation(s: BrokerState) -> None:
-    """A broker that hears fewer than f acceptors confirms nothing: let its clients look for one that does."""
-    s.isolated_ticks = s.isolated_ticks + 1 if heard_acceptors(s) < s.topology.f else 0
+    """A broker that hears too few acceptors confirms nothing: let its clients look for one that does."""
+    s.isolated_ticks = s.isolated_ticks + 1 if heard_acceptors(s) < s.needed_holders else 0
     was_cut_off, s.is_cut_off = s.is_cut_off, s.isolated_ticks >= ISOLATED_TICKS
     if s.is_cut_off and not was_cut_off:
         dismiss_all(s, ISOLATED)

@@ -362,6 +362,11 @@ class BrokerState:
         """How many of these have to agree: so many, or all that may still return."""
         return min(most, sum(not self.is_forgotten(name) for name in voters))
 
+    @property
+    def needed_holders(self) -> int:
+        """How many acceptors have to hold what is released here."""
+        return self.needed(self.topology.acceptors[self.name], self.topology.f)
+
     def is_dead(self, incarnation: Incarnation) -> bool:
         """Whether an incarnation is over."""
         status = self.status(incarnation.broker)
