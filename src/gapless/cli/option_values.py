@@ -44,13 +44,21 @@ def _scalar(text: str) -> Any:
 
 
 def search_line(
-    protocol: str, faults: str, seed: int, words: Iterable[str], f: int | None = None, scale: str = MIXED
+    protocol: str,
+    faults: str,
+    seed: int,
+    words: Iterable[str],
+    f: int | None = None,
+    scale: str = MIXED,
+    schedule: str = "latency",
 ) -> str:
     """Return the command that repeats the violation of this seed."""
     line = ["gapless", "sim", "search", "--protocol", protocol, "--faults", faults]
     line += ["--first-seed", str(seed), "--runs", "1"]
     if scale != MIXED:
         line += ["--scale", scale]
+    if schedule != "latency":
+        line += ["--schedule", schedule]
     if f is not None:
         line += ["--f", str(f)]
     for word in words:

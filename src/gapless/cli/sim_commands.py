@@ -88,6 +88,13 @@ def sim_search(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="On Spark: keep verdicts here; do not try a seed twice.")
     ] = None,
+    schedule: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="What orders deliveries: latency, or pct:D, random priorities of connections that change D - 1 times.",
+        ),
+    ] = "latency",
     json: Json = False,
 ) -> int:  # fmt: skip
     """Try random scenarios on all cores until one breaks the guarantee; then make it small.
@@ -105,8 +112,8 @@ def sim_search(
         raise typer.BadParameter("--master, --remote and --out are for a search on Spark: add --spark")
     choice = SparkChoice(master, remote, out) if spark else None
     return search_seeds(
-        protocol, runs, first_seed, faults, f, scale, option or [], save, invariants=invariants, as_json=json,
-        spark=choice,
+        protocol, runs, first_seed, faults, f, scale, option or [], save, invariants=invariants, schedule=schedule,
+        as_json=json, spark=choice,
     )  # fmt: skip
 
 

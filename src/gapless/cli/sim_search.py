@@ -20,19 +20,21 @@ from gapless.cli.option_values import parse_options, search_line
 from gapless.cli.sim_search_spark import SparkChoice, search_on_spark
 from gapless.cli.terminal import check_file, output_console, print_json, progress_bars
 from gapless.cli.verdict_view import print_anomalies, status_text
+from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
 from gapless.registry import find_protocol
 from gapless.simulator import Finding, GeneratorLimits, Scenario, SearchReport, search
 from gapless.simulator import Progress as SearchProgress
 from gapless.simulator.fault_plan import IN_FLIGHT, fault_kinds
 from gapless.simulator.networks import overlay_of
+from gapless.simulator.priorities import LATENCY
 
 __all__ = ["search_seeds"]
 
 
 def search_seeds(
     protocol: str, runs: int, first_seed: int, faults: str, f: int | None, scale: str, words: Sequence[str],
-    save: Path | None, *, invariants: bool, as_json: bool, spark: SparkChoice | None = None,
+    save: Path | None, *, invariants: bool, schedule: str = LATENCY, as_json: bool, spark: SparkChoice | None = None,
 ) -> int:  # fmt: skip
     """Search, here or on Spark, print what was found, and return the exit code."""
     spec = find_protocol(protocol)
@@ -44,14 +46,16 @@ def search_seeds(
         if spark is None:
             report = search(
                 spec, runs, first_seed, faults, options, on_progress=tell, limits=GeneratorLimits(f=f), scale=scale,
-                invariants=invariants,
+                invariants=invariants, schedule=schedule,
             )  # fmt: skip
+        elif schedule != LATENCY:
+            raise ScenarioError("--spark orders deliveries by latencies: leave --schedule or --spark out")
         else:
             report = search_on_spark(
                 spec, runs, first_seed, faults, options, f, scale, invariants=invariants, where=spark, tell=tell
             )
     finding = report.finding
-    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale)
+    repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale, schedule)
     if save is not None and finding is not None:
         save.parent.mkdir(parents=True, exist_ok=True)
         save.write_text(finding.minimal.to_toml(), encoding="utf-8")

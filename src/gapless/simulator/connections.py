@@ -70,6 +70,7 @@ class Connections:
         self._give = give
         self._recorded = recorded
         self._risky = bool(settings.loss or settings.duplication or settings.node_model)
+        self._by_priority = settings.schedule != "latency"
         self._times = LinkTimes(settings.latency, overlay, seed)
         self._down: dict[Pair, _Down] = {}
         self._clients_of: dict[str, list[str]] = {}
@@ -123,7 +124,11 @@ class Connections:
 
     def _set(self, links: Iterable[Link], up: bool) -> None:
         for link in links:
-            careful = self._recorded or (self._risky and link.sender.is_broker and link.receiver.is_broker)
+            careful = (
+                self._recorded
+                or self._by_priority
+                or (self._risky and link.sender.is_broker and link.receiver.is_broker)
+            )
             link.up = up
             link.delay = link.base if up and not careful and link.spread == 0 else CAREFUL
 

@@ -83,6 +83,7 @@ from gapless.simulator.faults import Faults
 from gapless.simulator.garbage_collection import without_cycle_collection
 from gapless.simulator.nodes import Link, Slot, Timer
 from gapless.simulator.options import convert_options, refusal
+from gapless.simulator.priorities import PriorityQueue, depth_of
 from gapless.simulator.queueing import BrokerQueues
 from gapless.simulator.recording import MessageLog, Recording
 from gapless.simulator.replies import Replies, ReplyRule
@@ -114,7 +115,8 @@ class Simulation:
         self.settings = settings or Settings()
         self.f = f
         self.seed = seed
-        self.event_queue = EventQueue()
+        depth = depth_of(self.settings.schedule)
+        self.event_queue = PriorityQueue(depth, seed) if depth else EventQueue()
         self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
         self.refusals: list[Refusal] = []
         self._lost_publications: list[LostPublications] = []
@@ -232,6 +234,8 @@ class Simulation:
         """Run the simulation."""
         self._until = until
         self._settle = settle
+        if isinstance(self.event_queue, PriorityQueue):
+            self.event_queue.plan(self._last_act)
         with without_cycle_collection():
             self._advance()
         self._sample()

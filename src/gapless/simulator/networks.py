@@ -72,6 +72,7 @@ def settings_of(network: Network, run: Run) -> Settings:
         node_model=None if model is None else _node_model_of(model),
         sync_us=None if disks is None else (microseconds(disks.min_ms), microseconds(disks.max_ms)),
         sample_us=microseconds(run.sample_ms),
+        schedule=run.schedule,
         max_steps=run.max_steps,
     )
 

@@ -108,7 +108,9 @@ attributes = { topic = "price", amount = 7 }
 `[run]`
 : `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have come
   through), `until_ms` (the end; without it the run ends when it has settled), `sample_ms` (how often state sizes are
-  looked at; 0 means at the end), `max_steps`, `may_lose` (default false: a publisher that is told that something of its
+  looked at; 0 means at the end), `max_steps`, `schedule` (`latency`, or
+  `pct:D`: messages are delivered by priorities of connections; see `gapless.simulator.priorities`),
+  `may_lose` (default false: a publisher that is told that something of its
   is lost, which was confirmed, is a violation; true where more goes wrong than the protocol copes with).
 
 `[explore]`
@@ -389,6 +391,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until_ms: float | None = None
     sample_ms: float = 0.0
     max_steps: int = 20_000_000
+    schedule: str = "latency"
+    """What orders deliveries: latencies, or priorities of connections with D - 1 changes (`pct:D`)."""
     may_lose: bool = False
     """Whether more may fail than the protocol tolerates, so that confirmed events may be lost, and
     reported.

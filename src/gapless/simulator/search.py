@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from gapless.checkers import Verdict
 from gapless.errors import ScenarioError
@@ -31,6 +32,7 @@ from gapless.simulator.graph_scenarios import LASTING_KINDS, choose_graph_scale,
 from gapless.simulator.options import convert_options, refusal
 from gapless.simulator.over_budget_plan import BEYOND
 from gapless.simulator.partition_plan import PARTITION
+from gapless.simulator.priorities import depth_of
 from gapless.simulator.scenario import Scenario
 from gapless.simulator.shrink import shrink
 from gapless.simulator.trial import Outcome, is_invariant, try_scenario
@@ -96,17 +98,19 @@ def search(
     protocol: str | ProtocolSpec, runs: int, first_seed: int = 0, faults: str = "none",
     options: Mapping[str, Any] | None = None, processes: int | None = None,
     on_progress: Callable[[Progress], None] | None = None, *, limits: GeneratorLimits | None = None,
-    shrink_seconds: float = 60.0, scale: str = SMALL, invariants: bool = True,
+    shrink_seconds: float = 60.0, scale: str = SMALL, invariants: bool = True, schedule: str = "latency",
 ) -> SearchReport:  # fmt: skip
     """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`.
 
     With `invariants`, those of the protocol are checked after every step; that takes about twice as long.
+    `schedule`: see `priorities`.
     """
     spec = find_protocol(protocol) if isinstance(protocol, str) else protocol
     convert_options(spec, options or {})
+    depth_of(schedule)
     make = partial(
-        _draw, scale=scale, lasting=_excludes_for_ever(spec, faults), protocol=spec.name, faults=faults,
-        options=dict(options or {}), limits=limits,
+        _draw, scale=scale, schedule=schedule, lasting=_excludes_for_ever(spec, faults), protocol=spec.name,
+        faults=faults, options=dict(options or {}), limits=limits,
     )  # fmt: skip
     _refuse_unclaimed(spec, faults)
     make(first_seed)
@@ -130,7 +134,7 @@ def search(
         return SearchReport(
             spec.name, faults, first_seed, done, done - unknown - 1, unknown,
             _shrunk(
-                make(seed), seed, outcome, spec, _repeat(spec, faults, seed, options or {}, limits, scale),
+                make(seed), seed, outcome, spec, _repeat(spec, faults, seed, options or {}, limits, scale, schedule),
                 shrink_seconds, lambda n: tell(report(n)),
             ),
         )  # fmt: skip
@@ -145,13 +149,15 @@ def _excludes_for_ever(spec: ProtocolSpec, faults: str) -> bool:
     return "crash" in spec.copes_with and "restart" not in spec.copes_with and bool(kinds) and kinds <= LASTING_KINDS
 
 
-def _draw(seed: int, *, scale: str, lasting: bool, faults: str, **how: Any) -> Scenario:
+def _draw(seed: int, *, scale: str, schedule: str, lasting: bool, faults: str, **how: Any) -> Scenario:
     """Return the scenario of a seed: on a graph if the scale says so, or if brokers do not return."""
     if lasting:
         scale = choose_graph_scale(scale, seed, faults)
     if scale in (GRAPH, LARGE_GRAPH):
-        return generate_on_graph(seed, faults=faults, scale=scale, **how)
-    return generate(seed, faults=faults, scale=scale, **how)
+        scenario = generate_on_graph(seed, faults=faults, scale=scale, **how)
+    else:
+        scenario = generate(seed, faults=faults, scale=scale, **how)
+    return replace(scenario, run=replace(scenario.run, schedule=schedule))
 
 
 def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
@@ -236,12 +242,20 @@ def _shrunk(
 
 
 def _repeat(
-    spec: ProtocolSpec, faults: str, seed: int, options: Mapping[str, Any], limits: GeneratorLimits | None, scale: str
+    spec: ProtocolSpec,
+    faults: str,
+    seed: int,
+    options: Mapping[str, Any],
+    limits: GeneratorLimits | None,
+    scale: str,
+    schedule: str,
 ) -> str:
     """Return the command that repeats it."""
     given = "".join(f" --option {key}={value}" for key, value in options.items())
     if limits is not None and limits.f is not None:
         given = f" --f {limits.f}{given}"
+    if schedule != "latency":
+        given = f" --schedule {schedule}{given}"
     if scale != MIXED:
         given = f" --scale {scale}{given}"
     return f"gapless sim search --protocol {spec.name} --faults {faults} --first-seed {seed} --runs 1{given}"
