@@ -46,6 +46,23 @@ def test_history(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "so far 4\nso far 7\nsince then 7\n"
 
 
+def test_the_last_additions(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with local(1, f=0, protocol="fenced") as network, connect(network.url) as client, asyncio.timeout(60):
+            await programs["handle"](network.url)
+            await programs["parcels"](network.url)
+            await programs["many"](network.url)
+            await programs["count"](network.url)
+            await client.advertise("topic = 'order'")
+            await client.publish_many({"topic": "order", "amount": amount} for amount in (4, 7))
+            await programs["table"](network.url)
+
+    run(main())
+    assert capsys.readouterr().out.splitlines() == [
+        "try 1 False", "try 2 True", "nack 1 b'data'", "{'articles': ['nut', 'bolt']}", "True", "1 1", "11",
+    ]  # fmt: skip
+
+
 def test_caught_up(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(60):
