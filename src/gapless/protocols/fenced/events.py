@@ -45,7 +45,7 @@ def _spread(s: BrokerState, events: Events, origin: Link | None) -> None:
             s.send_along(link, Publication(events))
     own = [local.name for local in s.locals.values() if may_have_matched(events, local.filter)]
     if own:
-        _deliver(s, own, events)
+        _deliver(s, own, events, cost_of(events))
 
 
 def _publisher_of(events: Events) -> str:
