@@ -3,6 +3,7 @@ write."""
 
 import re
 import shlex
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_the_stream_that_is_shown_works(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found: dict[str, Any] = {}
-    for block in blocks("python")[:3]:
+    for block in blocks("python")[:4]:
         exec(compile(block, "docs/SPARK.md", "exec"), found)
     with served(tmp_path / "network", 1) as fleet:
         trades = [{"topic": "trade", "symbol": "AB"[n % 2], "price": 9.5 + n, "amount": n} for n in range(10)]
@@ -36,11 +37,20 @@ def test_the_stream_that_is_shown_works(
         patiently(lambda: found["volumes"](spark, fleet.config.url, str(tmp_path / "checkpoint")))
         patiently(lambda: found["enrich"](spark, fleet.config.url, str(tmp_path / "enriched")))
         bills = history(fleet, "topic = 'bill'")
+        for _ in range(2):
+            found["report"](spark, fleet.config.url, str(tmp_path / "volumes.png"), str(tmp_path / "staging"))
+        volumes = history(fleet, "topic = 'volume'")
     printed = capsys.readouterr().out
     assert "|     A|         20|" in printed, "without what costs less than 10"
     assert "|     B|         25|" in printed
     assert [bill.attributes["total"] for bill in bills] == [(9.5 + n) * n for n in range(10)]
     assert bills[0].payload == b"paid in cash"
+    assert (tmp_path / "volumes.png").read_bytes().startswith(b"\x89PNG")
+    assert {event.attributes["symbol"]: event.attributes["volume"] for event in volumes} == {
+        symbol: sum((9.5 + n) * n for n in range(first, 10, 2)) for symbol, first in (("A", 0), ("B", 1))
+    }  # fmt: skip
+    assert len(volumes) == 2, "a batch with a name is published once"
+    assert datetime.fromisoformat(str(volumes[0].attributes["computed_at"])).tzinfo is not None
 
 
 def test_what_is_shown_of_traces_works(
@@ -58,7 +68,7 @@ def test_what_is_shown_of_traces_works(
     ran = cli(*shlex.split(command)[1:])
     assert (ran.code, ran.err) == (0, "")
     assert "VALID" in ran.out
-    exec(compile(blocks("python")[3], "docs/SPARK.md", "exec"), {})
+    exec(compile(blocks("python")[4], "docs/SPARK.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "median" in printed
     assert "|   40|" in printed, "each of alice's 40 events came to bob once"

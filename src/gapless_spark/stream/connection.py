@@ -35,7 +35,8 @@ class Connection:
             raise
 
     async def _connect(self, options: Options, url: str) -> Client:
-        return await connect(url, name="spark", timeout_s=options.timeout_s, credentials=options.credentials)
+        # No part of a trace: a query makes thousands of clients, and none of them delivers anything to an application.
+        return await connect(url, name="spark", timeout_s=options.timeout_s, trace="", credentials=options.credentials)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Let the client's event loop do something, and wait."""

@@ -1,9 +1,17 @@
 """Options that cannot be meant so are refused, each with a sentence."""
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
+from gapless import sync
 from gapless.errors import GaplessError
+from gapless.runtime.fleet import Fleet, local_network
+from gapless_spark.stream.connection import Connection
 from gapless_spark.stream.options import Options
+
+from .network import PATIENCE_S
 
 GOOD = {"url": "gapless://127.0.0.1:7400"}
 
@@ -36,3 +44,19 @@ def test_what_is_said_in_any_case_is_taken() -> None:
     assert options.start == "p1794843125287132"
     assert not options.fails_on_loss
     assert Options.of(GOOD | {"startingPosition": "Earliest"}).start == "earliest"
+
+
+def test_a_connection_of_spark_writes_no_part_of_a_trace(tmp_path: Path) -> None:
+    """A query makes one for each task."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    with Fleet(local_network(1), tmp_path / "network", trace=str(parts)) as fleet:
+        fleet.start_all()
+        asyncio.run(fleet.until_whole(PATIENCE_S))
+        with Connection(Options.of({"url": fleet.config.url, "timeout": str(int(PATIENCE_S))})) as connection:
+            connection.run(connection.client.position())
+        assert not any(path.is_file() for path in parts.rglob("*"))
+        with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
+            client.advertise("TRUE")
+            client.publish({"n": 1})
+    assert any(path.is_file() for path in parts.rglob("*")), "another client does"
