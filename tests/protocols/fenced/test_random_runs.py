@@ -13,7 +13,8 @@ KEPT = sorted((Path(__file__).parent / "scenarios").glob("*.toml"))
 
 
 @pytest.mark.parametrize(
-    ("faults", "runs"), [("none", 30), ("crash", 20), ("cut", 15), ("suspicion", 20), ("partition", 15), ("all", 15)]
+    ("faults", "runs"),
+    [("none", 30), ("crash", 20), ("cut", 15), ("suspicion", 20), ("partition", 15), ("all", 15), ("beyond-f", 12)],
 )
 def test_no_violation(faults: str, runs: int) -> None:
     report = search("fenced", runs, first_seed=7000, faults=faults, processes=1, scale="small")

@@ -12,6 +12,8 @@
 | `routing`, `events` | advertisements, subscriptions, cuts; the path of events |
 | `positions` | waves and final positions |
 | `handover` | the barrier that replaces a part of the tree |
+| `sealed_journals` | fetching those that are wanted, and giving up what nobody holds |
+| `losses`, `tombstones` | what is lost beyond f: found, and told in its place |
 | `sessions`, `local`, `outbox` | clients: fences, subscriptions, deliveries |
 | `reading`, `history` | reading what was published before; what is kept of it |
 | `durable` | subscriptions that outlive their clients, and those that several share |

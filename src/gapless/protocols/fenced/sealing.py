@@ -8,8 +8,8 @@ never did. The 2f acceptors of a broker agree by Paxos, on all its incarnations 
    what it holds. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one wrong
    suspicion does no harm), or when a new incarnation seals those before it.
 2. *Accept.* With f + 1 promises, the length of a journal is what was accepted under the highest ballot, or else the
-   longest copy that was promised. Acceptors get the entries they lack. With f + 1 acceptances it is decided, and
-   becomes part of the broker's status.
+   longest copy that was promised, or that the proposer holds. Acceptors get the entries they lack. With f + 1
+   acceptances it is decided, and becomes part of the broker's status.
 
 *Nothing confirmed is lost*: an event is confirmed when f acceptors hold it; f + 1 others have promised; there are 2f,
 so one of those that hold it has promised, and did so after it held it. *No exclusion is forgotten*: f + 1 acceptors
