@@ -342,6 +342,8 @@ class FencedClient(ClientNode):
                 continue
             self._pass(held, message.position)
             held.is_reading = not message.is_live
+            if message.is_live:
+                held.go_live()
             if message.gap is not None:
                 self._emit(Skipped(name, {}, message.gap))
             if held.is_replay:
@@ -391,17 +393,16 @@ class FencedClient(ClientNode):
             held = self._subscriptions.get(name)
             if held is None or held.state is not HeldState.ACTIVE:
                 continue
-            first = max(first_lost(lost), held.got.get(publisher, 0) + 1, held.cuts.get(publisher, 1))
-            if first <= last:
-                held.got[publisher] = last
+            ranges = held.lose(publisher, first_lost(lost), last)
+            if ranges:
                 if held.attachment is not None:
-                    held.attachment.skipped(Event(publisher, last, {}, b"", lost.stamp))
-                self._emit(Skipped(name, {publisher: [(first, last)]}))
+                    held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))
+                self._emit(Skipped(name, {publisher: ranges}))
 
     def _due(self, held: HeldSubscription, events: Events) -> Events:
         """Of these events, those that are due."""
         if isinstance(events, EventRun) and held.is_run_due(events):
-            held.got[events.publisher] = events.last
+            held.came(events.publisher, events.first, events.last)
             return events
         found = []
         for event in events:
@@ -409,7 +410,7 @@ class FencedClient(ClientNode):
                 if held.begins is None and event.publisher not in held.cuts:
                     held.cuts[event.publisher] = event.seq
                     self._emit(CutFixed(held.name, event.publisher, event.seq))
-                held.got[event.publisher] = event.seq
+                held.came(event.publisher, event.seq, event.seq)
                 found.append(event)
         return found
 

@@ -38,6 +38,11 @@ class HeldSubscription:
         """If it is durable: what is acknowledged of it."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
+        self._has_read = False
+        self._read: dict[str, int] = {}
+        """What had come when it went over from history to what is published."""
+        self._first: dict[str, int] = {}
+        """The first number of each publisher that came after that. What is lost may lie between."""
         self.begin = 0
         self.born: Incarnation | None = None
         """The incarnation whose clock `begin` is."""
@@ -47,6 +52,26 @@ class HeldSubscription:
         """What proves to other brokers that it was active."""
         self.is_reading = since is not None
         """Whether it reads history, so that positions of others are not its own."""
+
+    def go_live(self) -> None:
+        """What comes from now on was published, and not read from history."""
+        self._has_read, self._read, self._first = True, dict(self.got), {}
+
+    def came(self, publisher: str, first: int, last: int) -> None:
+        """These numbers have come, and nothing between that is due."""
+        self.got[publisher] = last
+        if self._has_read and publisher not in self._first:
+            self._first[publisher] = first
+
+    def lose(self, publisher: str, first: int, last: int) -> list[tuple[int, int]]:
+        """Numbers of a publisher are lost: returns those that were due, and did not come."""
+        first = max(first, self.cuts.get(publisher, 1))
+        begin = self._first.get(publisher, 0)
+        ranges = [(max(first, self._read.get(publisher, 0) + 1), min(last, begin - 1))]
+        ranges.append((max(first, self.got.get(publisher, 0) + 1), last))
+        self.got[publisher] = max(last, self.got.get(publisher, 0))
+        self._first[publisher] = 0
+        return [pair for pair in ranges if pair[0] <= pair[1]]
 
     def is_due(self, event: Event) -> bool:
         """Whether the event is due, and has not come."""
