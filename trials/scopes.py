@@ -73,6 +73,17 @@ SCOPES: dict[str, Scope] = {
     "two-subscribe-at-once": Scope(
         3, {"p": "b0", "s": "b2", "t": "b1"}, ("p adv a x > 0",), ("s sub s1 x > 0", "t sub t1 x > 1", "p pub 2")
     ),
+    "two-subscribe-at-once-at-one-broker": Scope(
+        3, {"p": "b0", "s": "b2", "t": "b2"}, ("p adv a x > 0",), ("s sub s1 x > 0", "t sub t1 x > 1", "p pub 2")
+    ),
+    "a-publisher-advertises-again": Scope(
+        3, {"p": "b0", "q": "b1", "s": "b1"}, ("p adv a x > 0", "p pub 1", "p unadv a", "q sub q1 x > 0"),
+        ("p adv c x > 0", "s sub s1 x > 0", "p pub 2"),
+    ),
+    "cause-and-effect-in-one-journal": Scope(
+        3, {"z": "b0", "a": "b0", "s": "b2"}, ("z adv z1 x = 1", "a adv a1 x = 2", "a sub r1 x = 1", "s sub s1 x > 0"),
+        ("z pub 1", "crash b1"), replies=(Reply("a", {"x": 2}, at_most=1),),
+    ),
     "an-advertisement-ends": Scope(
         3, {"p": "b0", "q": "b1", "s": "b2"}, ("p adv a x > 0",),
         ("p unadv a", "q adv c x > 0", "q pub 1", "s sub s1 x > 0"),

@@ -26,11 +26,12 @@ def test_every_schedule_without_delays_is_valid(name: str) -> None:
     assert report.schedules > 1
 
 
-def test_the_suite_has_twenty_scopes_whose_schedules_run() -> None:
-    assert len(SCOPES) == 20
+def test_the_default_schedules_of_the_suite_keep_the_promise() -> None:
+    assert len(SCOPES) >= 20
     for name in SCOPES:
         symptom, verdict = run_schedule(scenario_of(name), FROM_MS, [])
         assert verdict is not None, symptom
+        assert not symptom, name
 
 
 def test_a_switched_off_rule_is_found_and_its_schedule_repeats_it(tmp_path: Path, cli: Cli) -> None:
