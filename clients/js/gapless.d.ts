@@ -158,6 +158,15 @@ export class DurableSubscription extends Subscription {
      * @returns {Promise<number>} how many deliveries no longer wait for their acknowledgement
      */
     ack(...events: (Event | Event[])[]): Promise<number>;
+    /**
+     * Give events back: they are delivered again, with `share` to any member.
+     * @param {Event | Event[]} events
+     * @param {{delaySeconds?: number}} [options]
+     * @returns {Promise<number>} how many deliveries no longer wait
+     */
+    nack(events: Event | Event[], { delaySeconds }?: {
+        delaySeconds?: number;
+    }): Promise<number>;
     /** Acknowledge everything up to a position. @param {string} position @returns {Promise<number>} */
     ackUpTo(position: string): Promise<number>;
     #private;

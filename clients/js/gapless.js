@@ -470,6 +470,16 @@ export class DurableSubscription extends Subscription {
     return done;
   }
 
+  /**
+   * Give events back: they are delivered again, with `share` to any member.
+   * @param {Event | Event[]} events
+   * @param {{delaySeconds?: number}} [options]
+   * @returns {Promise<number>} how many deliveries no longer wait
+   */
+  async nack(events, { delaySeconds = 0 } = {}) {
+    return await this.#send({ nack: [events].flat().map((event) => event.id), delay_s: delaySeconds });
+  }
+
   /** Acknowledge everything up to a position. @param {string} position @returns {Promise<number>} */
   async ackUpTo(position) {
     return await this.#send({ position });

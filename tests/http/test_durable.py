@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 
@@ -9,9 +11,10 @@ from .serving import first, serving, sse
 from .test_streams import numbers, publisher
 
 
-def test_what_is_acknowledged_never_comes_again_and_everything_else_does() -> None:
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_what_is_acknowledged_never_comes_again_and_everything_else_does(protocol: str) -> None:
     async def main() -> None:
-        async with serving(chain(3)) as http:
+        async with serving(chain(3), protocol=protocol) as http:
             ann = await publisher(http, "ann", "b0")
             params = {"durable": "billing", "filter": "n >= 0"}
             messages = sse(http.client("b0"), params)
@@ -32,6 +35,28 @@ def test_what_is_acknowledged_never_comes_again_and_everything_else_does() -> No
             assert by_position.json() == {"acknowledged": 3}
             await again.aclose()  # type: ignore[attr-defined]
             assert numbers(await first(sse(http.client("b1"), params), 1)) == [5]
+            await ann.close()
+
+    run(main())
+
+
+def test_what_is_given_back_comes_again_after_its_delay() -> None:
+    async def main() -> None:
+        async with serving(chain(2), protocol="fenced") as http:
+            ann = await publisher(http, "ann", "b0")
+            client = http.client("b0")
+            messages = sse(client, {"durable": "billing", "filter": "n >= 0"})
+            await anext(messages)
+            for n in range(3):
+                await ann.publish({"n": n})
+            found = await first(messages, 3)
+            given = {"nack": [found[1].data["id"]], "delay_s": 0.2}
+            assert (await client.post("/durable/billing/ack", json=given)).json() == {"acknowledged": 1}
+            assert (await client.post("/durable/billing/ack", json=given)).status_code == 409
+            [again] = await first(messages, 1)
+            assert (again.data["attributes"]["n"], again.data["redelivered"]) == (1, True)
+            both = await client.post("/durable/billing/ack", json={"ids": ["ann:1"], "nack": ["ann:2"]})
+            assert both.status_code == 400
             await ann.close()
 
     run(main())

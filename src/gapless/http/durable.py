@@ -21,10 +21,12 @@ UNACKED_MAX = 1_000
 
 class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is acknowledged: these events, or everything up to a position. Without a group, an event stands for all
-    that was delivered before it, too."""
+    that was delivered before it, too. Or which events are given back, to be delivered again after a delay."""
 
     ids: list[str] = []
     position: str = ""
+    nack: list[str] = []
+    delay_s: float = 0.0
 
 
 class DurableStream:
@@ -59,9 +61,17 @@ class DurableStream:
         elif chosen:
             order = {name: place for place, name in enumerate(self._unacked)}
             last = max(chosen, key=lambda event: order[event.id])
-            await last.ack()
+            await self._subscription.ack(last)
             self._drop_until(last.id)
         return before - len(self._unacked)
+
+    async def nack(self, names: Sequence[str], delay_s: float) -> int:
+        """Give these events back; returns how many deliveries no longer wait."""
+        chosen = [self._unacked[name] for name in names if name in self._unacked]
+        for event in chosen:
+            await event.nack(delay_s=delay_s)
+            del self._unacked[event.id]
+        return len(chosen)
 
     async def ack_until(self, position: Position) -> int:
         """Acknowledge everything up to a position."""
@@ -96,7 +106,7 @@ class DurableStreams:
             self._streams.pop((user, name), None)
 
     async def ack(self, user: str, name: str, asked: AckRequest) -> int:
-        """Acknowledge; returns how many deliveries no longer wait."""
+        """Acknowledge, or give back; returns how many deliveries no longer wait."""
         streams = self._streams.get((user, name), [])
         if not streams:
             raise ProblemError(
@@ -104,12 +114,19 @@ class DurableStreams:
                 f"no stream of the durable subscription {name!r} is served here; acknowledge at the broker that serves "
                 "it, while it does",
             )
-        if bool(asked.ids) == bool(asked.position):
-            raise ProblemError("bad-request", "acknowledge ids, or everything up to a position: send one of the two")
+        if bool(asked.ids) + bool(asked.position) + bool(asked.nack) != 1:
+            raise ProblemError(
+                "bad-request",
+                "acknowledge ids, or everything up to a position, or give ids back with nack: send one of the three",
+            )
         if asked.position:
             return sum([await stream.ack_until(_position(asked.position)) for stream in streams])
-        unknown = [each for each in asked.ids if not any(stream.holds(each) for stream in streams)]
-        done = sum([await stream.ack(asked.ids) for stream in streams])
+        wanted = asked.ids or asked.nack
+        unknown = [each for each in wanted if not any(stream.holds(each) for stream in streams)]
+        if asked.nack:
+            done = sum([await stream.nack(wanted, asked.delay_s) for stream in streams])
+        else:
+            done = sum([await stream.ack(wanted) for stream in streams])
         if unknown and not done:
             raise ProblemError(
                 "conflict",

@@ -53,6 +53,8 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     event: JsonEvent | None = None
     ids: list[str] = []
     position: str = ""
+    nack: list[str] = []
+    delay_s: float = 0.0
 
 
 _decode = msgspec.json.Decoder(Command).decode
@@ -245,7 +247,7 @@ class _Session:
     async def _ack(self, command: Command) -> None:
         with suppress(WebSocketDisconnect, RuntimeError):
             try:
-                asked = AckRequest(command.ids, command.position)
+                asked = AckRequest(command.ids, command.position, command.nack, command.delay_s)
                 name = self._find(command.id).query.durable
                 done = await self._gateway.durable.ack(self._who.user, name, asked)
                 await self.send({"op": "acknowledged", "id": command.id, "count": done})
