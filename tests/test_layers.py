@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "http": {
         "causes", "client", "errors", "events", "filters", "overlay", "positions", "printable", "runtime", "security",
     },
-    "otel": {"client", "events"},
+    "otel": {"causes", "client", "events"},
     "cli": {
         "http",
         "errors", "events", "positions", "overlay", "filters", "names", "printable", "private_files", "protocol",

@@ -7,6 +7,9 @@ publishes counts as a cause. An application that knows better can say it, so tha
 
 The attribute holds the positions of the causes, separated by spaces. A position names one event exactly and says where
 history holds it, and the filter `causes LIKE '%POSITION%'` finds the effects of an event.
+
+If a cause was published with a trace (`traceparent`, see `gapless.otel`), the attribute `causetraces` has its trace
+context, so that the span of a delivered effect links to the spans of its direct causes.
 """
 
 from collections.abc import Mapping
@@ -15,9 +18,11 @@ from gapless.errors import CallError
 from gapless.events import AttributeValue, Event
 from gapless.positions import Position
 
-__all__ = ["CAUSES", "CAUSES_MAX", "caused_by", "causes_of"]
+__all__ = ["CAUSES", "CAUSES_MAX", "CAUSE_TRACES", "caused_by", "causes_of"]
 
 CAUSES = "causes"
+CAUSE_TRACES = "causetraces"
+TRACE = "traceparent"
 CAUSES_MAX = 32
 """Direct causes of one event; more would make its attributes larger than most payloads."""
 
@@ -35,7 +40,9 @@ def caused_by(*causes: Event | Position) -> dict[str, str]:
     for place in places:
         if place.is_network_wide:
             raise CallError(f"{place} is a network-wide position and names no event; name the event, or event.position")
-    return {CAUSES: " ".join(map(str, places))} if places else {}
+    traces = [str(each.attributes[TRACE]) for each in causes if isinstance(each, Event) and TRACE in each.attributes]
+    made = {CAUSES: " ".join(map(str, places))} if places else {}
+    return made | ({CAUSE_TRACES: " ".join(dict.fromkeys(traces))} if traces else {})
 
 
 def causes_of(attributes: Mapping[str, AttributeValue]) -> list[Position]:

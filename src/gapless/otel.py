@@ -5,7 +5,8 @@
 - **process**: a consumer span whose parent is the publication's, wherever it was published. In a durable subscription
   it lasts from the delivery until the event is acknowledged or given back; else it marks the delivery. `with
   tracing.process(event):` makes it the current span of a block, so that what the block publishes and
-  calls are its children.
+  calls are its children. It links to the publications of all direct causes that the event names (`gapless.caused_by`).
+- **ack** or **nack**: a span below it, when the application acknowledges the event or gives it back.
 
 Where spans go is the application's choice: this needs the interface of OpenTelemetry alone (`gapless[otel]`).
 """
@@ -17,8 +18,10 @@ from typing import Any
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from gapless.causes import CAUSE_TRACES, CAUSES_MAX
 from gapless.client.middleware import Middleware, Outcome, Outgoing
 from gapless.events import Event
 
@@ -50,7 +53,8 @@ class Tracing(Middleware):
         """A consumer span, in a durable subscription until the event is acknowledged."""
         about = {**_SYSTEM, "messaging.destination.name": subscription, "messaging.message.id": event.id}
         parent = _context_of(event)
-        span = self._tracer.start_span("process", parent, kind=SpanKind.CONSUMER, attributes=about)
+        links = _links_of(event)
+        span = self._tracer.start_span("process", parent, kind=SpanKind.CONSUMER, attributes=about, links=links)
         if not is_durable:
             span.end()
             return
@@ -62,6 +66,9 @@ class Tracing(Middleware):
     def ack(self, event: Event, outcome: Outcome) -> None:
         """The end of it."""
         span = self._open.pop((event.publisher, event.seq), None)
+        parent = _context_of(event) if span is None else trace.set_span_in_context(span)
+        about = {**_SYSTEM, "messaging.message.id": event.id}
+        self._tracer.start_span(outcome, parent, kind=SpanKind.CLIENT, attributes=about).end()
         if span is not None and outcome == "nack":
             span.set_status(Status(StatusCode.ERROR, "given back"))
         self._end(span)
@@ -77,7 +84,8 @@ class Tracing(Middleware):
         """
         span = self._open.pop((event.publisher, event.seq), None)
         if span is None:
-            span = self._tracer.start_span("process", _context_of(event), kind=SpanKind.CONSUMER)
+            links = _links_of(event)
+            span = self._tracer.start_span("process", _context_of(event), kind=SpanKind.CONSUMER, links=links)
         with trace.use_span(span, end_on_exit=True):
             yield span
 
@@ -87,6 +95,7 @@ class Tracing(Middleware):
             span.end()
 
 
+_FORMAT = TraceContextTextMapPropagator()
 _SYSTEM = {"messaging.system": "gapless"}
 
 
@@ -97,3 +106,14 @@ def _about(outgoing: Outgoing) -> dict[str, Any]:
 def _context_of(event: Event) -> Context:
     carrier = {name: str(event.attributes[name]) for name in ("traceparent", "tracestate") if name in event.attributes}
     return propagate.extract(carrier)
+
+
+def _links_of(event: Event) -> list[Link]:
+    """Links to the publications of the direct causes."""
+    traces = event.attributes.get(CAUSE_TRACES)
+    found = []
+    for text in traces.split()[:CAUSES_MAX] if isinstance(traces, str) else ():
+        cause = trace.get_current_span(_FORMAT.extract({"traceparent": text}, Context())).get_span_context()
+        if cause.is_valid:
+            found.append(Link(cause))
+    return found

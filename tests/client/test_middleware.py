@@ -125,14 +125,38 @@ def test_spans_follow_an_event_from_its_publication_to_its_acknowledgement() -> 
 
     connected(story, tracing)
     spans = exporter.get_finished_spans()
-    assert [span.name for span in spans] == ["publish", "process", "publish", "process", "process"]
-    one, failed, two, done, last = spans
+    names = ["publish", "nack", "process", "publish", "process", "ack", "ack", "process"]
+    assert [span.name for span in spans] == names
+    one, nack, failed, two, done, _, ack, last = spans
+    assert [parent_of(nack), parent_of(ack)] == [own(failed).span_id, own(last).span_id]
     assert {parent_of(failed), parent_of(done)} == {own(one).span_id}
     assert parent_of(two) == own(done).span_id, "effects are children of their cause"
     assert parent_of(last) == own(two).span_id
     assert len({own(span).trace_id for span in spans}) == 1
     assert [failed.status.is_ok, done.status.is_ok] == [False, True]
     assert dict(last.attributes or {})["messaging.destination.name"] == "work"
+
+
+def test_the_span_of_a_delivery_links_to_the_spans_of_all_direct_causes() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    async def story(client: gapless.Client) -> None:
+        async with client.subscribe("n > 0") as events:
+            await client.publish({"n": 1})
+            await client.publish({"n": 2})
+            causes = [await anext(events), await anext(events)]
+            await client.publish({"n": 3, **gapless.caused_by(*causes)})
+            await anext(events)
+            await client.publish({"n": 4, "causetraces": "no trace at all"})
+            await anext(events)
+
+    connected(story, Tracing(provider))
+    spans = exporter.get_finished_spans()
+    published = [own(span).span_id for span in spans if span.name == "publish"]
+    links = [[link.context.span_id for link in span.links] for span in spans if span.name == "process"]
+    assert links == [[], [], published[:2], []]
 
 
 def parent_of(span: ReadableSpan) -> int:
