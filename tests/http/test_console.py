@@ -11,11 +11,12 @@ from gapless.causes import caused_by
 from gapless.client import connect
 from gapless.events import Event
 from gapless.http.console_files import console_files
+from gapless.http.step_meter import STEP_MAX_MS
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from tests.runtime.secure import secure
 
-from .serving import serving, serving_secure, trusting
+from .serving import UNHURRIED, serving, serving_secure, trusting
 
 SIZE_MAX = 200_000
 
@@ -121,5 +122,32 @@ def test_pages_of_other_sites_cannot_act() -> None:
                     assert (answer.status_code, answer.json()["type"]) == (403, "/docs/problems#wrong-origin")
                 read = await client.get("/api/network", headers=headers)
                 assert "access-control-allow-origin" not in read.headers
+
+    run(main())
+
+
+def test_no_request_holds_the_event_loop_for_long() -> None:
+    async def main() -> None:
+        async with (
+            serving(chain(3), protocol="fenced", runtime=UNHURRIED) as http,
+            connect(http.network.at("b0"), name="busy") as client,
+        ):
+            for number in range(60):
+                await client.subscribe(f"topic = 'order' AND amount > {number} AND country IN ('DE', 'FR')")
+            caller = http.client("b0")
+            batch = [
+                {"attributes": {"topic": "order", "amount": n, "country": "DE"}, "text": "x" * 500} for n in range(1000)
+            ]
+            assert (await caller.post("/events", json=batch)).status_code == 201
+            position = (await caller.post("/events", json={"attributes": {"topic": "order"}})).json()["position"]
+            everything = await caller.get("/events", params={"since": "earliest", "until": position})
+            assert everything.text.count('\ndata: {"id"') == 1001
+            rows = (await caller.get("/api/sessions")).json()["b0"]["rows"]
+            filters = [text for row in rows for text in row["subscriptions"].values()]
+            assert len((await caller.post("/api/covers", json={"filters": filters})).json()) > 30
+            for path in ("/api/network", "/api/log", "/metrics", "/status", "/", "/console/style.css", "/openapi.json"):
+                assert (await caller.get(path)).status_code == 200
+            steps = http.servers["b0"]._gateway.steps
+            assert 0 < steps.longest_ms < STEP_MAX_MS, steps.what
 
     run(main())

@@ -6,13 +6,15 @@ client library. So delivery guarantees, flow control, permissions and limits are
 | | |
 | --- | --- |
 | listens, and bounds what a peer may take | `server` |
+| how long requests hold the event loop | `step_meter` |
+| the console: its files, and what it asks | `console`, `console_files`, `console_api`, `broker_summary`, `covers` |
 | the ASGI application: routes, security headers, cross-origin rules | `application`, `guards` |
 | who sent a request, and clients on behalf of users | `callers`, `gateway`, `clients` |
 | events as JSON, CloudEvents 1.0, server-sent events and NDJSON | `event_json`, `cloud_events`, `streams` |
 | publishing, with retries that are idempotent | `publishing`, `idempotency` |
 | subscribing, resuming, history, durable subscriptions | `cursors`, `event_streams`, `durable` |
 | one WebSocket for all of it | `web_socket` |
-| what the console asks: brokers, findings, the log, causes and effects | `network_view`, `recent_log`, `causality` |
+| brokers, findings, the log, causes and effects | `network_view`, `recent_log`, `causality` |
 | errors | `problems` |
 
 It needs the extra `http`. A broker without it serves `/healthz`, `/metrics` and `/status` (`gapless.runtime`).

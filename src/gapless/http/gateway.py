@@ -9,6 +9,7 @@ from gapless.http.durable import DurableStreams
 from gapless.http.idempotency import Outcomes
 from gapless.http.network_view import NetworkView
 from gapless.http.recent_log import RecentLog
+from gapless.http.step_meter import StepMeter
 from gapless.runtime.broker import Broker
 from gapless.runtime.metrics import Metrics
 
@@ -28,7 +29,8 @@ class Gateway:
         self.clients = Clients(broker, self.callers)
         self.durable = DurableStreams()
         self.outcomes = Outcomes()
-        self.network = NetworkView(broker)
+        self.steps = StepMeter(broker.links.meter)
+        self.network = NetworkView(broker, self.steps)
         self.log = RecentLog()
         self.is_stopping = asyncio.Event()
         """Set when the broker leaves: all streams end."""

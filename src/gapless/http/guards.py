@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gapless.http.problems import ProblemError, problem_response
+from gapless.http.step_meter import StepMeter
 
 __all__ = ["Guards"]
 
@@ -38,12 +39,16 @@ _ALLOWED = {
 class Guards:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...]) -> None:
+    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...], steps: StepMeter) -> None:
         self._app = app
+        self._steps = steps
         self._origins = frozenset(origin.lower() for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one WebSocket."""
+        await self._steps.run(self._guard(scope, receive, send), str(scope.get("path", "")))
+
+    async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             if not self._is_known(scope):
                 await send({"type": "websocket.close", "code": 4403})

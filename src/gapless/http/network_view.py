@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gapless.http.broker_summary import broker_summary
+from gapless.http.step_meter import StepMeter
 from gapless.overlay import Overlay
 from gapless.runtime.access import CLEAR
 from gapless.runtime.broker import Broker
@@ -34,8 +35,9 @@ class _Shared:
 class NetworkView:
     """As one broker sees it."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, steps: StepMeter) -> None:
         self._broker = broker
+        self._steps = steps
         security = broker.config.security
         self.access = CLEAR if security is None else security.access(broker.name)
         """How this broker asks the others."""
@@ -54,16 +56,26 @@ class NetworkView:
         now = time.monotonic()
         if shared.task is None or (shared.task.done() and now - shared.asked_at > FRESH_S):
             shared.asked_at = now
-            shared.task = asyncio.ensure_future(self._ask(with_clients=shared.with_clients))
+            shared.task = asyncio.create_task(self._measured(with_clients=shared.with_clients))
         return await asyncio.shield(shared.task)
+
+    async def _measured(self, *, with_clients: bool) -> bytes:
+        return await self._steps.run(self._ask(with_clients=with_clients), "all brokers")
 
     async def _ask(self, *, with_clients: bool) -> bytes:
         answers = await ask_all(self._broker.config.addresses, self.access, with_clients=with_clients)
-        return msgspec.json.encode(_clients_document(answers) if with_clients else self._document(answers))
+        if with_clients:
+            return msgspec.json.encode(_clients_document(answers))
+        document = self._document(answers)
+        await asyncio.sleep(0)
+        document["findings"] = [
+            {"what": item.what, "todo": item.todo} for item in diagnose(answers, self._broker.config.addresses)
+        ]
+        await asyncio.sleep(0)
+        return msgspec.json.encode(document)
 
     def _document(self, answers: dict[str, Answer]) -> dict[str, Any]:
         config = self._broker.config
-        findings = diagnose(answers, config.addresses)
         return {
             "network": config.network.name,
             "protocol": config.protocol.name,
@@ -73,7 +85,6 @@ class NetworkView:
             "http": {entry.name: entry.http for entry in config.brokers},
             "time": time.time(),
             "brokers": {name: _summary(name, answer) for name, answer in answers.items()},
-            "findings": [{"what": item.what, "todo": item.todo} for item in findings],
         }
 
 

@@ -59,7 +59,7 @@ async def get_events(request: Request) -> Response:
         gateway.clients.close_stream(client)
         raise
     return StreamingResponse(
-        _body(gateway, caller, client, stream, query, render),
+        gateway.steps.each(_body(gateway, caller, client, stream, query, render), "/events"),
         media_type=NDJSON_TYPE if wants_lines else SSE_TYPE,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

@@ -1,0 +1,71 @@
+"""How long each step of a request holds the broker's event loop.
+
+A request runs in the loop that also delivers events, so each of its steps counts with everything else that the broker
+does (`gapless.runtime.turn_meter`). No step may take more than `STEP_MAX_MS` of the processor's time: what has more to
+do gives others a turn in between.
+"""
+
+import time
+from collections.abc import AsyncIterator, Coroutine, Generator
+from types import coroutine
+from typing import Any, TypeVar
+
+from gapless.runtime.turn_meter import TurnMeter
+
+__all__ = ["STEP_MAX_MS", "StepMeter"]
+
+STEP_MAX_MS = 20.0
+
+T = TypeVar("T")
+
+
+class StepMeter:
+    """Of one broker's HTTP side."""
+
+    def __init__(self, turns: TurnMeter) -> None:
+        self.longest_ms = 0.0
+        """Of the processor's time."""
+        self.what = ""
+        """The path of the request that took it."""
+        self._turns = turns
+
+    @coroutine
+    def run(self, work: Coroutine[Any, Any, T], what: str) -> Generator[Any, Any, T]:
+        """Run a coroutine, and measure each of its steps."""
+        sent: Any = None
+        error: BaseException | None = None
+        while True:
+            begun, worked = self._turns.begin(), time.thread_time_ns()
+            try:
+                waited_for = work.send(sent) if error is None else work.throw(error)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            finally:
+                self._note((time.thread_time_ns() - worked) / 1e6, what)
+                self._turns.end(begun, "a request over HTTP", what)
+            sent, error = None, None
+            try:
+                sent = yield waited_for
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as raised:
+                error = raised
+
+    async def each(self, items: AsyncIterator[T], what: str) -> AsyncIterator[T]:
+        """The same items; each step towards one of them is measured."""
+        while True:
+            try:
+                item = await self.run(_next(items), what)
+            except StopAsyncIteration:
+                return
+            yield item
+
+    def _note(self, spent_ms: float, what: str) -> None:
+        if spent_ms > self.longest_ms:
+            self.longest_ms, self.what = spent_ms, what
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
