@@ -16,7 +16,7 @@ project = "Gapless"
 copyright = "the authors of Gapless"  # noqa: A001
 version = release = gapless.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["pictures"]
 suppress_warnings = ["myst.xref_ambiguous"]
 myst_enable_extensions = ["deflist"]
@@ -36,6 +36,9 @@ html_theme = "furo"
 html_title = f"Gapless {version}"
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["copy.css"]
+html_js_files = ["copy.js"]
 
 AT_THE_TOP = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING|SECURITY)\.md")
 """Links to documents that stand beside `docs` in the checkout, and have a page under `site` here."""

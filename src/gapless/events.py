@@ -67,7 +67,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
 
     @property
     def id(self) -> str:
-        """The name of the event in traces: `publisher:seq`."""
+        """Return the publisher and the number, joined by a colon, as in traces."""
         return f"{self.publisher}:{self.seq}"
 
     @overload

@@ -19,7 +19,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gapless.errors import DeniedError, GaplessError
 from gapless.protocol import Connected, Input
@@ -40,12 +40,14 @@ from gapless.runtime.pending_connections import PendingConnections
 from gapless.runtime.queues import Queues
 from gapless.runtime.refusal_log import RefusalLog
 from gapless.runtime.refused_connections import RefusedConnections
-from gapless.runtime.request_checks import Gate
 from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.turn_meter import TurnMeter
 from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
+
+if TYPE_CHECKING:  # clients have links, too, and load no code of brokers
+    from gapless.runtime.request_checks import Gate
 
 __all__ = ["Links"]
 
