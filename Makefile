@@ -16,9 +16,10 @@ setup: ## Make .venv ready; quick if nothing changed
 demo: setup ## See it work: subscribe, kill a broker, read the verdict
 	@$(bin)/gapless demo
 
-check: setup ## Format, lint, types, layers
+check: setup ## Format, lint, types, layers, plain terms
 	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
+	@$(bin)/python -m scripts.language
 
 lint: setup
 	@$(bin)/ruff format --quiet --check .

@@ -18,6 +18,7 @@ RUN_BY = {
     "docs/CLIENT.md": "tests/client/test_client_document.py",
     "docs/CONCEPTS.md": "tests/pages/test_programs_shown.py",
     "docs/FIRST_CHANGE.md": "tests/pages/test_first_change.py",
+    "docs/PROGRAMS.md": "tests/client/test_programs_document.py",
     "docs/RECIPES.md": "tests/pages/test_recipes.py",
     "docs/SPARK.md": "tests/spark/test_spark_page.py",
     "docs/TRACE_FORMAT.md": "tests/trace/test_trace_format_document.py",
