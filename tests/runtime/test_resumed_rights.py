@@ -9,8 +9,22 @@ import pytest
 
 from gapless.client import connect
 from gapless.errors import DeniedError
+from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocols.fenced.client_messages import Active, Attach, ClientSubscribe, Delivery, Ready
+from gapless.protocols.fenced.client_messages import (
+    Active,
+    Attach,
+    ClientAdvertise,
+    ClientLost,
+    ClientPublish,
+    ClientSubscribe,
+    Confirmed,
+    Delivery,
+    LossKept,
+    Ready,
+    Stable,
+)
+from gapless.protocols.fenced.messages import Incarnation
 from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.codec import Codec
@@ -113,6 +127,35 @@ def test_a_subscription_that_never_was_brings_nobody_history_without_the_right(t
                     got.setdefault(name, []).extend(event.id for event in delivery.events)
             assert got["ann:liar/w"] == [last.id], "only what the ticket's filter matches"
             assert not any(secret.id in ids for ids in got.values())
+
+    run(main())
+
+
+def test_a_loss_is_reported_only_to_those_whom_the_event_may_have_concerned(tmp_path: Path) -> None:
+    """The liar reports that its event is lost, and that it may have matched anything."""
+
+    async def main() -> None:
+        async with (
+            asyncio.timeout(90),
+            secure(2, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY, protocol="fenced") as network,
+            connect(network.at("b1"), credentials=network.certified("admin")) as admin,
+        ):
+            await admin.advertise("TRUE")
+            bank = await admin.subscribe("topic = 'bank'")
+            shop = await admin.subscribe("topic LIKE 'shop/%'")
+            liar = await Liar.attach(network, "ann", "b0", "ann:liar")
+            liar.say(ClientAdvertise(1, "ann:liar/a", "topic LIKE 'shop/%'"))
+            await liar.hears(Stable)
+            liar.say(ClientPublish(1, [Event("ann:liar", n, {"topic": "shop/x"}, b"") for n in (1, 2, 3)]))
+            await liar.hears(Confirmed)
+            assert len([await anext(shop) for _ in range(3)]) == 3
+            liar.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # its numbers were admitted
+            while (await liar.hears(Ready)).session < 2:
+                pass
+            liar.say(ClientLost(2, 1, 3, "TRUE"))
+            await liar.hears(LossKept)
+            last = await admin.publish({"topic": "bank"})
+            assert (await anext(bank)).id == last.id
 
     run(main())
 

@@ -40,6 +40,9 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """Whether it leaves no state: the subscription is only the subject of the call."""
     is_exact: bool = False
     """Whether narrower filters are impossible, because others select the events."""
+    lost: str = ""
+    """A filter that lost publications of the client may have matched, which it reports. A rewritten message has
+    a narrower one, under the empty name."""
     resumed: Mapping[str, tuple[int, bytes]] = {}
     """Those of them that were active at another broker: from which position on they go on, and the ticket that shows it
     (`Owners.ticket`)."""

@@ -275,6 +275,9 @@ class Gate:
             )
             return None
         self._judge_names(user, asked)
+        if asked.lost and not user.may_publish.covers(asked.lost):
+            within = user.may_publish.narrow(asked.lost) or user.may_publish.text
+            return self._judging.rewrite(message, {"": within}, set())
         return message
 
     def _judge_in_pieces(self, link: Link, client: _Client, asked: Demand, message: Any) -> Generator[None, None, Any]:

@@ -9,8 +9,10 @@ import pytest
 from gapless.events import Event, EventRun
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.positions import TIMESTAMP_MAX
+from gapless.protocol import Owners
 from gapless.protocols.fenced.claims import EFFORT_MAX
 from gapless.protocols.fenced.client_messages import (
+    Active,
     Attach,
     ClientAdvertise,
     ClientGot,
@@ -32,7 +34,7 @@ from gapless.protocols.fenced.durable.messages import (
     Report,
     Returned,
 )
-from gapless.protocols.fenced.messages import Incarnation
+from gapless.protocols.fenced.messages import FinalPosition, Incarnation
 from gapless.protocols.fenced.numbers import NUMBER_MAX
 from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX
 
@@ -315,3 +317,20 @@ def test_history_is_read_with_few_subscriptions_at_a_time() -> None:
         bench.say("liar", "b0", ClientSubscribe(1, f"liar/s{number}", "TRUE", bench.now + 10**12, bench.now + 10**13))
     assert f"more than {READINGS_MAX} subscriptions at a time" in bench.expelled["liar"]
     bench.check_honest()
+
+
+# ---- tickets ---------------------------------------------------------------------------------------------------
+
+
+def test_no_ticket_grants_all_of_history_because_a_broker_knows_no_final_position_yet() -> None:
+    owners = Owners(may_read_history=lambda client: False, ticket=lambda client, text, position: b"%d" % position)
+    bench = Bench(owners=owners)
+    bench.begin_honest()
+    bench.attach("early", "b0")
+    bench.nodes["b0"].state.final = FinalPosition()
+    bench.say("early", "b0", ClientSubscribe(1, "early/s", "topic = 'honest'"))
+    bench.pass_time(1.0)
+    [active] = bench.told("early", Active)
+    assert int(active.ticket) == active.position > 0
+    bench.check_honest()
+    assert bench.got("early", "early/s") == ["honest:1"]

@@ -10,6 +10,7 @@ from gapless.protocol import Demand
 from gapless.protocols.fenced.client_messages import (
     Attach,
     ClientAdvertise,
+    ClientLost,
     ClientPublish,
     ClientSubscribe,
     ClientUnadvertise,
@@ -40,6 +41,8 @@ def demand(message: Any) -> Demand | None:
             return Demand({name: message.filter}, histories, resumed=resumed)
         case ClientAdvertise():
             return Demand(advertisements={message.advertisement: message.filter})
+        case ClientLost():
+            return Demand(lost=message.filter)
         case ClientUnsubscribe():
             return Demand(ended=message.subscription)
         case ClientUnadvertise():
@@ -62,6 +65,8 @@ def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
     """The message with other filters; None if nothing is left of it."""
     if isinstance(message, Attach):
         return msgspec.structs.replace(message, resumes=0)  # the client says again what it holds
+    if isinstance(message, ClientLost):
+        return msgspec.structs.replace(message, filter=filters.get("", message.filter))
     if isinstance(message, ClientSubscribe):
         if message.subscription in without:
             return None

@@ -37,7 +37,9 @@ __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_lo
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
     """A client wants what matches, perhaps from a position on, perhaps up to another."""
     s.locals[local.name] = local
-    if message.since >= 0 and NEWEST in (message.since, message.until):
+    # A ticket for a position before all would grant all of history.
+    lacks_position = not s.final.timestamp and not s.owners.may_read_history(session.client)
+    if lacks_position or (message.since >= 0 and NEWEST in (message.since, message.until)):
         s.searches[local.name] = NewestSearch(session, message, s.clock.last)
     else:
         _begin(s, session, message, local)
