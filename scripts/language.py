@@ -76,7 +76,9 @@ FILE_NAMES = re.compile(
     r"(?:^|_)(?:ways_round|going_home|what|who|untaken|crowd|doors|farewell|foreseeing|told|desk)(?:_|$)"
 )
 """Parts of file names that say nothing to a reader who looks for the field's terms."""
-SPELLING = re.compile(r"\b(?:neighbor|behavior|color|center|favor|honor|labor|catalog|license[ds]?(?= under))\w*\b")
+SPELLING = re.compile(
+    r"\b(?:neighbor|behavior|color|center|favor|honor|labor(?!ator)|catalog|license[ds]?(?= under))\w*\b"
+)
 LISTED = re.compile("|".join(rf"(?P<w{place}>\b(?:{pattern})\b)" for place, pattern in enumerate(WORDS)), re.IGNORECASE)
 ADVICE = list(WORDS.values())
 
