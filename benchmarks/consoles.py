@@ -1,0 +1,150 @@
+"""Ten consoles are open on a broker: does a subscriber notice?
+
+    python benchmarks/consoles.py            # two minutes
+    python benchmarks/consoles.py --quick    # a glance
+
+The same load, in turns without consoles and with them, on one broker in a process of its own. Publisher, subscriber and
+consoles are processes of their own. Each console asks what the page asks: the network every second, clients, durable
+subscriptions and the log every two seconds, and it has a live stream of events. Printed with both: rate and latency.
+Fails if the p99 of the subscriber rises by more than a half and 2 ms, or if a turn of the broker's event loop that
+served a request took more than 20 ms of the processor.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.network import said, start  # noqa: E402
+from benchmarks.peers.gapless_system import Gapless  # noqa: E402
+
+from gapless.http.step_meter import STEP_MAX_MS  # noqa: E402
+from gapless.runtime.fleet import free_ports  # noqa: E402
+
+RATE = 1_000
+CONSOLES = 10
+ROUNDS = 3
+MOST, MOST_MS = 1.5, 2.0
+ASKED = {"/api/network": 1.0, "/api/sessions": 2.0, "/durable": 2.0, "/api/log": 2.0}
+"""What a console asks, and how often in seconds."""
+
+
+class GaplessWithHttp(Gapless):
+    """One broker with its HTTP side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.http = f"127.0.0.1:{free_ports(1)[0]}"
+
+    def of_broker(self, name: str, folder: Path) -> str:
+        return f'http = "{self.http}"\n'
+
+
+async def look(address: str) -> None:
+    """Ten consoles, until killed."""
+    async with httpx.AsyncClient(
+        base_url=f"http://{address}", trust_env=False, timeout=30, limits=httpx.Limits()
+    ) as client:
+        await asyncio.gather(*(ask(client, path) for path in ASKED))
+        print(json.dumps({"ready": True}), flush=True)
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(CONSOLES):
+                tasks.create_task(stream(client))
+                for path, every_s in ASKED.items():
+                    tasks.create_task(again(client, path, every_s, number * every_s / CONSOLES))
+
+
+async def ask(client: httpx.AsyncClient, path: str) -> None:
+    """One request."""
+    (await client.get(path)).raise_for_status()
+
+
+async def again(client: httpx.AsyncClient, path: str, every_s: float, after_s: float) -> None:
+    """One request again and again."""
+    await asyncio.sleep(after_s)
+    while True:
+        await ask(client, path)
+        await asyncio.sleep(every_s)
+
+
+async def stream(client: httpx.AsyncClient) -> None:
+    """A live stream of what is published seldom."""
+    async with client.stream("GET", "/events", params={"filter": "topic = 'seldom'"}) as response:
+        async for _ in response.aiter_bytes():
+            pass
+
+
+def measure(count: int, *, are_open: bool) -> dict[str, float]:
+    """One run."""
+    system = GaplessWithHttp()
+    with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
+        processes: list[subprocess.Popen[str]] = []
+        try:
+            if are_open:
+                command = [sys.executable, str(Path(__file__)), "--look", system.http]
+                processes.append(subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True))
+                said(processes[0])
+            taker = start("subscribe", system, port, count, RATE)
+            processes.append(taker)
+            said(taker)
+            publisher = start("publish", system, port, count, RATE)
+            processes.append(publisher)
+            begun, end = said(publisher), said(taker)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        turns = httpx.get(f"http://{system.http}/status", trust_env=False).json()["turns"]
+    p50, p99 = end["latency_ms"]
+    served = turns["longest_ms"] if "over HTTP" in turns["what"] else 0.0
+    return {"rate": count / (end["end"] - begun["start"]), "p50_ms": p50, "p99_ms": p99, "request_ms": served}
+
+
+def middle(runs: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure."""
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def main() -> int:
+    """Print the table; 1 if the subscriber notices."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
+    parser.add_argument("--look", default="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.look:
+        asyncio.run(look(arguments.look))
+        return 0
+    count = RATE * (5 if arguments.quick else 15)
+    runs: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
+    for _ in range(1 if arguments.quick else ROUNDS):
+        for name, found in runs.items():
+            found.append(measure(count, are_open=name == "with"))
+    figures: dict[str, Any] = {name: middle(found) for name, found in runs.items()}
+    table = Table(title=f"{count:,} events at {RATE:,}/s, without and with {CONSOLES} open consoles")
+    for name in ("", "events/s", "p50 ms", "p99 ms"):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, row in figures.items():
+        table.add_row(name, f"{row['rate']:,.0f}", f"{row['p50_ms']:.2f}", f"{row['p99_ms']:.2f}")
+    Console().print(table)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(figures))
+    longest = max(run["request_ms"] for run in runs["with"])
+    is_noticed = figures["with"]["p99_ms"] > MOST * figures["without"]["p99_ms"] + MOST_MS
+    return 1 if is_noticed or longest > STEP_MAX_MS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
