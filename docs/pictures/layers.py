@@ -18,6 +18,7 @@ WORDS = {
     "gapless_spark": ("streams, audit", 0.38),
     "cli": ("the command", 0.33),
     "http": ("gateway, console", 0.6),
+    "otel": ("spans of deliveries", 0.14),
     "sync": ("without a loop", 0.82),
     "client": ("connect, publish", 0.75),
     "simulator": ("virtual time, faults", 0.42),
