@@ -134,7 +134,7 @@ class JoinedGroup(msgspec.Struct, frozen=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """These deliveries of a shared subscription were reassigned to another member. This client cannot acknowledge them
+    """These deliveries were given back, or in a group reassigned to another member. This client cannot acknowledge them
     any more."""
 
     subscription: str

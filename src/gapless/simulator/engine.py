@@ -27,11 +27,15 @@ from gapless.errors import ScenarioError
 from gapless.names import (
     Acknowledge,
     Acknowledged,
+    AcknowledgeEach,
     Attached,
+    DeadLettered,
     DurableChanged,
     DurablesListed,
     EachAcknowledged,
+    ExtendAck,
     JoinedGroup,
+    Nack,
     Revoked,
 )
 from gapless.overlay import Overlay
@@ -150,6 +154,8 @@ class Simulation:
             overlay, f, self.slots, self.event_queue, self._connections, self._make_broker, self.give, self._disks
         )
         self._replies = Replies(seed, self._publish_later)
+        self._last_delivery: dict[tuple[str, str], int] = {}
+        """By client and subscription: the number of the last delivery."""
         self._handlers = self._effect_handlers()
         self.event_queue.call(0, self._start)
 
@@ -181,6 +187,25 @@ class Simulation:
         """Schedule an acknowledgement of everything delivered to the client for a durable subscription."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, Acknowledge(subscription, slot.delivered)))
+
+    def give_back(self, client: str, subscription: str, delay_us: int, *, at: int) -> None:
+        """The client gives back what was delivered to it last for a durable subscription."""
+        slot = self.slots[client]
+        self._act(at, lambda: self.give(slot, Nack(subscription, self._last_of(slot, subscription), delay_us)))
+
+    def acknowledge_last(self, client: str, subscription: str, *, at: int) -> None:
+        """The client acknowledges what was delivered to it last for a durable subscription, and nothing before."""
+        slot = self.slots[client]
+        self._act(at, lambda: self.give(slot, AcknowledgeEach(subscription, self._last_of(slot, subscription))))
+
+    def extend(self, client: str, subscription: str, *, at: int) -> None:
+        """The client says that it still works on what was delivered to it last for a durable subscription."""
+        slot = self.slots[client]
+        self._act(at, lambda: self.give(slot, ExtendAck(subscription, self._last_of(slot, subscription))))
+
+    def _last_of(self, slot: Slot, subscription: str) -> list[int]:
+        last = self._last_delivery.get((slot.name, subscription))
+        return [] if last is None else [last]
 
     def leave(self, client: str, *, at: int) -> None:
         """Schedule the end of the client's subscriptions and advertisements."""
@@ -331,7 +356,7 @@ class Simulation:
     def _effect_handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
         silent = (
             Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Attached,
-            Acknowledged, EachAcknowledged, DurablesListed, DurableChanged, JoinedGroup, Revoked,
+            Acknowledged, EachAcknowledged, DeadLettered, DurablesListed, DurableChanged, JoinedGroup, Revoked,
         )  # fmt: skip
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:
@@ -405,6 +430,7 @@ class Simulation:
         self._replies.delivered(slot.name, effect)
         if self.spec.paces:
             slot.delivered += 1
+            self._last_delivery[slot.name, effect.subscription] = slot.delivered
             if not slot.is_consuming:
                 slot.is_consuming = True
                 self.event_queue.call(now + slot.consume_us, partial(self._consume, slot))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.names import Acknowledged, Attached, JoinedGroup, Revoked
+from gapless.names import Acknowledged, Attached, DeadLettered, EachAcknowledged, JoinedGroup, Revoked
 from gapless.protocol import (
     Activated,
     Confirmed,
@@ -51,6 +51,8 @@ class Recording:
             Skipped: self._skipped,
             Attached: self._opened,
             Acknowledged: self._acknowledged,
+            EachAcknowledged: self._each_acknowledged,
+            DeadLettered: self._dead_lettered,
             JoinedGroup: self._joined,
             Revoked: self._revoked,
         }
@@ -92,6 +94,12 @@ class Recording:
 
     def _acknowledged(self, slot: Slot, effect: Acknowledged, now: int) -> None:
         self._recorder.acknowledged(effect.subscription, effect.count, now, is_stored=effect.is_stored)
+
+    def _each_acknowledged(self, slot: Slot, effect: EachAcknowledged, now: int) -> None:
+        self._recorder.acknowledged_each(effect.subscription, effect.counts, now, is_stored=effect.is_stored)
+
+    def _dead_lettered(self, slot: Slot, effect: DeadLettered, now: int) -> None:
+        self._recorder.dead_letter(effect.subscription, effect.publisher, effect.seq)
 
     def _joined(self, slot: Slot, effect: JoinedGroup, now: int) -> None:
         self._recorder.join_group(effect.subscription, effect.name, effect.position, now)

@@ -129,6 +129,7 @@ from gapless.simulator.toml_text import toml_text
 
 __all__ = [
     "AckAction",
+    "AckEachAction",
     "Action",
     "AdvertiseAction",
     "Client",
@@ -139,8 +140,10 @@ __all__ = [
     "Fault",
     "Forget",
     "Heal",
+    "InProgressAction",
     "LatencySpec",
     "LeaveAction",
+    "NackAction",
     "Network",
     "NodeModelSpec",
     "ProtocolChoice",
@@ -250,10 +253,31 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     """Whether a group shares it: each event is delivered to one of its members."""
     redeliver_s: float = 30.0
     """In a group: an event that is not acknowledged within this time is redelivered to another member."""
+    max_deliveries: int = 0
+    """With a name: an event that was delivered so often without an acknowledgement becomes a dead letter. 0: never."""
 
 
 class AckAction(_Action, frozen=True, tag="ack"):
     """Acknowledge everything that was delivered for a durable subscription."""
+
+    subscription: str
+
+
+class AckEachAction(_Action, frozen=True, tag="ack_each"):
+    """Acknowledge what was delivered last for a durable subscription, and nothing before it."""
+
+    subscription: str
+
+
+class NackAction(_Action, frozen=True, tag="nack"):
+    """Give back what was delivered last for a durable subscription."""
+
+    subscription: str
+    delay_ms: float = 0.0
+
+
+class InProgressAction(_Action, frozen=True, tag="in_progress"):
+    """Say that what was delivered last for a durable subscription is still being processed."""
 
     subscription: str
 
@@ -290,8 +314,8 @@ class LeaveAction(_Action, frozen=True, tag="leave"):
 
 
 Action: TypeAlias = (
-    SubscribeAction | UnsubscribeAction | AckAction | AdvertiseAction | UnadvertiseAction | PublishAction
-    | LeaveAction
+    SubscribeAction | UnsubscribeAction | AckAction | AckEachAction | NackAction | InProgressAction | AdvertiseAction
+    | UnadvertiseAction | PublishAction | LeaveAction
 )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
     until = None if row.until_ms == 0 else NEWEST if row.until_ms < 0 else Position.at(microseconds(row.until_ms))
     call = Subscribe(
         row.subscription, row.filter, row.ready, since, until, row.name, row.ack, row.replace, row.group,
-        row.redeliver_s,
+        row.redeliver_s, row.max_deliveries,
     )  # fmt: skip
     simulation.call(row.client, call, at=at)
 
@@ -110,6 +110,21 @@ def _(row: parts.SubscribeAction, simulation: Simulation, at: int) -> None:
 @_put.register
 def _(row: parts.AckAction, simulation: Simulation, at: int) -> None:
     simulation.acknowledge(row.client, row.subscription, at=at)
+
+
+@_put.register
+def _(row: parts.AckEachAction, simulation: Simulation, at: int) -> None:
+    simulation.acknowledge_last(row.client, row.subscription, at=at)
+
+
+@_put.register
+def _(row: parts.NackAction, simulation: Simulation, at: int) -> None:
+    simulation.give_back(row.client, row.subscription, microseconds(row.delay_ms), at=at)
+
+
+@_put.register
+def _(row: parts.InProgressAction, simulation: Simulation, at: int) -> None:
+    simulation.extend(row.client, row.subscription, at=at)
 
 
 @_put.register

@@ -23,12 +23,15 @@ from gapless.simulator.networks import overlay_of
 from gapless.simulator.relinking import misfits
 from gapless.simulator.scenario import (
     AckAction,
+    AckEachAction,
     AdvertiseAction,
     Crash,
     Cut,
     Fault,
     Forget,
     Heal,
+    InProgressAction,
+    NackAction,
     Relink,
     Restart,
     Scenario,
@@ -42,6 +45,9 @@ from gapless.simulator.scenario import (
 from gapless.simulator.trial import is_invariant, try_scenario
 
 __all__ = ["fewest", "shrink"]
+
+OF_SUBSCRIPTIONS = (UnsubscribeAction, AckAction, AckEachAction, NackAction, InProgressAction)
+"""Actions that make no sense without their subscription."""
 
 Row = TypeVar("Row")
 
@@ -191,7 +197,7 @@ def _consistent(scenario: Scenario) -> Scenario:
         scenario,
         actions=tuple(
             action for action in actions
-            if not (isinstance(action, UnsubscribeAction | AckAction) and action.subscription not in opened)
+            if not (isinstance(action, OF_SUBSCRIPTIONS) and action.subscription not in opened)
             and not (isinstance(action, UnadvertiseAction) and action.advertisement not in advertised)
         ),
         replies=tuple(

@@ -38,6 +38,8 @@ class Member(msgspec.Struct):
     joined_us: int
     kept: list[tuple[int, int]] = msgspec.field(default_factory=list)
     """When it was told that everything up to some delivery to its client is acknowledged."""
+    kept_each: dict[int, int] = msgspec.field(default_factory=dict)
+    """When it was told that single deliveries are acknowledged."""
     revoked: set[int] = msgspec.field(default_factory=set)
     """Deliveries that were revoked, because they belong to another member."""
 
@@ -76,8 +78,14 @@ class Groups:
             self.members[subscription].kept.append((count, now_us))
 
     def revoked(self, subscription: str, counts: Iterable[int]) -> None:
-        """Record that a member knows that these deliveries belong to another."""
-        self.members[subscription].revoked.update(counts)
+        """Record that a member gave these deliveries back, or knows that they belong to another."""
+        if subscription in self.members:
+            self.members[subscription].revoked.update(counts)
+
+    def kept_each(self, subscription: str, counts: Iterable[int], now_us: int) -> None:
+        """Record that a member knows that these deliveries are acknowledged."""
+        if subscription in self.members:
+            self.members[subscription].kept_each.update(dict.fromkeys(counts, now_us))
 
     def by_name(self) -> dict[str, list[str]]:
         """Return the members of each group, in the order in which they joined."""
@@ -97,6 +105,8 @@ class Groups:
             member = self.members.get(subscription)
             if member is not None:
                 told = [now_us for count, now_us in member.kept if count >= number]
+                if number in member.kept_each:
+                    told.append(member.kept_each[number])
                 kept_us = None if number in member.revoked or not told else min(told)
                 given = Given(event, at, subscription, kept_us)
                 found.setdefault(member.name, {}).setdefault(event.id, []).append(given)

@@ -16,6 +16,8 @@ So checkers need not know durable subscriptions: an anomaly of one client is an 
 them together.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from gapless.events import Event
@@ -45,6 +47,11 @@ class Opening(msgspec.Struct):
     """The client knows that everything up to this delivery is acknowledged."""
     asked: list[tuple[int, int]] = msgspec.field(default_factory=list)
     """When it was about to acknowledge, and up to which delivery."""
+    confirmed_each: set[int] = msgspec.field(default_factory=set)
+    """Deliveries that it knows to be acknowledged one by one."""
+    asked_each: dict[int, int] = msgspec.field(default_factory=dict)
+    """Deliveries that it was about to acknowledge one by one, and when."""
+    given_back: set[int] = msgspec.field(default_factory=set)
 
 
 class Openings:
@@ -72,6 +79,22 @@ class Openings:
         else:
             opening.asked.append((now_us, count))
 
+    def acknowledged_each(self, subscription: str, counts: Sequence[int], now_us: int, *, is_stored: bool) -> None:
+        """Record the same of single deliveries."""
+        opening = self._by_subscription.get(subscription)
+        if opening is None:
+            return
+        if is_stored:
+            opening.confirmed_each.update(counts)
+        for count in counts:
+            opening.asked_each.setdefault(count, now_us)
+
+    def given_back(self, subscription: str, counts: Sequence[int]) -> None:
+        """Record that the client gave deliveries back: only a later delivery of their events counts."""
+        opening = self._by_subscription.get(subscription)
+        if opening is not None:
+            opening.given_back.update(counts)
+
     def of(self, subscription: str) -> Opening | None:
         """Return the attachment of this subscription, or None."""
         return self._by_subscription.get(subscription)
@@ -97,16 +120,35 @@ class Openings:
             if following:
                 # All deliveries to the client count, including those for other subscriptions.
                 again = min(
-                    (number for number, event, _ in own if number > opening.confirmed and event.id in later),
+                    (
+                        number for number, event, _ in own
+                        if number > opening.confirmed and number not in opening.given_back and event.id in later
+                    ),
                     default=NEVER,
-                )
+                )  # fmt: skip
                 asked = [
                     count
                     for at, count in opening.asked
                     if at <= following[0].opened_us + self._slack_us and count < again
                 ]
                 upto = max([opening.confirmed, *asked])
-            found += [(client, event, client, at) for number, event, at in own if number <= upto]
+            end_us = following[0].opened_us + self._slack_us if following else NEVER
+            found += _finished(client, opening, own, upto, later, end_us)
+        if any(opening.asked_each or opening.given_back for opening in openings):
+            # What one client left open comes to the next after what it acknowledged: timestamps are a causal order.
+            found.sort(key=lambda act: (act[1].stamp, act[1].publisher, act[1].seq))
+        return found
+
+    def settled_before(self, name: str, acts: list[Act]) -> dict[str, list[Event]]:
+        """Return by subscription the events that earlier clients acknowledged one by one: they do not come again."""
+        shares = self._shares(acts)
+        found: dict[str, list[Event]] = {}
+        settled: list[Event] = []
+        for opening in self.by_name()[name]:
+            own = shares.get(opening.subscription, [])
+            came = {event.id for _, event, _ in own}
+            found[opening.subscription] = [event for event in settled if event.id not in came]
+            settled += [event for number, event, _ in own if number in opening.asked_each]
         return found
 
     def _shares(self, acts: list[Act]) -> dict[str, list[tuple[int, Event, int]]]:
@@ -120,3 +162,22 @@ class Openings:
             if subscription in self._by_subscription:
                 shares.setdefault(subscription, []).append((counts[client], event, at))
         return shares
+
+
+def _finished(
+    client: str, opening: Opening, own: list[tuple[int, Event, int]], upto: int, later: set[str], end_us: int
+) -> list[Act]:
+    """Return what counts of one attachment. A delivery that was given back counts for the last client only, which may
+    still be given the event again."""
+    counted = {event.id for number, event, _ in own if number not in opening.given_back}
+    found: list[Act] = []
+    for number, event, at in own:
+        if number in opening.given_back:
+            is_done = end_us == NEVER and event.id not in counted
+            counted.add(event.id)
+        else:
+            is_asked = opening.asked_each.get(number, NEVER) <= end_us and event.id not in later
+            is_done = number <= upto or number in opening.confirmed_each or is_asked
+        if is_done:
+            found.append((client, event, client, at))
+    return found

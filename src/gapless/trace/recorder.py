@@ -73,6 +73,8 @@ class Recorder:
         self._known: list[tuple[str, int, int]] = []
         self._openings = Openings(slack_us)
         self._groups = Groups(slack_us)
+        self._letters: dict[str, list[tuple[str, int]]] = {}
+        """Events that became dead letters, by subscription."""
         self._messages: list[tuple[str, str, str, int, int | None, int]] = []
 
     def subscribe(
@@ -113,6 +115,16 @@ class Recorder:
         if is_stored:
             self._groups.kept(subscription_id, count, now_us)
 
+    def acknowledged_each(self, subscription_id: str, counts: Sequence[int], now_us: int, *, is_stored: bool) -> None:
+        """Record that these deliveries are about to be acknowledged, or known to be."""
+        self._openings.acknowledged_each(subscription_id, counts, now_us, is_stored=is_stored)
+        if is_stored:
+            self._groups.kept_each(subscription_id, counts, now_us)
+
+    def dead_letter(self, subscription_id: str, publisher: str, seq: int) -> None:
+        """Record that an event of a durable subscription became a dead letter."""
+        self._letters.setdefault(subscription_id, []).append((publisher, seq))
+
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
         """Record that the client joined the group of a shared subscription that is acknowledged up
         to this position.
@@ -122,6 +134,7 @@ class Recorder:
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
         """Record that these deliveries belong to another member of the group."""
         self._groups.revoked(subscription_id, counts)
+        self._openings.given_back(subscription_id, counts)
 
     def refuse(self, subscription_id: str) -> None:
         """Record that the protocol rejected the subscription."""
@@ -249,6 +262,10 @@ class Recorder:
             for opening in openings:
                 self._gaps += [(whole, gap) for told, gap in self._gaps if told == opening.subscription]
                 self.skip(whole, self._skipped.get(opening.subscription, {}))
+                self._skip_letters(whole, opening.subscription)
+            for subscription, events in self._openings.settled_before(name, self._acts).items():
+                for event in events:
+                    self.skip(subscription, {event.publisher: [(event.seq, event.seq)]})
             acts = self._openings.stitched(name, self._acts)
             if last.subscription in self._ends:
                 seqs, ended_us = self._ends[last.subscription]
@@ -257,7 +274,33 @@ class Recorder:
                     seqs = self._ends[whole][0]
                     seqs[event.publisher] = max(seqs.get(event.publisher, 0), event.seq)
             stitched += acts
+        self._set_apart_redeliveries()
         self._acts += stitched
+
+    def _set_apart_redeliveries(self) -> None:
+        """Give each event that an attachment was delivered again, after it gave it back, a subscription of its own."""
+        given_back: set[tuple[str, str]] = set()
+        counts: dict[str, int] = {}
+        parts: dict[str, dict[str, set[int]]] = {}
+        for place, (client, event, subscription, at) in enumerate(self._acts):
+            if subscription is None:
+                continue
+            counts[client] = counts.get(client, 0) + 1
+            opening = self._openings.of(subscription)
+            if opening is None:
+                continue
+            if (subscription, event.id) in given_back:
+                again = self._enter_again(subscription, place)
+                self._acts[place] = (client, event, again, at)
+                parts[again] = {event.publisher: {event.seq}}
+            if counts[client] in opening.given_back:
+                given_back.add((subscription, event.id))
+        self._limit(parts)
+
+    def _skip_letters(self, whole: str, subscription: str) -> None:
+        """A dead letter stands for its event, also where nobody was delivered it."""
+        for publisher, seq in self._letters.get(subscription, ()):
+            self.skip(whole, {publisher: [(seq, seq)]})
 
     def _enter_groups(self) -> None:
         """Add a subscription for each group, and adjust those of its members (see `trace.groups`)."""
@@ -277,13 +320,17 @@ class Recorder:
                 self._acts[place] = (client, event, subscription, at)
                 first[subscription] = {}
             first[subscription].setdefault(event.publisher, set()).add(event.seq)
+        self._limit(first)
+        self._acts += whole_acts
+
+    def _limit(self, parts: dict[str, dict[str, set[int]]]) -> None:
+        """Let each of these subscriptions wait for these numbers of publishers, and nothing else."""
         last = self._last_numbers()
-        for subscription, got in first.items():
+        for subscription, got in parts.items():
             for publisher, seq in last.items():
                 self._cuts[subscription, publisher] = 1
                 rest = _numbers_between(sorted(got.get(publisher, ())), seq)
                 self.skip(subscription, {publisher: rest})
-        self._acts += whole_acts
 
     def _enter_group(self, name: str, members: list[str]) -> None:
         whole = GROUP_CLIENT + name
@@ -295,6 +342,7 @@ class Recorder:
         for member in members:
             self._gaps += [(whole, gap) for told, gap in self._gaps if told == member]
             self.skip(whole, self._skipped.get(member, {}))
+            self._skip_letters(whole, member)
 
     def _enter_again(self, subscription: str, place: int) -> str:
         """Add a subscription for one redelivered event; return its id."""

@@ -175,6 +175,7 @@ class DurableClient:
             return
         delivered = attachment.give_back(count)
         assert delivered is not None
+        self._host.emit(Revoked(attachment.call.subscription, [count]))
         self._again.append((self._host.now + delay_us, attachment.call.subscription, delivered))
         self._host.emit(SetTimer(AGAIN, max(0, min(each[0] for each in self._again) - self._host.now)))
 
@@ -197,7 +198,7 @@ class DurableClient:
     @staticmethod
     def _is_last(call: Subscribe, most: int, event: Event, deliveries: int) -> bool:
         """Whether the event is not delivered again."""
-        return 0 < most <= deliveries and not is_letter_of(call.name, event)
+        return call.max_deliveries > 0 and 0 < most <= deliveries and not is_letter_of(call.name, event)
 
     def _bury_held(self, member: Membership, count: int) -> bool:
         held = member.held(count)
