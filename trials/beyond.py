@@ -28,6 +28,7 @@ from gapless import Client, GaplessError, SkippedError, Subscription, connect
 from gapless.overlay import from_edges
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
+from gapless.runtime.network_file import ProtocolEntry
 
 from .cut_proxy import CutProxyProcess, proxied
 
@@ -239,11 +240,11 @@ KINDS = {
 }
 
 
-def attempt(kind: str, seconds: float) -> Outcome:
+def attempt(kind: str, seconds: float, protocol: str) -> Outcome:
     """One kind, in a network of its own."""
     with tempfile.TemporaryDirectory(prefix="gapless-beyond-") as place:
         data = Path(place) / "data" if KINDS[kind].has_disks else None
-        config = proxied(local_network(TREE, f=1, data=data))
+        config = proxied(local_network(TREE, f=1, protocol=ProtocolEntry(protocol), data=data))
         with Fleet(config, Path(place) / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
             fleet.start_all()
             return run(Trial(fleet, proxy).run(kind, seconds))
@@ -253,6 +254,7 @@ def main() -> int:
     """The program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each lasts")
+    parser.add_argument("--protocol", default="gapless", help="what the brokers run")
     parser.add_argument("--only", nargs="+", choices=[*KINDS], default=[*KINDS], metavar="KIND")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
@@ -260,7 +262,7 @@ def main() -> int:
     console = Console(stderr=True)
     for kind in chosen.only:
         console.print(f"{kind}: {KINDS[kind].told} …")
-        outcomes.append(attempt(kind, chosen.seconds))
+        outcomes.append(attempt(kind, chosen.seconds, chosen.protocol))
     if chosen.json:
         print(json.dumps([msgspec.to_builtins(outcome) for outcome in outcomes]))
     else:

@@ -80,9 +80,7 @@ def main(arguments: list[str]) -> int:
         "other things less would add faults to those that are meant, of which f are allowed at a time",
     )  # fmt: skip
     parser.add_argument("--data", action="store_true", help="with data on disk, and blackouts among the faults")
-    parser.add_argument(
-        "--go-on", action="store_true", help='brokers go on in a partition (partition = "go on"), and there is none'
-    )  # fmt: skip
+    parser.add_argument("--protocol", default="gapless", help="what the brokers run (default: gapless)")
     parser.add_argument("--faults", nargs="+", choices=ALL_KINDS, metavar="KIND", help=f"of {', '.join(ALL_KINDS)}")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep trace and logs here, also if all is well")
     asked = parser.parse_args(arguments)
@@ -109,14 +107,14 @@ def _kinds(asked: argparse.Namespace) -> tuple[str, ...]:
     if asked.faults:
         return tuple(asked.faults)
     clocks = ("clock",) if can_fake_clocks() else ()
-    return (*KINDS, *(() if asked.go_on else WAIT_KINDS), *(DATA_KINDS if asked.data else ()), *clocks)
+    return (*KINDS, *WAIT_KINDS, *(DATA_KINDS if asked.data else ()), *clocks)
 
 
 def _run(asked: argparse.Namespace, place: Path) -> int:
     tree = random_tree(asked.brokers, seed=asked.seed, max_degree=3)
     settings = RuntimeSettings(suspect_ms=asked.suspect_ms, join_ms=2_000)
     data = place / "data" if asked.data else None
-    protocol = ProtocolEntry(options={"partition": "go on"} if asked.go_on else {})
+    protocol = ProtocolEntry(asked.protocol)
     if asked.f is None:
         spec = find_protocol(protocol.name)
         asked.f = largest_f(spec, tree, convert_options(spec, protocol.options), 2)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from gapless.client import Client, Opening, connect
 from gapless.client.connecting import connect_as
 from gapless.client.identity import Identity
@@ -9,7 +11,7 @@ from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from tests.runtime.local import Local, local
 
-PATIENCE_S = 120.0
+PATIENCE_S = 30.0
 
 
 def go_on(network: Local, before: Identity, seq: int, broker: str = "b1") -> Opening[Client]:
@@ -28,9 +30,10 @@ async def heard(network: Local) -> list[tuple[int, int]]:
         return [(event.seq, int(event.attributes["n"])) async for event in await reader.read("TRUE")]
 
 
-def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard() -> None:
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard(protocol: str) -> None:
     async def main() -> None:
-        async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
+        async with local(chain(2), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
             async with go_on(network, before.identity, 6) as after:
@@ -48,9 +51,10 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard()
     run(main())
 
 
-def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_again() -> None:
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_again(protocol: str) -> None:
     async def main() -> None:
-        async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
+        async with local(chain(2), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
             async with go_on(network, before.identity, 6) as after:
@@ -62,9 +66,10 @@ def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_ag
     run(main())
 
 
-def test_after_the_session_has_expired_numbers_go_on() -> None:
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_after_the_session_has_expired_numbers_go_on(protocol: str) -> None:
     async def main() -> None:
-        async with local(chain(2), session_s=0.3) as network, asyncio.timeout(PATIENCE_S):
+        async with local(chain(2), protocol=protocol, session_s=0.3) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 3)
             standing = before.identity
@@ -80,9 +85,10 @@ def test_after_the_session_has_expired_numbers_go_on() -> None:
     run(main())
 
 
-def test_after_its_broker_has_died_numbers_go_on_at_the_heir() -> None:
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_after_its_broker_has_died_numbers_go_on_at_the_heir(protocol: str) -> None:
     async def main() -> None:
-        async with local(chain(3)) as network, asyncio.timeout(PATIENCE_S):
+        async with local(chain(3), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
             standing = before.identity

@@ -4,21 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from trials.cut_proxy import CutProxy, proxied
 
 from gapless.client import Subscription, connect
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
+from gapless.runtime.network_file import ProtocolEntry
 
 from .local import QUICK, Local, local
 from .test_backpressure import until
 
 
 @asynccontextmanager
-async def behind_a_proxy(brokers: int) -> AsyncIterator[tuple[Local, CutProxy]]:
+async def behind_a_proxy(brokers: int, protocol: str) -> AsyncIterator[tuple[Local, CutProxy]]:
     """A network in which brokers can be parted, and clients reach all of them."""
-    network = Local(proxied(local_network(chain(brokers), f=1, runtime=QUICK)))
+    network = Local(proxied(local_network(chain(brokers), f=1, protocol=ProtocolEntry(protocol), runtime=QUICK)))
     proxy = CutProxy(network.config)
     await proxy.start()
     try:
@@ -36,9 +38,10 @@ async def numbers(subscription: Subscription, until_number: int) -> list[int]:
     return found
 
 
-def test_clients_of_a_broker_that_is_cut_off_move_to_one_that_is_not() -> None:
+@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+def test_clients_of_a_broker_that_is_cut_off_move_to_one_that_is_not(protocol: str) -> None:
     async def main() -> None:
-        opening = behind_a_proxy(4)
+        opening = behind_a_proxy(4, protocol)
         async with (
             opening as (network, proxy),
             connect(network.at("b3"), name="ann") as ann,

@@ -64,6 +64,8 @@ __all__ = ["FencedClient"]
 
 RETRY = "retry"
 PATIENCE_MAX = 64
+PATIENCE_MIN = 8
+"""A broker that is there, and not ready, says so every 100 ms: it gets some times as long on a busy machine."""
 WITHDRAWN_MAX = 100
 """So many filters of ended advertisements are remembered; if there are more, nobody knows what lost events matched."""
 TEXT_MAX = 10_000
@@ -110,6 +112,8 @@ class FencedClient(ClientNode):
         self._confirmed = 0
         self._admitted = 0
         """The client's last number that any broker has admitted: perhaps one of an earlier process."""
+        self._is_superseded = False
+        """Whether another process goes on as this client: no broker listens to this one any more."""
         self._is_successor = False
         """Whether an earlier process may have published more than this one knows, until a broker says so."""
         self._unconfirmed: deque[Events] = deque()
@@ -185,6 +189,8 @@ class FencedClient(ClientNode):
     # ---- the session --------------------------------------------------------------------------------------
 
     def _attach(self) -> None:
+        if self._is_superseded:
+            return
         self._session += 1
         self._is_attached, self._retries = False, 0
         published = self._seq + self._is_successor  # if in doubt: it makes a broker look for the last number
@@ -217,12 +223,16 @@ class FencedClient(ClientNode):
                 self._ready(message)
             case messages.Retry():
                 self._retries += 1
+                self._patience = max(self._patience, PATIENCE_MIN)
                 if self._retries > RETRIES_MAX:
                     self._try_next()
                 else:
                     self._set_timer()
             case messages.Closed():
-                self._try_next()
+                self._is_superseded = message.is_superseded
+                self._is_attached = False
+                if not self._is_superseded:
+                    self._try_next()
             case messages.Stable():
                 self._stable(message.advertisement)
             case messages.Unadvertised():

@@ -154,6 +154,8 @@ class Closed(_OfSession, frozen=True):
     """The broker no longer has the session: attach elsewhere."""
 
     reason: str
+    is_superseded: bool = False
+    """Another process has gone on as this client: do not attach again."""
 
 
 class Active(_OfSession, frozen=True):

@@ -52,6 +52,7 @@ from gapless.protocols.fenced.positions import ask_wave
 from gapless.protocols.fenced.routing import flood, put_advertisement, remove_advertisement
 from gapless.protocols.fenced.sealed_journals import length_of, want
 from gapless.protocols.fenced.state import Advertisement, BrokerState, LocalSubscription, Session, SessionPhase
+from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = [
     "SESSION_TIMER", "admit_queued", "answer_last_number", "ask_fences", "attach", "check_fences", "check_isolation",
@@ -61,6 +62,10 @@ __all__ = [
 ]  # fmt: skip
 
 SESSION_TIMER = "session"
+FENCED = "it waits for a final position after the client's last session"
+SUPERSEDED = "the client has attached elsewhere"
+SESSIONS_REMEMBERED = 10_000
+"""Of so many clients a broker remembers the latest session that they opened elsewhere."""
 ISOLATED_TICKS = 10
 """So many ticks (`broker.RETRY_US`) a broker hears too few acceptors before it sends its clients away."""
 ISOLATED = "its broker hears too few others to confirm anything"
@@ -75,6 +80,9 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
     """A client asks for a session."""
     if s.is_cut_off:
         s.tell(client, Retry(message.session, ISOLATED))
+        return
+    if message.session < s.latest_sessions.get(client, 0):
+        s.tell(client, Closed(message.session, SUPERSEDED, is_superseded=True))
         return
     session = s.sessions.get(client)
     waiting = s.arrivals.get(client)
@@ -94,6 +102,8 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
         return
     s.arrivals[client] = arriving = Session(client, message.session, message, message.session)
     _ask_fence(s, arriving)
+    if not _is_fenced(s, arriving):
+        s.tell(client, Retry(message.session, FENCED))
 
 
 def _contacts(s: BrokerState) -> list[str]:
@@ -106,7 +116,7 @@ def ask_fences(s: BrokerState) -> None:
     for session in s.arrivals.values():
         session.asked += 1
         _ask_fence(s, session)
-        s.tell(session.client, Retry(session.number, "it waits for a final position after the client's last session"))
+        s.tell(session.client, Retry(session.number, FENCED))
 
 
 def _ask_fence(s: BrokerState, session: Session) -> None:
@@ -176,7 +186,9 @@ def _open(s: BrokerState, session: Session) -> None:
 
 
 def close_session(s: BrokerState, broker: str, client: str, number: int) -> None:
-    """The client has attached elsewhere: end its session here, if it is older."""
+    """The client has attached elsewhere: end its session here, if it is older, and open no older one any more."""
+    s.latest_sessions[client] = max(number, s.latest_sessions.pop(client, 0))
+    forget_oldest(s.latest_sessions, SESSIONS_REMEMBERED)
     session = s.sessions.get(client)
     if session is None or session.number >= number:
         _answer_closed(s, broker, client, number)
@@ -209,7 +221,9 @@ def _finish_closing(s: BrokerState, session: Session) -> None:
         remove_advertisement(s, advertisement)
     for broker, number in session.closes_for:
         _answer_closed(s, broker, session.client, number)
-    s.tell(session.client, Closed(session.number, "the client has attached elsewhere, or its session was ended"))
+    is_superseded = any(number > session.number for _, number in session.closes_for)
+    reason = SUPERSEDED if is_superseded else "its session was ended"
+    s.tell(session.client, Closed(session.number, reason, is_superseded))
 
 
 def _answer_closed(s: BrokerState, broker: str, client: str, number: int) -> None:

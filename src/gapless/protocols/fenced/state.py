@@ -270,6 +270,9 @@ class BrokerState:
         self.sessions: dict[str, Session] = {}
         self.arrivals: dict[str, Session] = {}
         """Sessions that wait for their fence."""
+        self.latest_sessions: dict[str, int] = {}
+        """By client that has left for another broker: the session that it asked for there. An earlier process that is
+        still there does not come back."""
         self.locals: dict[Name, LocalSubscription] = {}
         self.pending: dict[Name, LocalSubscription] = {}
         self.searches: dict[Name, NewestSearch] = {}
