@@ -127,24 +127,35 @@ def collect(s: BrokerState) -> None:
 
 
 def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """The disk holds what the memory holds. What that drops goes later; then the numbers of publishers are written."""
-    start, end = s.disk.written.get(incarnation, (journal.start, journal.start))
+    """Let the disk hold what the memory holds. What that drops goes later; then the numbers of publishers are written.
+
+    A copy may begin behind the start of its journal from the first on: then its length, and the last numbers before
+    it, are what this broker has vouched for, so they are written, too.
+    """
+    start, end = s.disk.written.get(incarnation, (0, 0))
     if len(journal) <= end and start <= journal.start <= start + DROPPED_LATER:
         return
     name = _name(incarnation)
     if journal.start < start:
         _write_rows(name, incarnation, journal, journal.start, start, changes)
+        _write_head(name, incarnation, journal, changes)
         start = journal.start
     elif journal.start > min(end, start + DROPPED_LATER):
-        numbers = dict(journal.last_numbers)
-        head = JournalCopy(incarnation, journal.start, journal.dropped, numbers, journal.has_forgotten, [])
-        changes += (ForgetHistory(name, journal.dropped), Put(f"{HEAD_KEYS}{name}", _encode(head)))
-        start, end = journal.start, max(end, journal.start)
+        _write_head(name, incarnation, journal, changes)
+        start = journal.start
     if len(journal) > end:
-        _write_rows(name, incarnation, journal, end, len(journal), changes)
+        _write_rows(name, incarnation, journal, max(end, start), len(journal), changes)
         end = len(journal)
         changes.append(Put(f"{LENGTH_KEYS}{name}", _encode(end)))
     s.disk.written[incarnation] = start, end
+
+
+def _write_head(name: str, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
+    """Write where the journal begins on the disk, and what is to be known of the entries before."""
+    head = JournalCopy(
+        incarnation, journal.start, journal.dropped, dict(journal.last_numbers), journal.has_forgotten, []
+    )
+    changes += (ForgetHistory(name, journal.dropped), Put(f"{HEAD_KEYS}{name}", _encode(head)))
 
 
 def _write_rows(
