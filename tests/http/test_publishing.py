@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gapless.client import connect
-from gapless.events import Event
+from gapless.client import Client, connect
+from gapless.events import Event, PublishedEvent
 from gapless.overlay import chain
 from gapless.positions import Position
 from gapless.runtime.event_loop import run
@@ -131,11 +131,21 @@ def test_an_id_of_another_event_is_a_conflict() -> None:
 
 def test_a_request_that_is_given_up_goes_on_and_its_retry_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
+        confirmations_pass = asyncio.Event()
+        publish = Client.publish
+
+        async def publish_late(client: Client, *arguments: Any) -> PublishedEvent:
+            event = await publish(client, *arguments)
+            await confirmations_pass.wait()
+            return event
+
+        monkeypatch.setattr(Client, "publish", publish_late)
         async with serving(1, f=0) as http:
             event = {"id": "x", "attributes": {"n": 1}}
-            for seconds in (0.001, 0.01):
+            for seconds in (0.01, 0.5):
                 with pytest.raises(httpx.TimeoutException):
                     await http.client("b0").post("/events", json=event, timeout=seconds)
+            confirmations_pass.set()
             answer = await http.client("b0").post("/events", json=event)
             assert answer.status_code in (200, 201)
             assert [each.id for each in await history(http)] == [answer.json()["id"]]
