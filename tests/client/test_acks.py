@@ -69,7 +69,7 @@ def test_an_event_that_was_given_back_comes_again_after_its_delay_and_its_count_
         await one.ack()  # it stays given back
         await (await anext(work)).ack()
         again = await anext(work)
-        assert asyncio.get_running_loop().time() - began >= 0.2
+        assert asyncio.get_running_loop().time() - began >= 0.19, "the loop's clock counts milliseconds"
         assert (number(again), again.delivery_count, again.redelivered) == (1, 2, True)
         with pytest.raises(CallError, match="was acknowledged or given back before"):
             await one.nack()

@@ -66,7 +66,7 @@ INTEGER_MAX = 2**63 - 1
         ("a = b", {"a": "x", "b": "x"}, True),
         ("a = b", {"a": 1, "b": True}, None),
         ("a < b", {"a": 1, "b": 1.5}, True),
-        ("a < b", {"a": "x", "b": "y"}, None),
+        ("a < b", {"a": "x", "b": "y"}, True),
         ("a + 1 = 3", {"a": 2}, True),
         ("a + 1 = 3", {"a": "2"}, None),
         ("a + 1 = 3", {"a": True}, None),

@@ -154,7 +154,10 @@ class _Run:
     def _is_calm(self) -> bool:
         """Whether all that was published is safe, no client looks for a broker, and no broker is being replaced."""
         clients = self._clients.values()
-        at_home = (client.is_connected or not client.broker for client in clients)
+        # A client may take a second to notice that its broker has crashed.
+        at_home = (
+            (client.is_connected and client.broker in self._network.brokers) or not client.broker for client in clients
+        )
         overviews = (broker.report()["overview"] for broker in self._network.brokers.values())
         return (
             all(client.is_all_confirmed for client in clients)

@@ -17,7 +17,7 @@ KILLERS = {
     "active-only": "two-subscribe-at-once-at-one-broker",
     "fence": "the-publishers-broker-crashes",
     "last-numbers": "a-publisher-advertises-again",
-    "majority": "one-wrong-suspicion",
+    "majority": "a-connection-breaks",
     "sort": "cause-and-effect-in-one-journal",
     "void": "subscribe-while-a-broker-crashes",
 }

@@ -229,8 +229,8 @@ def test_what_cannot_be_read_is_told_in_a_sentence(
 
 def test_a_schema_that_does_not_fit_is_told_in_a_sentence(spark: SparkSession, fleet: Fleet) -> None:
     with pytest.raises(AnalysisException) as caught:
-        reading(spark, fleet).schema("n DATE").load().count()
-    assert "the column 'n' is DATE" in complaint(caught)
+        reading(spark, fleet).schema("n ARRAY<INT>").load().count()
+    assert "the column 'n' is ARRAY<INT>" in complaint(caught)
 
 
 def test_history_that_is_gone_ends_a_query_or_is_counted(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ DEFECTS: list[tuple[str, Callable[[Patch], None], str, int]] = [
     ("I3", forget_logs, "none", 0),
     ("I4", echo_at_once, "none", 8),
     ("I5", expect_nobody, "none", 0),
-    ("I5", install_nothing, "crash", 0),
+    ("I5", install_nothing, "crash", 1),
 ]
 
 
