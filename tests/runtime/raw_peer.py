@@ -53,7 +53,10 @@ class Raw:
         return self.say(wire.greeting(role, name, **more))  # type: ignore[arg-type]
 
     async def hear(self) -> tuple[int, bytes]:
-        length, kind = HEADER.unpack(await asyncio.wait_for(self._reader.readexactly(5), PATIENCE_S))
+        # In Python 3.11, `wait_for` may swallow the end of a time limit around this call.
+        async with asyncio.timeout(PATIENCE_S):
+            header = await self._reader.readexactly(5)
+        length, kind = HEADER.unpack(header)
         return kind, await self._reader.readexactly(length - 1)
 
     async def wait_for(self, kind: type[Any]) -> Any:

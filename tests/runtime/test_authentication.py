@@ -187,7 +187,10 @@ class Raw:
     async def hear(self) -> tuple[int, memoryview]:
         """The next frame that is no ping."""
         while True:
-            length, kind = wire.HEADER.unpack(await asyncio.wait_for(self.reader.readexactly(5), 30))
+            # In Python 3.11, `wait_for` may swallow the end of a time limit around this call.
+            async with asyncio.timeout(30):
+                header = await self.reader.readexactly(5)
+            length, kind = wire.HEADER.unpack(header)
             body = memoryview(await self.reader.readexactly(length - 1))
             if kind != wire.PING:
                 return kind, body
