@@ -38,7 +38,7 @@ CONSOLES = 10
 ROUNDS = 3
 MOST, MOST_MS = 1.5, 2.0
 ASKED = {"/api/network": 1.0, "/api/sessions": 2.0, "/durable": 2.0, "/api/log": 2.0}
-"""What a console asks, and how often in seconds."""
+"""The requests of a console, and how often it sends each, in seconds."""
 
 
 class GaplessWithHttp(Gapless):

@@ -3,7 +3,7 @@
     python -m trials.agreement --first 0 --runs 1000
 
 Random operations and crashes, each after everything before it has come to rest: then the specification leaves nothing
-open, and every subscription gets the same events from both. What overlaps in time is left to the checkers of each.
+open, and every subscription gets the same events from both. Operations that overlap in time are left to the checkers of each.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def draw(seed: int) -> Drawn:
 
 
 def by_model(drawn: Drawn, seed: int) -> Got:
-    """What the specification delivers."""
+    """Return the deliveries of the specification."""
     operations: list[Operation] = []
     for number, (kind, who, topics) in enumerate(drawn.operations):
         argument = topics[0] if kind == "pub" else frozenset(topics)
@@ -96,7 +96,7 @@ def by_model(drawn: Drawn, seed: int) -> Got:
 
 
 def by_code(drawn: Drawn, seed: int) -> Got:
-    """What the shipped code delivers."""
+    """Return the deliveries of the shipped code."""
     actions: list[Action] = []
     faults: list[Fault] = []
     numbers: dict[str, int] = {}

@@ -39,7 +39,7 @@ class Member(msgspec.Struct):
     kept: list[tuple[int, int]] = msgspec.field(default_factory=list)
     """When it was told that everything up to some delivery to its client is acknowledged."""
     kept_each: dict[int, int] = msgspec.field(default_factory=dict)
-    """When it was told that single deliveries are acknowledged."""
+    """When it learned that single deliveries are acknowledged."""
     revoked: set[int] = msgspec.field(default_factory=set)
     """Deliveries that were revoked, because they belong to another member."""
 

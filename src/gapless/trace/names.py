@@ -135,7 +135,7 @@ class Openings:
             end_us = following[0].opened_us + self._slack_us if following else NEVER
             found += _finished(client, opening, own, upto, later, end_us)
         if any(opening.asked_each or opening.given_back for opening in openings):
-            # What one client left open comes to the next after what it acknowledged: timestamps are a causal order.
+            # The next client gets the open events after the acknowledged ones: timestamps are a causal order.
             found.sort(key=lambda act: (act[1].stamp, act[1].publisher, act[1].seq))
         return found
 

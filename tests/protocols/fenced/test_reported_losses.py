@@ -94,7 +94,7 @@ def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
 
 
 def losses(trace: Trace, subscription: str) -> list[tuple[str, int]]:
-    """Each number that the subscription was told to be lost, as often as it was told."""
+    """Return each number that was reported to the subscription as lost, as often as it was reported."""
     rows = [row for row in trace.skipped if row.subscription_id == subscription]
     return sorted((row.publisher, seq) for row in rows for seq in range(row.from_seq, row.to_seq + 1))
 

@@ -155,7 +155,7 @@ class JournalInvariants:
             raise InvariantError("I1", f"{_text(own)} has released {s.released} entries, and its disk has {written}")
         if own.sealed is not None and s.released > own.sealed:
             raise InvariantError("I1", f"{_text(own)} releases {s.released} entries, and was sealed with {own.sealed}")
-        # What the seal has counted counts once, also if a broker releases it that has not heard of the seal yet.
+        # A sealed entry counts once, also if a broker releases it that has not heard of the seal yet.
         before, own.released = own.counting, s.released
         self._count(own, before, s.released)
 
