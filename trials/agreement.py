@@ -3,7 +3,8 @@
     python -m trials.agreement --first 0 --runs 1000
 
 Random operations and crashes, each after everything before it has come to rest: then the specification leaves nothing
-open, and every subscription gets the same events from both. Operations that overlap in time are left to the checkers of each.
+open, and every subscription gets the same events from both. Operations
+that overlap in time are left to the checkers of each.
 """
 
 import argparse
