@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint collect docs bench chaos fuzz night wheels
+.PHONY: help setup demo test test-slow check lint collect docs bench chaos fuzz night wheels
 
 bin := .venv/bin
 
@@ -7,8 +7,8 @@ bin := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
-		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 
 setup: ## Make .venv ready; quick if nothing changed
 	@bash scripts/setup.sh
@@ -37,6 +37,9 @@ collect: setup .venv/.compiled
 test: setup ## Everything above, and all tests
 	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest
+
+test-slow: setup ## The tests that take minutes each, which `make test` leaves out
+	@$(bin)/pytest -m slow
 
 wheels: setup ## Put all that a broker's container needs into dist/, as wheels; see deploy/Dockerfile
 	@$(bin)/pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .

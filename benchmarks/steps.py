@@ -2,7 +2,7 @@
 
     python benchmarks/steps.py            # some seconds
     python benchmarks/steps.py --quick    # a glance
-    python benchmarks/steps.py --protocol fenced
+    python benchmarks/steps.py --protocol gapless
 
 A publisher, a chain of brokers and a subscriber in one process; what they say to each other goes through the codec, and
 the clock is counted. Payloads of 100 bytes, in calls of 256 events. So the figures show what our own code costs, on a

@@ -468,7 +468,7 @@ def test_state_machines_are_pure(part: str) -> None:
         ("import gapless; gapless.connect", {"gapless_papers", "importlib.metadata"}),
         (
             "import gapless.registry as found; found.find_protocol('gapless')",
-            {"gapless_papers", "gapless.protocols.fenced", "importlib.metadata"},
+            {"gapless_papers", "gapless.protocols.gapless", "importlib.metadata"},
         ),
         (
             "import gapless.registry as found; found.find_protocol('srpt')",

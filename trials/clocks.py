@@ -1,7 +1,7 @@
 """Brokers whose hosts' clocks are wrong, jump and drift, by libfaketime: nothing that was confirmed may be missing.
 
     python -m trials.clocks
-    python -m trials.clocks --protocol fenced --seconds 5
+    python -m trials.clocks --protocol gapless --seconds 5
 
 Six brokers are processes that keep data. One client publishes and waits for each confirmation, another subscribes, a
 third has a durable subscription. One after the other, clocks of brokers are set while they run: an hour ahead, an hour
@@ -38,7 +38,7 @@ PATIENCE_S = 120.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it, and tell what happened."""
     parser = argparse.ArgumentParser(description="Brokers whose clocks are wrong, jump and drift.")
-    parser.add_argument("--protocol", default="fenced")
+    parser.add_argument("--protocol", default="gapless")
     parser.add_argument("--brokers", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=5.0, help="with each clock")
     asked = parser.parse_args(arguments)

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it, and tell what happened."""
     parser = argparse.ArgumentParser(description="A network beside a machine's worth of other work.")
     parser.add_argument("--brokers", type=int, default=7)
-    parser.add_argument("--protocol", default="fenced")
+    parser.add_argument("--protocol", default="gapless")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--subscriptions", type=int, default=50, help="of each client")
     parser.add_argument("--stress", type=int, default=8, help="busy loops beside the network; 0 for none")

@@ -31,7 +31,7 @@ from gapless.simulator.scenario import (
 
 __all__ = ["PROTOCOL", "SCOPES", "Scope", "scenario_of"]
 
-PROTOCOL = "fenced"
+PROTOCOL = "gapless"
 FROM_MS = 1_000.0
 """What is there before has this long: several final positions."""
 

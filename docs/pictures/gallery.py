@@ -41,12 +41,7 @@ _RUNS = {
         ("ann", "b0", "b1", "carl", "b2", "bob"), EVENTS, 395, 550,
     ),
     "gapless": SpaceTime(
-        "crash", "A broker dies, and its neighbours hand over what they have",
-        ("ann", "b0", "b1", "b2", "b3", "bob"),
-        {**EVENTS, "Accuse": "suspicion", "Sync": "contribution: what I know"}, 395, 800, 2.2,
-    ),
-    "fenced": SpaceTime(
-        "fenced", "A broker dies; the others agree on the length of its journal, and hand over",
+        "recovery", "A broker dies; the others agree on the length of its journal, and hand over",
         ("ann", "b0", "b1", "b2", "b3", "bob"),
         {**EVENTS, "Prepare": "proposal to seal", "Promise": "promise: I hold no more of it",
          "Contribution": "contribution: what I know"}, 395, 860, 2.2,

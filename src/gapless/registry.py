@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # reading metadata takes longer to import than a client takes
 __all__ = ["find_protocol", "protocol_names", "protocols"]
 
 GROUP = "gapless.protocols"
-OURS = {"fenced": "gapless.protocols.fenced", "gapless": "gapless.protocols.gapless"}
+OURS = {"gapless": "gapless.protocols.gapless"}
 """The product's protocols, each with the package whose `PROTOCOL` it is."""
 
 

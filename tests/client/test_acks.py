@@ -21,7 +21,7 @@ def told(story: Story) -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(60),
-            local(chain(3), protocol="fenced") as network,
+            local(chain(3), protocol="gapless") as network,
             gapless.connect(network.at("b0"), name="ann") as ann,
         ):
             await ann.advertise("n > 0")

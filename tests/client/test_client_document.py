@@ -48,7 +48,7 @@ def test_history(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -
 
 def test_the_last_additions(programs: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        async with local(1, f=0, protocol="fenced") as network, connect(network.url) as client, asyncio.timeout(60):
+        async with local(1, f=0, protocol="gapless") as network, connect(network.url) as client, asyncio.timeout(60):
             await programs["handle"](network.url)
             await programs["parcels"](network.url)
             await programs["many"](network.url)

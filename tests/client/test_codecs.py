@@ -58,7 +58,7 @@ def connected(codec: CodecLike, story: Callable[[gapless.Client], Awaitable[None
     async def main() -> None:
         async with (
             asyncio.timeout(60),
-            local(1, f=0, protocol="fenced") as network,
+            local(1, f=0, protocol="gapless") as network,
             gapless.connect(network.url, codec=codec) as client,
         ):
             await client.advertise("number > 0")
@@ -166,7 +166,7 @@ def test_without_an_event_loop_too() -> None:
             assert next(orders).lines == []
 
     async def main() -> None:
-        async with local(1, f=0, protocol="fenced") as network:
+        async with local(1, f=0, protocol="gapless") as network:
             await asyncio.to_thread(work, network.url)
 
     run(main())

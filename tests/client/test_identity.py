@@ -30,7 +30,7 @@ async def heard(network: Local) -> list[tuple[int, int]]:
         return [(event.seq, int(event.attributes["n"])) async for event in await reader.read("TRUE")]
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(2), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
@@ -51,7 +51,7 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard(p
     run(main())
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_again(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(2), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
@@ -66,7 +66,7 @@ def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_ag
     run(main())
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_after_the_session_has_expired_numbers_go_on(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(2), protocol=protocol, session_s=0.3) as network, asyncio.timeout(PATIENCE_S):
@@ -85,7 +85,7 @@ def test_after_the_session_has_expired_numbers_go_on(protocol: str) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_after_its_broker_has_died_numbers_go_on_at_the_heir(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(3), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):

@@ -46,7 +46,7 @@ def connected(story: Callable[[gapless.Client], Awaitable[None]], *middleware: g
     async def main() -> None:
         async with (
             asyncio.timeout(60),
-            local(1, f=0, protocol="fenced") as network,
+            local(1, f=0, protocol="gapless") as network,
             gapless.connect(network.url, middleware=middleware) as client,
         ):
             await client.advertise("n > 0")
@@ -99,7 +99,7 @@ def test_one_that_fails_harms_no_delivery(caplog: pytest.LogCaptureFixture) -> N
 
 def test_what_is_no_middleware_is_refused() -> None:
     async def main() -> None:
-        async with local(1, f=0, protocol="fenced") as network:
+        async with local(1, f=0, protocol="gapless") as network:
             with pytest.raises(CallError, match=r"a list of gapless\.Middleware, but this is str"):
                 await gapless.connect(network.url, middleware="tracing")  # type: ignore[arg-type]
 

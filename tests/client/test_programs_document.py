@@ -51,7 +51,7 @@ def with_network(story: Callable[[Local, gapless.Client], Awaitable[None]]) -> N
     async def main() -> None:
         async with (
             asyncio.timeout(100),
-            local(chain(3), protocol="fenced") as network,
+            local(chain(3), protocol="gapless") as network,
             gapless.connect(network.url, name="shop") as shop,
         ):
             await story(network, shop)

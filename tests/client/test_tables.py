@@ -30,7 +30,7 @@ def test_a_read_is_a_table() -> None:
                 live.to_arrow()
 
     async def main() -> None:
-        async with local(1, f=0, protocol="fenced") as network:
+        async with local(1, f=0, protocol="gapless") as network:
             await asyncio.to_thread(work, network.url)
 
     run(main())
@@ -55,7 +55,7 @@ def test_a_subscription_says_how_far_behind_it_is() -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(60),
-            local(1, f=0, protocol="fenced") as network,
+            local(1, f=0, protocol="gapless") as network,
             gapless.connect(network.url) as client,
         ):
             await client.advertise("n > 0")

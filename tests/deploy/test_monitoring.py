@@ -54,7 +54,7 @@ def metrics_in(expression: str) -> set[str]:
     return set(re.findall(r"\b[a-z_][a-z_0-9]*\b", bare)) - FUNCTIONS
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_every_metric_that_is_asked_for_exists(protocol: str) -> None:
     asked = [target["expr"] for panel in dashboard()["panels"] for target in panel.get("targets", ())]
     asked += [rule["expr"] for rule in rules()]

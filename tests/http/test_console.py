@@ -52,7 +52,7 @@ def test_the_page_has_a_strict_policy_and_is_asked_for_again_only_if_it_changed(
     run(main())
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_clients_of_all_brokers_are_listed_with_what_covers_their_filters(protocol: str) -> None:
     async def main() -> None:
         async with serving(chain(2), f=0, protocol=protocol) as http, connect(http.network.at("b1")) as client:
@@ -129,7 +129,7 @@ def test_pages_of_other_sites_cannot_act() -> None:
 def test_no_request_holds_the_event_loop_for_long() -> None:
     async def main() -> None:
         async with (
-            serving(chain(3), protocol="fenced", runtime=UNHURRIED) as http,
+            serving(chain(3), protocol="gapless", runtime=UNHURRIED) as http,
             connect(http.network.at("b0"), name="busy") as client,
         ):
             for number in range(60):

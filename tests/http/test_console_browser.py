@@ -88,7 +88,7 @@ async def crash(http: Serving, name: str) -> None:
 
 
 @needs_browser
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_a_broker_that_crashes_is_drawn_and_events_are_followed(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

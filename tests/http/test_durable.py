@@ -11,7 +11,7 @@ from .serving import first, serving, sse
 from .test_streams import numbers, publisher
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_what_is_acknowledged_never_comes_again_and_everything_else_does(protocol: str) -> None:
     async def main() -> None:
         async with serving(chain(3), protocol=protocol) as http:
@@ -42,7 +42,7 @@ def test_what_is_acknowledged_never_comes_again_and_everything_else_does(protoco
 
 def test_what_is_given_back_comes_again_after_its_delay() -> None:
     async def main() -> None:
-        async with serving(chain(2), protocol="fenced") as http:
+        async with serving(chain(2), protocol="gapless") as http:
             ann = await publisher(http, "ann", "b0")
             client = http.client("b0")
             messages = sse(client, {"durable": "billing", "filter": "n >= 0"})

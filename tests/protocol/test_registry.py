@@ -10,13 +10,13 @@ from gapless.registry import find_protocol, protocol_names, protocols
 
 
 def test_ours_and_those_of_the_papers_are_found() -> None:
-    assert protocol_names() == ["delta", "epidemic", "fenced", "gapless", "gryphon", "locaps", "srpt", "vcube"]
+    assert protocol_names() == ["delta", "epidemic", "gapless", "gryphon", "locaps", "srpt", "vcube"]
     assert {name: spec.name for name, spec in protocols().items()} == {name: name for name in protocol_names()}
     assert find_protocol("srpt").broker.__module__ == "gapless_papers.protocols.srpt.broker"
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_others() -> None:
-    with pytest.raises(ProtocolError, match="there is no protocol 'gapples'; choose one of: delta, epidemic, fenced,"):
+    with pytest.raises(ProtocolError, match="there is no protocol 'gapples'; choose one of: delta, epidemic, gapless,"):
         find_protocol("gapples")
 
 
@@ -39,6 +39,6 @@ def test_a_package_that_offers_something_else_is_named(
 
 
 def test_no_package_takes_one_of_our_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = {"fenced": EntryPoint("fenced", "nowhere_at_all:PROTOCOL", registry.GROUP)}
+    offered = {"gapless": EntryPoint("gapless", "nowhere_at_all:PROTOCOL", registry.GROUP)}
     monkeypatch.setattr(registry, "_offered", lambda: offered)
-    assert find_protocol("fenced").name == "fenced"
+    assert find_protocol("gapless").name == "gapless"

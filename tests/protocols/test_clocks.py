@@ -27,7 +27,7 @@ READABLE = [name for name in ROBUST if find_protocol(name).keeps_history]
 
 
 def test_protocols_that_stamp_events_claim_it() -> None:
-    assert {"fenced", "gapless"} <= set(ROBUST)
+    assert {"gapless"} <= set(ROBUST)
 
 
 @pytest.mark.parametrize("protocol", ROBUST)

@@ -38,7 +38,7 @@ async def numbers(subscription: Subscription, until_number: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ["gapless", "fenced"])
+@pytest.mark.parametrize("protocol", ["gapless"])
 def test_clients_of_a_broker_that_is_cut_off_move_to_one_that_is_not(protocol: str) -> None:
     async def main() -> None:
         opening = behind_a_proxy(4, protocol)

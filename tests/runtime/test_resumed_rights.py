@@ -11,7 +11,7 @@ from gapless.client import connect
 from gapless.errors import DeniedError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocols.fenced.client_messages import (
+from gapless.protocols.gapless.client_messages import (
     Active,
     Attach,
     ClientAdvertise,
@@ -24,7 +24,7 @@ from gapless.protocols.fenced.client_messages import (
     Ready,
     Stable,
 )
-from gapless.protocols.fenced.messages import Incarnation
+from gapless.protocols.gapless.messages import Incarnation
 from gapless.registry import find_protocol
 from gapless.runtime import wire
 from gapless.runtime.codec import Codec
@@ -41,7 +41,7 @@ class Liar(Raw):
     """A client that follows the protocol as far as it likes."""
 
     name = ""
-    _codec = Codec(find_protocol("fenced"), 1 << 24)
+    _codec = Codec(find_protocol("gapless"), 1 << 24)
 
     @classmethod
     async def attach(cls, network: Secure, user: str, broker: str, name: str) -> "Liar":
@@ -77,7 +77,7 @@ def test_who_may_not_read_history_gets_everything_when_its_broker_dies(tmp_path:
     async def main() -> None:
         async with (
             asyncio.timeout(90),
-            secure(chain(3), tmp_path, users={"ann": SHOP}, protocol="fenced") as network,
+            secure(chain(3), tmp_path, users={"ann": SHOP}, protocol="gapless") as network,
             connect(network.at("b0"), name="p", credentials=network.certified("admin")) as admin,
             connect(network.at("b2"), name="c", credentials=network.certified("ann")) as ann,
         ):
@@ -99,7 +99,7 @@ def test_a_subscription_that_never_was_brings_nobody_history_without_the_right(t
     async def main() -> None:
         async with (
             asyncio.timeout(90),
-            secure(2, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}, runtime=STEADY, protocol="fenced") as network,
+            secure(2, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}, runtime=STEADY, protocol="gapless") as network,
             connect(network.at("b1"), credentials=network.certified("admin")) as admin,
         ):
             await admin.advertise("TRUE")
@@ -137,7 +137,7 @@ def test_a_loss_is_reported_only_to_those_whom_the_event_may_have_concerned(tmp_
     async def main() -> None:
         async with (
             asyncio.timeout(90),
-            secure(2, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY, protocol="fenced") as network,
+            secure(2, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY, protocol="gapless") as network,
             connect(network.at("b1"), credentials=network.certified("admin")) as admin,
         ):
             await admin.advertise("TRUE")
@@ -166,7 +166,7 @@ def test_taking_a_right_back_ends_what_relies_on_it_and_nothing_else(tmp_path: P
     async def main() -> None:
         async with (
             asyncio.timeout(90),
-            secure(2, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY, protocol="fenced") as network,
+            secure(2, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY, protocol="gapless") as network,
             connect(network.at("b1"), credentials=network.certified("admin")) as admin,
             connect(network.at("b0"), name="c", credentials=network.certified("ann")) as ann,
         ):

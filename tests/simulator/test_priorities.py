@@ -57,7 +57,7 @@ def test_other_schedules_are_refused(text: str) -> None:
 
 
 def test_runs_by_priorities_are_valid_and_repeat() -> None:
-    scenario = generate(52, "fenced", faults="none")
+    scenario = generate(52, "gapless", faults="none")
     scenario = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, schedule="pct:3"))
     first, second = try_scenario(scenario), try_scenario(scenario)
     assert first.status == "valid"
@@ -66,8 +66,8 @@ def test_runs_by_priorities_are_valid_and_repeat() -> None:
 
 def test_a_finding_repeats_with_its_schedule() -> None:
     options = {"switched_off": ("active-only",)}
-    report = search("fenced", 8, faults="none", processes=1, schedule="pct:2", options=options, shrink_seconds=1)
+    report = search("gapless", 8, faults="none", processes=1, schedule="pct:2", options=options, shrink_seconds=1)
     assert report.finding is not None
     assert report.finding.minimal.run.schedule == "pct:2"
     assert "--schedule pct:2" in report.finding.repeat
-    assert try_scenario(generate(report.finding.seed, "fenced", faults="none")).status == "valid"
+    assert try_scenario(generate(report.finding.seed, "gapless", faults="none")).status == "valid"

@@ -30,7 +30,7 @@ def play(*actions: Action, faults: tuple[Fault, ...] = ()) -> Trace:
     """Ann publishes ten events; bob and cat may have durable subscriptions, and dan hears of dead letters."""
     scenario = Scenario(
         Network("chain", brokers=4),
-        ProtocolChoice("fenced"),
+        ProtocolChoice("gapless"),
         run=Run(settle_ms=40_000.0),
         clients=tuple(Client(name, b) for name, b in (("ann", "b0"), ("bob", "b3"), ("cat", "b1"), ("dan", "b2"))),
         actions=(
@@ -101,7 +101,7 @@ def test_the_next_client_gets_what_was_acknowledged_by_nobody() -> None:
 
 
 def test_the_checker_sees_an_event_that_comes_again_after_it_was_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gapless.protocols.fenced.durable.attachment import Attachment
+    from gapless.protocols.gapless.durable.attachment import Attachment
 
     monkeypatch.setattr(Attachment, "_done", lambda self: {})
     trace = play(

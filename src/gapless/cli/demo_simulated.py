@@ -21,8 +21,6 @@ from gapless.cli.exit_codes import code_of
 from gapless.cli.svg_picture import save_svg
 from gapless.cli.terminal import output_console
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.members.contraction import stand_in
-from gapless.protocols.gapless.members.status import excluded_status
 from gapless.simulator import parse_scenario
 from gapless.simulator.networks import overlay_of
 from gapless.trace import write_trace
@@ -33,7 +31,7 @@ SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
 """Not covered; covered by a neighbour's; covered by one of the same broker."""
 MOVING_CLIENT = "kiosk"
 """The client whose broker crashes."""
-REPAIR = "hand-over"
+REPAIR = "union"
 
 
 def scenario_text() -> str:
@@ -94,7 +92,7 @@ class _Demo:
 
     def kill_a_broker(self) -> None:
         dead = self._crash.broker
-        chief = stand_in(self._overlay, {dead: excluded_status(0)}, dead)
+        chief = self._overlay.within(dead, 1)[0]
         journey = journey_of(self.run, MOVING_CLIENT)
         lost = sum(journey.client in (anomaly.client, anomaly.publisher) for anomaly in self.run.verdict.anomalies)
         self._page.heading(f"2  Broker {dead} dies, {self._crash.at_ms / 1000:g} s into the run")

@@ -14,7 +14,7 @@ from gapless.errors import GaplessError
 from tests.fuzz.changes import change_packed, changed_tree
 from tests.fuzz.shapes import Shapes, pack
 from tests.fuzz.target import Target, Unexpected
-from tests.protocols.fenced.bench import SPEC, Bench
+from tests.protocols.gapless.bench import SPEC, Bench
 
 LIARS = ("ann", "bob")
 BROKERS = ("b0", "b1")

@@ -1,320 +1,454 @@
-"""A broker of the `gapless` protocol: feeds each input to the part whose rule it is.
+"""A broker of the protocol: gives each input to its handler, then re-establishes what has to hold.
 
-The package is the map. The parts of one life are put together in `life`; when that is over, another follows
-(`succession`).
+Handlers change one state (`state`) and collect effects. `_settle` runs after each input, until nothing more happens:
+it is the only place that looks for consequences, so no handler has to remember to ask for them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
+from gapless.errors import CallError
 from gapless.protocol import (
     BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
     EndSession,
+    Expel,
     Forget,
-    HistoryRead,
     Input,
     Persisted,
     Received,
     Resumed,
+    SetTimer,
     Start,
     Suspected,
     TimerFired,
     Trusted,
-)  # fmt: skip
-from gapless.protocols.gapless.client_messages import Attach
-from gapless.protocols.gapless.clients.lagging import LAG
-from gapless.protocols.gapless.clients.readings import READ_ON
-from gapless.protocols.gapless.disk import Disk
-from gapless.protocols.gapless.foreseeing import foresee, foresee_attach
-from gapless.protocols.gapless.history.library import LIBRARY
-from gapless.protocols.gapless.history.refill import REFILL
-from gapless.protocols.gapless.life import Life
-from gapless.protocols.gapless.lives import LIFE_STEP
-from gapless.protocols.gapless.member_course import MEMBER_TIMERS
-from gapless.protocols.gapless.messages import (
-    Accuse,
-    Ack,
-    Backup,
-    BackupAll,
-    BackupEnd,
-    BackupHeld,
-    Body,
-    Completed,
-    Fenced,
-    Frame,
-    Membership,
-    PutOff,
-    Resolved,
-    Resume,
-    Sync,
-    Tree,
 )
-from gapless.protocols.gapless.names.proposals import NAMES
-from gapless.protocols.gapless.names.register import Register, keepers_of
-from gapless.protocols.gapless.names.service import NAME_CALLS, NAME_KINDS
+from gapless.protocols.gapless import (
+    claims,
+    disk,
+    handover,
+    history,
+    journal,
+    local,
+    membership,
+    positions,
+    reading,
+    recovery,
+    routing,
+    sealed_journals,
+    sealing,
+    sessions,
+)
+from gapless.protocols.gapless.client_messages import Attach, Retry
+from gapless.protocols.gapless.durable import service as durable_service
+from gapless.protocols.gapless.durable import steps as durable
+from gapless.protocols.gapless.durable.messages import DURABLE_CALLS
+from gapless.protocols.gapless.durable.state import GROUP_CLIENT
+from gapless.protocols.gapless.events import process
+from gapless.protocols.gapless.messages import (
+    Accept,
+    Accepted,
+    Accusation,
+    Ack,
+    ActivateSubscription,
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementAck,
+    CloseSession,
+    Completed,
+    Contribution,
+    CutAnswer,
+    Echo,
+    Entries,
+    Excluded,
+    Final,
+    Frame,
+    Held,
+    Hold,
+    Join,
+    JoinReply,
+    JournalReply,
+    LastNumber,
+    LastNumberReply,
+    LinkMessage,
+    Members,
+    Name,
+    Page,
+    Prepare,
+    Promise,
+    Publication,
+    ReadPage,
+    Refused,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    RequestEntries,
+    RequestJournal,
+    RequestWave,
+    Resume,
+    SessionClosed,
+    Status,
+    Void,
+    Wave,
+)
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.overview import SHOWN, overview
-from gapless.protocols.gapless.pieces import Pieces
-from gapless.protocols.gapless.recovery.found import read_disk
-from gapless.protocols.gapless.site import Site
-from gapless.protocols.gapless.succession import Succession
-from gapless.protocols.gapless.turns import Turns
-from gapless.protocols.gapless.wave_course import WAVE
+from gapless.protocols.gapless.overview import overview
+from gapless.protocols.gapless.state import BrokerState, Link, SessionPhase, Stage
+from gapless.protocols.gapless.topology import Topology
 
 __all__ = ["GaplessBroker"]
 
+NUMBER_STEP = 1_000
+"""A restart outranks any number of exclusions of the incarnation before."""
+RETRY_TIMER = "retry"
+RETRY_US = 100_000
+"""How often questions are asked again whose answers may have been lost with a broker."""
+
+ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
+    Publication: lambda s, link, message: process(s, message.events, link),
+    AddSubscription: routing.receive_subscription,
+    RemoveSubscription: routing.receive_subscription_end,
+    ActivateSubscription: routing.receive_activation,
+    CutAnswer: routing.receive_answer,
+    AddAdvertisement: routing.receive_advertisement,
+    RemoveAdvertisement: routing.receive_advertisement_end,
+    AdvertisementAck: routing.receive_advertisement_ack,
+    Void: routing.receive_void,
+    Wave: positions.receive_wave,
+    Echo: positions.receive_echo,
+    Final: positions.receive_final,
+}
+
+
+AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
+    Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
+    Accusation: membership.note_accusation,
+    Join: recovery.receive_join,
+    JoinReply: recovery.receive_join_reply,
+    Prepare: sealing.receive_prepare,
+    Promise: sealing.receive_promise,
+    Refused: sealing.receive_refused,
+    Accept: sealing.receive_accept,
+    Accepted: sealing.receive_accepted,
+    Hold: journal.receive_hold,
+    Held: journal.receive_held,
+    RequestJournal: sealed_journals.answer_journal,
+    JournalReply: sealed_journals.receive_journal,
+    Contribution: handover.receive_contribution,
+    Completed: handover.receive_completed,
+    SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
+    LastNumber: sessions.answer_last_number,
+    LastNumberReply: lambda s, _peer, message: sessions.receive_last_number(s, message),
+    RequestWave: lambda s, _peer, message: positions.receive_request(s, message),
+    ReadPage: history.answer_page,
+    Page: reading.receive_page,
+    RequestEntries: history.answer_entries,
+    Entries: history.receive_entries,
+    **durable.DURABLE_AT_ONCE,
+}
+"""What is taken during a handover, too: it changes nothing that a contribution has told."""
+
 
 class GaplessBroker(BrokerNode):
-    """A broker node of the `gapless` protocol."""
+    """A broker node of the protocol."""
 
     def __init__(self, place: BrokerPlace, options: GaplessOptions) -> None:
-        self._effects: list[Effect] = []
-        self._overlay = overlay = place.overlay
-        self._turns = Turns(
-            self._handle, self._has_work, self._work, self._emit, options, is_broker=overlay.__contains__,
-            foresee=self._foresee,
-        )  # fmt: skip
-        disk = Disk(place.disk is not None, options.journal_bytes)
-        life = place.incarnation * LIFE_STEP
-        found = None if place.disk is None else read_disk(place.disk, disk, options)
-        if found is not None:
-            life = max(life, (found.last_life(place.name) // LIFE_STEP + 1) * LIFE_STEP)
-        register = Register(
-            place.name,
-            keepers_of(overlay.root, overlay.within(overlay.root, 2 * place.f), place.f),
-            place.f,
-            disk,
-            None if place.disk is None else place.disk.entries,
-            is_first=life == 0,
-            names_max=place.owners.names_max,
-        )
-        self._site = Site(place.name, overlay, place.f, options, disk, register, self._emit, place.owners)
-        self._lives = Succession(self._site, life, found)
-
-    @property
-    def life(self) -> Life:
-        """Its life now, with all its parts."""
-        return self._lives.now
-
-    def _emit(self, effect: Effect) -> None:
-        self._effects.append(effect)
-
-    # ---- inputs -------------------------------------------------------------------------------------------
+        self._topology = Topology(place.overlay, place.f)
+        self.state = BrokerState(place.name, place.incarnation * NUMBER_STEP, self._topology, options)
+        self.state.owners = place.owners
+        if place.disk is not None:
+            disk.restore(self.state, place.disk)
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Take one input; return what it causes."""
-        self._effects = []
-        self._lives.now.set_time(now)
-        self._turns.take(item)
-        life = self._lives.now
-        life.names.tell_reached()
-        if self._site.disk.is_there:
-            self._effects += life.persistence.end_step()
-        return self._effects
+        s = self.state
+        effects: list[Effect] = []
+        s.effects = effects
+        s.clock.now = now
+        s.read_work = 0
+        self._handle(s, item)
+        self._settle()
+        return effects
 
-    def _has_work(self) -> bool:
-        life = self._lives.now
-        return life.handovers.has_work or life.clients.errand is not None
+    # ---- inputs -------------------------------------------------------------------------------------------
 
-    def _work(self) -> Pieces[None]:
-        life = self._lives.now
-        errand = life.clients.errand
-        if errand is None:
-            yield from life.handovers.work()
-        else:
-            life.clients.errand = None
-            yield from errand
-            life.wave_course.echo_if_due()
-
-    def _handle(self, item: Input) -> None:
-        if self._lives.is_away:
-            self._lives.take_while_away(item)
-            return
-        life = self._lives.now
+    def _handle(self, s: BrokerState, item: Input) -> None:
         match item:
             case Received():
-                self._on_received(life, item.peer, item.message)
+                if item.peer in self._topology.overlay:
+                    self._receive(s, item.peer, item.message)
+                else:
+                    self._hear_client(s, item.peer, item.message)
             case TimerFired():
-                self._on_timer(life, item)
+                self._timer_fired(s, item.key)
             case Connected():
-                if item.peer in self._overlay:
-                    life.streams.connected(item.peer)
+                if item.peer in self._topology.overlay:
+                    membership.connected(s, item.peer)
             case Suspected():
-                if item.peer in self._overlay:
-                    life.members.suspected(item.peer)
+                if item.peer in self._topology.overlay:
+                    membership.accuse(s, item.peer)
                 else:
-                    life.clients.lost_sight(item.peer)
+                    sessions.lost_client(s, item.peer)
             case Trusted():
-                if item.peer in self._overlay:
-                    life.members.trusted(item.peer)
+                if item.peer in self._topology.overlay:
+                    membership.forgive(s, item.peer)
                 else:
-                    life.clients.caught_sight(item.peer)
-            case Resumed():
-                life.members.woke()
+                    sessions.saw_client(s, item.peer)
             case Start():
-                life.members.start()
-                life.names.start()
+                self._start(s)
             case EndSession():
-                life.clients.end(item.client)
-                life.wave_course.echo_if_due()
+                sessions.end_session(s, item.client)
             case Forget():
-                life.members.forget(item.broker)
+                membership.forget(s, item.broker)
             case Persisted():
-                life.persistence.persisted(item.number)
-                life.names.persisted(item.number)
-                life.backups.go_on()
-            case HistoryRead():
-                life.library.looked_up(item)
+                disk.persisted(s, item.number)
+            case Resumed():
+                pass
             case _:
                 raise AssertionError(f"no input of a broker: {item!r}")
 
-    def _on_received(self, life: Life, peer: str, message: Any) -> None:
-        kind = type(message)
-        if kind is Frame or kind is Resume or kind is Ack:
-            if life.members.listens_to(peer, message.life):
-                body = life.streams.receive(peer, message)
-                if body is not None:
-                    self._on_body(life, peer, body)
-        elif kind is Fenced:
-            life.members.fenced(peer, message)
-        elif kind in NAME_KINDS and peer in self._overlay:
-            life.names.receive(peer, message)
-        elif peer in self._overlay:
-            life.library.receive(peer, message)
-        elif kind is Attach:
-            if life.clock.is_behind(message.clock):
-                life.wave_course.hurry()  # waves bring the clocks of all brokers
-            else:
-                life.clock.see(message.clock)
-            life.clients.attach(peer, message)
-            if life.clients.errand is None:
-                life.wave_course.echo_if_due()
-        elif kind in NAME_CALLS:
-            life.names.call(peer, message)
+    def _start(self, s: BrokerState) -> None:
+        if s.number == 0:
+            for peer in self._topology.overlay.neighbours(s.name):
+                s.links[peer, 0] = Link(peer, 0, frozenset())
+        for peer in self._topology.peers(s.name):
+            membership.connected(s, peer)
+        s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
+        s.emit(SetTimer(RETRY_TIMER, RETRY_US))
+        if s.stage is Stage.RECOVERING:
+            s.emit(SetTimer(recovery.RETURN_TIMER, int(s.options.return_ms * 1000)))
+
+    def _timer_fired(self, s: BrokerState, key: str) -> None:
+        s.timers.discard(key)
+        kind, _, rest = key.partition("/")
+        if kind == positions.WAVE_TIMER:
+            positions.tick(s)
+            s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
+        elif kind == RETRY_TIMER:
+            handover.ask_vouchers(s)
+            sealed_journals.ask_journals(s)
+            sessions.check_isolation(s)
+            sessions.ask_fences(s)
+            reading.ask_again(s)
+            history.refill(s)
+            durable.tick(s)
+            s.emit(SetTimer(RETRY_TIMER, RETRY_US))
+        elif kind == reading.READ_TIMER:
+            pass  # `_settle` reads on
+        elif kind == sealing.PROPOSAL_TIMER:
+            sealing.carry_on(s, rest)
+        elif kind == sessions.SESSION_TIMER:
+            sessions.expire(s, rest)
+            if s.sessions.get(rest) is None or s.sessions[rest].phase is SessionPhase.CLOSING:
+                durable_service.note_absence(s, rest)
+        elif kind == recovery.RETURN_TIMER:
+            s.has_waited = True
+
+    def _receive(self, s: BrokerState, peer: str, message: Any) -> None:
+        if isinstance(message, Excluded):
+            membership.learn(s, message.statuses)
+            return
+        status = s.status(peer)
+        if message.sender < max(status.number, status.sealed_below):
+            membership.tell_excluded(s, peer)
+            return
+        if message.sender > status.number:
+            membership.learn(s, {peer: Status(message.sender, 0, 0)})
+        channel = s.channel(peer)
+        if isinstance(message, Resume):
+            channel.receive_resume(message)
+        elif isinstance(message, Ack):
+            channel.receive_ack(message)
         else:
-            life.clients.receive(peer, message)
-            life.wave_course.echo_if_due()
-            life.wave_course.hurry_if_full()
+            assert isinstance(message, Frame)
+            body = channel.receive_frame(message)
+            if body is None:
+                return
+            handler = AT_ONCE.get(type(body))
+            if handler is not None:
+                handler(s, peer, body)
+            elif s.inbox or s.is_frozen:
+                s.inbox.append((peer, body))
+            else:
+                self._take(s, peer, body)
 
-    def _on_body(self, life: Life, peer: str, body: Body) -> None:
-        match body:
-            case Tree():
-                life.tree_course.receive(peer, body)
-            case Backup():
-                life.backups.hold(peer, body)
-            case BackupHeld():
-                life.backups.held(peer, body)
-            case BackupAll():
-                life.backups.hold_all(peer, body)
-            case BackupEnd():
-                life.backups.end(peer)
-            case Membership():
-                life.members.learn_forgotten(body.forgotten)
-                life.members.learn_parted(body.parted)
-                life.members.learn(body.status)
-            case Accuse():
-                life.members.accused(peer, body)
-            case Sync():
-                life.members.learn(body.status)
-                if self._lives.now is life:
-                    life.members.correct(peer, body.status)
-                    life.handovers.receive(peer, body)
-            case Completed():
-                life.handovers.receive_completed(peer, body)
-            case Resolved():
-                life.estates.resolved(peer, body)
-            case PutOff():
-                life.clients.hear_put_off(body)
-            case _:
-                assert_never(body)
+    def _hear_client(self, s: BrokerState, client: str, message: Any) -> None:
+        """A client says something: it waits for its turn, unless no client may say it."""
+        try:
+            claims.check_message(s, client, message)
+        except CallError as error:
+            s.emit(Expel(client, str(error)))
+            return
+        if s.is_frozen and isinstance(message, Attach):
+            s.tell(client, Retry(message.session, "it takes part in a handover"))
+        if not s.inbox and not s.is_frozen:
+            self._take_from_client(s, client, message)
+        elif claims.note_arrival(s, client, message):
+            s.inbox.append((client, message))
 
-    def _on_timer(self, life: Life, item: TimerFired) -> None:
-        kind, _, rest = item.key.partition("/")
-        if kind == WAVE:
-            life.wave_course.tick()
-        elif kind in MEMBER_TIMERS:
-            life.members.timer_fired(kind, rest)
-        elif kind == LIBRARY:
-            life.library.tick()
-        elif kind == NAMES:
-            life.names.tick()
-        elif kind == REFILL:
-            life.refill.rested()
-        elif kind == LAG:
-            life.clients.lagging.check(life.clock.now, life.waves.reached)
-            life.wave_course.echo_if_due()
-        elif kind == READ_ON:
-            life.clients.readings.read_on()
-        elif kind == "return":
-            life.handovers.send_home(rest)
-        elif kind == "session":
-            life.clients.expire(rest)
-            life.wave_course.echo_if_due()
+    # ---- what follows -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Re-establish what has to hold between steps."""
+        while True:
+            s = self.state
+            if s.stage is Stage.EXCLUDED:
+                self._begin_anew(s)
+            elif not self._settle_once(s):
+                disk.collect(s)
+                due = disk.take_due(s)
+                for each in due:
+                    if each.peer == s.name:
+                        AT_ONCE[type(each.body)](s, s.name, each.body)
+                    else:
+                        s.send(each.peer, each.body)
+                if not any(each.peer == s.name for each in due):
+                    return
+
+    def _settle_once(self, s: BrokerState) -> bool:
+        if s.membership_changed or s.accusers or s.stage is Stage.RECOVERING:
+            self._settle_membership(s)
+            if s.stage is Stage.EXCLUDED:
+                return True
+        if s.handover is not None or s.membership_changed:
+            s.membership_changed = False
+            if handover.advance(s) or s.membership_changed:
+                return True
+        if s.lagging:
+            local.fall_behind(s)
+        if s.searches and local.find_newest(s):
+            return True
+        if s.due_readings and local.read_on(s):
+            return True
+        if s.is_frozen:
+            return False
+        if s.restarts and local.restart_attempts(s):
+            return True
+        if s.pending and local.activate_whole(s):
+            return True
+        if (s.busy_clients or s.missing) and sessions.admit_queued(s):
+            return True
+        journal.release(s)
+        if s.busy_clients and any(s.sessions[each].phase.value == "closing" for each in s.busy_clients):
+            sessions.admit_queued(s)
+        if s.wave_lost or (s.wave_wanted and s.wave is None):
+            positions.tick(s)
+        if s.wave is not None:
+            positions.echo_if_due(s)
+        if s.arrivals and sessions.check_fences(s):
+            return True
+        if durable.settle(s):
+            return True
+        if s.inbox:
+            self._take(s, *s.inbox.popleft())
+            return True
+        return bool(s.due_readings) and s.read_work < reading.WORK_MAX
+
+    def _settle_membership(self, s: BrokerState) -> None:
+        if not s.membership_changed and s.stage is not Stage.RECOVERING:
+            sealing.propose_where_due(s)
+            return
+        for peer in membership.peers(s):
+            if peer not in s.greeted and s.is_live(peer):
+                membership.greet(s, peer)
+                sealing.repeat_proposals(s, peer)
+        if s.stage is Stage.RECOVERING:
+            recovery.recover(s)
+        sealing.propose_where_due(s)
+        status = s.status(s.name)
+        if s.stage is Stage.RECOVERING:
+            if status.sealed_below >= s.number and recovery.has_recovered(s):
+                s.stage = Stage.JOINING
+                s.membership_changed = True
+        elif s.stage is not Stage.EXCLUDED:
+            s.stage = Stage.JOINED if status.is_joined else Stage.JOINING
+        if s.stage is not Stage.EXCLUDED:
+            journal.replicate(s)
+
+    def _take(self, s: BrokerState, peer: str, message: Any) -> None:
+        """Take what had to wait for the end of a handover."""
+        if isinstance(message, LinkMessage):
+            link = s.links.get((peer, message.tag))
+            if link is not None:
+                ON_LINK[type(message.body)](s, link, message.body)
+            elif (peer, message.tag) not in s.removed_links:
+                s.early.setdefault((peer, message.tag), []).append(message.body)
+        elif isinstance(message, CloseSession):
+            sessions.close_session(s, peer, message.client, message.session)
+        else:
+            self._take_from_client(s, peer, claims.note_taken(s, peer, message))
+
+    def _take_from_client(self, s: BrokerState, client: str, message: Any) -> None:
+        if isinstance(message, Attach):
+            sessions.attach(s, client, message)
+        elif isinstance(message, DURABLE_CALLS):
+            durable.receive_call(s, client, message)
+        else:
+            sessions.receive(s, client, message)
+
+    def _begin_anew(self, old: BrokerState) -> None:
+        """The others have excluded this incarnation: the next one remembers what it has promised and holds."""
+        sessions.dismiss_all(old, "its broker was excluded by the others, and joins again")
+        number = max(old.status(old.name).sealed_below, old.number + 1)
+        s = BrokerState(old.name, number, self._topology, old.options)
+        s.effects, s.clock, s.disk, s.memory = old.effects, old.clock, old.disk, old.memory
+        s.disk.are_statuses_changed = True
+        s.disk.own_written.clear()
+        s.disk.own_length = 0
+        s.statuses = {**old.statuses, old.name: membership.merge(old.status(old.name), Status(number, 0, 0))}
+        s.suspects, s.acceptors, s.ballot_round = old.suspects, old.acceptors, old.ballot_round
+        s.journals = old.journals
+        s.journals[old.incarnation] = old.journal
+        old.journal.cut_to(dict(s.status(s.name).lengths).get(old.number, 0))
+        s.sealed_final, s.owners, s.measures = old.sealed_final, old.owners, old.measures
+        s.durable.take_register(old.durable)
+        self.state = s
+        self._start(s)
+        for peer in sorted(s.suspects):
+            membership.accuse(s, peer)
 
     # ---- what is asked of a node --------------------------------------------------------------------------
 
     def state_size(self) -> Mapping[str, int]:
         """How much the broker keeps."""
-        life = self._lives.now
+        s = self.state
         return {
-            "subscriptions": len(life.table.subscriptions),
-            "advertisements": len(life.table.advertisements),
-            "retained": len(life.log),
-            "held for others": len(life.estates),
-            "unacknowledged": len(life.streams),
+            "subscriptions": len(s.subscriptions),
+            "advertisements": len(s.advertisements),
+            "retained": len(s.log),
+            "held for others": sum(map(len, s.journals.values())),
+            "unacknowledged": sum(map(len, s.channels.values())),
         }
 
     def overview(self) -> dict[str, Any]:
-        """What an operator wants to know: who is out, who stands in, what is going on."""
-        life = self._lives.now
-        found = overview(life.state, life.handovers, life.number, self._site.near, is_away=self._lives.is_away)
-        found["names"] = life.names.told(SHOWN)
-        found["history"]["held_by_few"] = life.refill.held_by_few()
-        if life.floor is not None:
-            last = life.floor.last()
-            found["history"]["kept_for_names"] = life.library.history.beyond
-            found["history"]["last_name"] = None if last is None else [last.name, last.position]
-        return found
-
-    def _foresee(self, item: Input) -> Pieces[object] | None:
-        if type(item) is Received and type(item.message) is Attach:
-            is_sent_on = self.life.clients.is_sent_on(item.peer, item.message)
-            return None if is_sent_on else foresee_attach(self.life.table, item.message)
-        table = self.life.table
-        return foresee(table, item) if table.has_searches else None
-
-    @property
-    def is_working(self) -> bool:
-        """Whether it works on an input in pieces, and lets others wait behind it."""
-        return self._turns.is_working
-
-    def has_session(self, client: str) -> bool:
-        """Whether the client's session is here."""
-        return client in self.life.clients.sessions
+        """What an operator should see of it."""
+        return overview(self.state)
 
     def sessions(self) -> list[str]:
         """The clients whose sessions are here."""
-        return list(self.life.clients.sessions)
+        return [name for name in self.state.sessions if not name.startswith(GROUP_CLIENT)]
 
-    def reads_history(self, client: str) -> bool:
-        """Whether the client is brought what was published before."""
-        clients = self.life.clients
-        session = clients.sessions.get(client)
-        return session is not None and (session.has_history or bool(clients.readings.of(client)))
+    def has_session(self, client: str) -> bool:
+        """Whether the client's session is here."""
+        return client in self.state.sessions
 
     def held_by(self, client: str) -> dict[str, str]:
         """The filters of a client's subscriptions, by name."""
-        session = self.life.clients.sessions.get(client)
-        return {} if session is None else {name: item.filter.text for name, item in session.subscriptions.items()}
+        session = self.state.sessions.get(client)
+        held = {} if session is None else session.held
+        return {name: each.text for name, each in held.items() if Name(client, name) in self.state.locals}
 
     def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
-        """What a client calls its subscriptions, those that read history included, and its advertisements."""
-        session = self.life.clients.sessions.get(client)
+        """What a client calls its subscriptions and its advertisements."""
+        session = self.state.sessions.get(client)
         if session is None:
             return (), ()
-        reading = session.read_texts
-        subscriptions = {**session.subscriptions, **reading} if reading else session.subscriptions
-        return subscriptions.keys(), session.advertisements.keys()
+        subscriptions = self.held_by(client).keys()
+        return subscriptions, session.held.keys() - subscriptions
+
+    def reads_history(self, client: str) -> bool:
+        """Whether the client is brought what was published before."""
+        session = self.state.sessions.get(client)
+        return session is not None and bool(session.readings)

@@ -1,17 +1,9 @@
-"""A reliable FIFO stream between one life of a broker and one life of another.
+"""A reliable FIFO channel between one incarnation of a broker and one of another.
 
-A connection keeps order but may break and take an unknown suffix of the messages in flight with it. Frames are
-numbered and kept until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the
-rest is sent again. A stream belongs to a pair of lives: when a peer that we have heard of starts a new life, what
-was meant for the old one is dropped, because a hand-over follows that contains all that matters. A frame for
-another life than ours is answered by saying which one it is. So is one before which others are missing: they came when
-this broker stayed away between two lives, and heard nothing.
-
-Both are done once for each connection and pair of lives. Once is enough, because a connection keeps order: whatever
-follows is sent with the answer in mind. More would be a storm, for each of a thousand frames to a life that is over
-would have everything repeated, and what is repeated may be all that a broker keeps.
-
-Acknowledgements ride on frames; one is sent alone after `ACK_EVERY` frames without any the other way.
+A connection keeps order, but may break and lose an unknown suffix of what is in flight. Frames are numbered and kept
+until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the rest is sent again.
+When the peer starts a new incarnation, what was meant for the old one is dropped: everything of it is said again by
+rules.
 """
 
 from collections import deque
@@ -23,63 +15,65 @@ from gapless.protocols.parts.clock import Clock
 __all__ = ["Channel"]
 
 ACK_EVERY = 64
-NOBODY = -1
+"""Acknowledgements ride on frames; one is sent alone after so many frames without any the other way."""
 
 
 class Channel:
-    """One end of the stream. `send` puts a raw message on the connection to the peer."""
+    """One end of the channel."""
 
     def __init__(
-        self, life: int, peer_life: int, send: Callable[[Frame | Ack | Resume], None], clock: Clock | None = None
+        self, number: int, peer_number: int, clock: Clock, emit: Callable[[Frame | Ack | Resume], None]
     ) -> None:
-        self.life = life
-        self.peer_life = peer_life
-        self._was_heard = False
-        self._send = send
-        self._clock = Clock() if clock is None else clock
+        self.number = number
+        self.peer_number = peer_number
+        self._clock = clock
+        self._emit = emit
         self._next_seq = 1
         self._unacknowledged: deque[tuple[int, Body]] = deque()
         self._received = 0
         self._acknowledged = 0
-        self._introduced_to = NOBODY
-        """The life of the peer that was told ours, on this connection."""
-        self._repeated_to = NOBODY
-        """The life of the peer to which all that it lacked was sent again, on this connection."""
+        self._introduced_to = -1
+        """The peer's incarnation that was told ours on this connection. Once is enough: a connection keeps order."""
+        self._repeated_to = -1
+        """The peer's incarnation to which everything it lacked was sent again on this connection."""
+
+    def __len__(self) -> int:
+        return len(self._unacknowledged)
 
     def send(self, body: Body) -> None:
-        """Deliver `body` to the peer, after all earlier ones, once."""
+        """Deliver the body once, after all earlier ones."""
         self._unacknowledged.append((self._next_seq, body))
-        self._send(self._frame(self._next_seq, body))
+        self._emit(self._frame(self._next_seq, body))
         self._next_seq += 1
 
-    def reconnect(self) -> None:
-        """The connection is fresh: tell the peer where we stand, and ask where it does."""
-        self._repeated_to = NOBODY
+    def meet(self, number: int) -> None:
+        """The peer has a new incarnation: begin anew with that."""
+        if number > self.peer_number:
+            self.peer_number = number
+            self._unacknowledged.clear()
+            self._next_seq = 1
+            self._received = self._acknowledged = 0
+
+    def connected(self) -> None:
+        """The connection is fresh: say how far we got, and ask how far the peer did."""
+        self._repeated_to = -1
         self._introduce()
 
-    def _introduce(self) -> None:
-        self._introduced_to = self.peer_life
-        self._send(Resume(self.life, self.peer_life, self._received, True))
-
-    def resumed(self, message: Resume) -> None:
-        """The peer told where it stands: repeat what it lacks."""
-        if not self.meet(message.life):
-            return
-        if message.answer:
-            self._send(Resume(self.life, self.peer_life, self._received, False))
-        self._forget(message.ack if message.to_life == self.life else 0)
-        if self._repeated_to != self.peer_life:
-            self._repeated_to = self.peer_life
+    def receive_resume(self, message: Resume) -> None:
+        """The peer said how far it got: send the rest again. The caller has met its incarnation."""
+        if message.wants_answer:
+            self._emit(Resume(self.number, self.peer_number, self._received, False))
+        self._forget(message.ack if message.receiver == self.number else 0)
+        if self._repeated_to != self.peer_number:
+            self._repeated_to = self.peer_number
             for seq, body in self._unacknowledged:
-                self._send(self._frame(seq, body))
+                self._emit(self._frame(seq, body))
 
-    def received(self, frame: Frame) -> Body | None:
-        """The body, if the frame is the next one from the peer's current life to ours."""
-        if not self.meet(frame.life):
-            return None
-        is_for_another = frame.to_life != self.life
+    def receive_frame(self, frame: Frame) -> Body | None:
+        """The body, if this is the next frame from the peer's incarnation to ours. The caller has met it."""
+        is_for_another = frame.receiver != self.number
         if is_for_another or frame.seq > self._received + 1:
-            if self._introduced_to != self.peer_life:
+            if self._introduced_to != self.peer_number:
                 self._introduce()
             if is_for_another:
                 return None
@@ -90,34 +84,21 @@ class Channel:
         self._clock.see(frame.clock)
         if self._received - self._acknowledged >= ACK_EVERY:
             self._acknowledged = self._received
-            self._send(Ack(self.life, self.peer_life, self._received))
+            self._emit(Ack(self.number, self.peer_number, self._received))
         return frame.body
 
-    def acknowledged(self, message: Ack) -> None:
+    def receive_ack(self, message: Ack) -> None:
         """The peer got everything up to a number."""
-        if message.to_life == self.life and message.life == self.peer_life:
+        if message.receiver == self.number:
             self._forget(message.ack)
 
-    def pending(self) -> int:
-        """How many messages are kept for repetition."""
-        return len(self._unacknowledged)
+    def _introduce(self) -> None:
+        self._introduced_to = self.peer_number
+        self._emit(Resume(self.number, self.peer_number, self._received, True))
 
     def _frame(self, seq: int, body: Body) -> Frame:
         self._acknowledged = self._received
-        return Frame(self.life, self.peer_life, seq, self._received, self._clock.last, body)
-
-    def meet(self, life: int) -> bool:
-        """Follow the peer into a new life; False for a message out of an old one."""
-        if life < self.peer_life:
-            return False
-        if life > self.peer_life:
-            if self._was_heard:
-                self._unacknowledged.clear()
-                self._next_seq = 1
-            self.peer_life = life
-            self._received = self._acknowledged = 0
-        self._was_heard = True
-        return True
+        return Frame(self.number, self.peer_number, seq, self._received, self._clock.last, body)
 
     def _forget(self, ack: int) -> None:
         while self._unacknowledged and self._unacknowledged[0][0] <= ack:

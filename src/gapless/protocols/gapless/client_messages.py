@@ -1,366 +1,256 @@
-"""What clients and brokers of the `gapless` protocol say to each other."""
+"""What clients and brokers of the protocol send to each other.
+
+Every message carries the session it belongs to: a number that the client increases with each attempt to attach.
+"""
 
 from typing import TypeAlias, get_args
 
-import msgspec
-
-from gapless.events import Event, Events
+from gapless.events import Events
 from gapless.positions import TIMESTAMP_MAX
-from gapless.protocols.gapless.messages import Ranges
-from gapless.protocols.gapless.name_messages import GroupDeal, GroupReport, NameRecord
-from gapless.protocols.parts.messages import Cuts
-from gapless.protocols.parts.messages import Message as _Message
+from gapless.protocols.gapless.durable.messages import DURABLE_CALLS, DealtNote, DurableAnswer
+from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.parts.messages import Cuts, Message
 
-Place: TypeAlias = tuple[int, str, int]
-"""Timestamp, publisher and number of an event: a position after it."""
-
-
-class _Said(_Message, frozen=True):
-    """All of it carries the client's attempt to have a session: what is of another does not count."""
-
-    attempt: int
-
-
-class SubscriptionProgress(_Message, frozen=True):
-    """A subscription as its client holds it: what is fixed, and how far it got with each publisher."""
-
-    subscription: str
-    filter: str
-    cuts: Cuts
-    got: Cuts
-    is_whole: bool
-    """Whether the client was told that its cut is whole."""
-    since: int = -1
-    """If it still reads history: the position up to which it has got everything."""
-    until: int = 0
-    """If it reads nothing but history: the position at which it ends."""
-    is_behind: bool = False
-    """Whether it reads history because its client lay behind, together with others (see `Behind`)."""
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it is as any other for which nobody asked for history, or was so before its client lay behind."""
-        return self.since < 0 or self.is_behind
+__all__ = [
+    "ANSWERS",
+    "CLIENT_MESSAGES",
+    "NEWEST",
+    "Active",
+    "Attach",
+    "ClientAdvertise",
+    "ClientGot",
+    "ClientLost",
+    "ClientPublish",
+    "ClientSubscribe",
+    "ClientUnadvertise",
+    "ClientUnsubscribe",
+    "Closed",
+    "Confirmed",
+    "Delivery",
+    "Detach",
+    "Lagging",
+    "LossKept",
+    "Missing",
+    "Note",
+    "Position",
+    "Reached",
+    "Ready",
+    "Retry",
+    "Stable",
+    "Unadvertised",
+    "Unsubscribed",
+]  # fmt: skip
 
 
-class Attach(_Said, frozen=True):
-    """A client begins or resumes its session. All that follows carries the same attempt number."""
-
-    home: str
-    """The life that held the session last (`name/life`), or empty."""
-    brought: list[SubscriptionProgress]
-    advertisements: dict[str, tuple[str, int]]
-    """Filter and first number."""
-    publications: list[Event]
-    """What the client published and nobody confirmed."""
-    first: int
-    """The first number not confirmed yet."""
-    unread: int = 0
-    """What it was delivered and its application has not taken: it counts as the first deliveries of this attempt."""
-    clock: int = 0
-    """No stamp of what it was delivered is larger."""
-    heard: int = 0
-    """The last attempt that was answered by `Attached`, as far as the client knows."""
-    silent_us: int = 0
-    """For how long the client has heard nothing of the broker that held its session."""
-    seen: Cuts = msgspec.field(default_factory=dict)
-    """By publisher: the last number that it was delivered for subscriptions that are over."""
+class _OfSession(Message, frozen=True):
+    session: int
 
 
-class Invite(_Said, frozen=True):
-    """To a client without a session: name this life as your home, and attach. (So no session is ever begun that its
-    client could not find again.)"""
+class Attach(_OfSession, frozen=True):
+    """A client asks for a session; nothing else is sent before `Ready`."""
 
-    home: str
-
-
-class Attached(_Said, frozen=True):
-    """The broker holds the session. `fresh` subscriptions are new to it and get new cuts.
-
-    `contacts` are whom to ask if it is lost, the broker itself first.
-    """
-
-    home: str
-    fresh: list[str]
-    contacts: list[str]
-    lost: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Of what the client published and was told to be safe, nobody holds these numbers any more: more than f brokers
-    are gone. From the first to the last of each range."""
+    incarnation: Incarnation | None
+    """The incarnation that last said `Ready`."""
+    resumes: int
+    """The session that the client had there: it goes on if that incarnation still has it."""
+    received: int
+    """The last delivery that arrived in it."""
+    largest: int
+    """The largest timestamp that was delivered to the client."""
+    published: int
+    """The last of its publications."""
+    confirmed: int
+    """The last one that it knows to be confirmed."""
+    base: int = 0
+    """The last one before it came to that incarnation."""
 
 
-class Redirect(_Said, frozen=True):
-    """Your session is with that broker now."""
-
-    broker: str
-
-
-class NotYet(_Said, frozen=True):
-    """I cannot tell yet who holds your session; ask again."""
-
-
-class Gone(_Said, frozen=True):
-    """The broker that held this session no longer does: look for its heir."""
-
-
-class Expired(_Said, frozen=True):
-    """You were away for too long: your subscriptions ended where you stopped."""
-
-
-class ClientAdvertise(_Said, frozen=True):
-    """The client may publish what matches the filter, from its number `first` on."""
+class ClientAdvertise(_OfSession, frozen=True):
+    """The client may publish what matches the filter."""
 
     advertisement: str
     filter: str
-    first: int
 
 
-class ClientUnadvertise(_Said, frozen=True):
+class ClientUnadvertise(_OfSession, frozen=True):
+    """What the client publishes after this does not rely on the advertisement."""
+
     advertisement: str
 
 
-class ClientSubscribe(_Said, frozen=True):
+class Detach(_OfSession, frozen=True):
+    """The session was opened when the client had gone on to another broker: end it."""
+
+
+class ClientSubscribe(_OfSession, frozen=True):
+    """The client wants what matches the filter."""
+
     subscription: str
     filter: str
     since: int = -1
-    """A position: first what came after it. `LATEST` is just before the newest position when the broker gets this."""
+    """Everything with a larger timestamp, too; `NEWEST`: than any that was given by now."""
     until: int = 0
-    """A position: nothing that came after it. `NEWEST` is the newest position when the broker gets this."""
+    """If it is not 0: nothing with a larger timestamp, and then the subscription ends. `NEWEST`, as above."""
+    is_resumed: bool = False
+    """It was active elsewhere: everything up to `since` has been delivered."""
+    ticket: bytes = b""
+    """What `Active` said there."""
 
 
-class ClientUnsubscribe(_Said, frozen=True):
+class ClientUnsubscribe(_OfSession, frozen=True):
+    """The client ends the subscription."""
+
     subscription: str
 
 
-class ClientPublish(_Said, frozen=True):
+class ClientPublish(_OfSession, frozen=True):
+    """The client's next events."""
+
     events: Events
 
 
-class ClientGot(_Said, frozen=True):
-    """The client's application has taken every delivery up to this number of the attempt."""
+class ClientLost(_OfSession, frozen=True):
+    """These publications are lost, and may have matched the filter: tell whoever may lack them."""
+
+    first: int
+    last: int
+    filter: str
+
+
+class ClientGot(_OfSession, frozen=True):
+    """The application has taken every delivery up to this number."""
 
     number: int
 
 
-class ClientOpen(_Said, frozen=True):
-    """The client wants to go on with a durable subscription, or begin one."""
-
-    subscription: str
-    name: str
-    filter: str
-    replace: bool = False
-    """Whether it may have had another filter, or been shared by a group or not."""
-    share: bool = False
-    """Whether a group shares it: who has it is not ended, but asked for a part."""
-    redeliver_us: int = 0
-    """In a group: what is not confirmed for so long is given to another."""
-    beyond: int = -1
-    """In a group, of which the client is a member already: who has it in this generation, or an earlier one, does not
-    answer."""
-
-
-class ClientConfirm(_Said, frozen=True):
-    """All up to a position is confirmed, and of what came after it these numbers of these publishers."""
-
-    subscription: str
-    name: str
-    generation: int
-    serial: int
-    position: int
-    got: Cuts
-    latest: int
-    """No stamp of these is larger."""
-    is_leaving: bool = False
-    """The client wants no more of it."""
-    done: Ranges = msgspec.field(default_factory=dict)
-    """In a group: what else is confirmed, beyond the position and those numbers."""
-    lease_us: int = 0
-    """In a group: for so long the client goes on to deal without being heard."""
-    delivered: int = 0
-    """No stamp of what was delivered is larger; in a group, of what is delivered before the next of these is held."""
-
-
-class ClientHand(_Message, frozen=True):
-    """To another client of the same group: pass this on."""
-
-    attempt: int
-    subscription: str
-    name: str
-    client: str
-    """Who is meant, and where it is."""
-    broker: str
-    word: GroupReport | GroupDeal
-
-
-class ClientNames(_Said, frozen=True):
-    """Which durable subscriptions are there?"""
-
-    request: int
-
-
-class ClientMove(_Said, frozen=True):
-    """Let a durable subscription go on after another position; below 0, end it."""
-
-    request: str
-    """Unique, and beginning with the name of the client."""
-    name: str
-    filter: str
-    """That it has."""
-    position: int
-    after: Place | None = None
-    """What came after the position and up to this event is left out as well."""
-
-
-DELIVERED_AHEAD_US = 10_000_000
-"""How far ahead of the newest stamp the bound on what is delivered goes, so that nothing has to wait for it."""
-LEASE_US = 3_000_000
-"""For so long, at least, who deals for a group goes on without being heard by the keepers of names."""
-LEASE_MAX_US = 120_000_000
-"""And for so long at most: who takes its place waits for as long."""
-HOLDS_MAX = 1_000
-"""Events that a member of a group brings when it joins, or that one message deals to it."""
-NEWEST = -1
-"""As the end of a history read: all that was confirmed before it began."""
-LATEST = TIMESTAMP_MAX
-"""As its beginning: the newest position, too."""
+NEWEST = TIMESTAMP_MAX
+"""Stands for the newest timestamp, which the broker knows."""
 CLIENT_MESSAGES = (
-    Attach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
-    ClientOpen, ClientConfirm, ClientNames, ClientMove, ClientHand,
+    Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
+    ClientLost, *DURABLE_CALLS,
 )  # fmt: skip
-"""All that a broker takes from a client."""
+"""All that a broker accepts from a client."""
 
 
-class Delivery(_Said, frozen=True):
-    """Events for some of the client's subscriptions, all for the same; `number` is that of the first."""
+class Ready(_OfSession, frozen=True):
+    """The session is open. `is_resumed`: it is the one that the client had; nothing has to be said again."""
+
+    incarnation: Incarnation
+    last: int
+    """The client's last number that was admitted anywhere: it is confirmed."""
+    contacts: list[str]
+    is_resumed: bool
+    sealed: list[tuple[Incarnation, int]]
+    """What all incarnations of a broker below a number said of time counts only up to a clock (see `Active.begin`)."""
+
+
+class Retry(_OfSession, frozen=True):
+    """The session cannot be opened yet; `reason` says what it waits for. The broker goes on trying."""
+
+    reason: str
+
+
+class Closed(_OfSession, frozen=True):
+    """The broker no longer has the session: attach elsewhere."""
+
+    reason: str
+    is_superseded: bool = False
+    """Another process has gone on as this client: do not attach again."""
+
+
+class Active(_OfSession, frozen=True):
+    """The attempt to subscribe succeeded."""
 
     number: int
-    events: Events
-    subscriptions: list[str]
-
-
-class Cut(_Said, frozen=True):
-    """The starting cut of a subscription for some publishers.
-
-    If `is_whole`, none is on its way any more, and f + 1 brokers hold all of it.
-    """
-
     subscription: str
     cuts: Cuts
-    is_whole: bool = False
-    began: int = 0
-    """If it is whole: of publishers without a cut, what has a larger stamp is due; they came after the subscription."""
-
-
-class Unsubscribed(_Said, frozen=True):
-    """The subscription is over; the client got everything up to `last` of each publisher, or ends where it is."""
-
-    subscription: str
-    last: Cuts
-
-
-class Reached(_Said, frozen=True):
-    """A subscription that reads history has been sent all up to a position; without a name, all that lay behind have.
-
-    What is `lost` of it nobody holds any more: numbers by publisher, with a position up to which they were admitted.
-    If `is_live`, what follows is what is published.
-    """
-
-    subscription: str
+    begin: int
+    """Events of publishers without a cut are due if their timestamp is larger."""
     position: int
-    is_live: bool
-    lost: list[tuple[int, Ranges]]
-    gap: tuple[int, int] | None = None
-    """Two positions: nobody knows any more what was admitted between them."""
+    """The final position before `begin`; if it begins in the past: where."""
+    until: int = 0
+    """If it ends: where."""
+    ticket: bytes = b""
+    """Proves to other brokers that the client has had the subscription from the position on (`Owners.ticket`)."""
 
 
-class Behind(_Said, frozen=True):
-    """Nobody waits for the client any more: these subscriptions go on from a position, out of history."""
-
-    position: int
-    subscriptions: list[str]
-
-
-class Parted(_Said, frozen=True):
-    """Halves of the network had gone on without each other: of what was published between two positions, anything may
-    be missing."""
-
-    since: int
-    until: int
-
-
-Note: TypeAlias = Unsubscribed | Reached | Behind
-"""What is told in its place among the deliveries."""
-
-
-class Stable(_Said, frozen=True):
-    """The advertisement is stable."""
+class Stable(_OfSession, frozen=True):
+    """All brokers know the advertisement."""
 
     advertisement: str
 
 
-class Safe(_Said, frozen=True):
+class Unadvertised(_OfSession, frozen=True):
+    """The advertisement has ended."""
+
+    advertisement: str
+
+
+class Confirmed(_OfSession, frozen=True):
     """Publications up to this number are held by f + 1 brokers."""
 
-    seq: int
+    last: int
 
 
-class NameOpened(_Said, frozen=True):
-    """The durable subscription is the client's: it goes on after what the record says."""
+class Missing(_OfSession, frozen=True):
+    """Nobody holds these publications any more, though they were confirmed, or came to some. `ClientLost` follows."""
 
-    subscription: str
-    record: NameRecord
-
-
-class NameRefused(_Said, frozen=True):
-    """The client cannot have the durable subscription."""
-
-    subscription: str
-    reason: str
+    first: int
+    last: int
 
 
-class NameKept(_Said, frozen=True):
-    """What the client confirmed is held by a majority of the keepers of names."""
+class LossKept(_OfSession, frozen=True):
+    """f + 1 brokers hold that everything up to this number that was said to be lost is lost."""
 
-    subscription: str
-    serial: int
-
-
-class NameLost(_Said, frozen=True):
-    """The durable subscription is not the client's any more."""
-
-    subscription: str
-    reason: str
+    last: int
 
 
-class NamesTold(_Said, frozen=True):
-    """Some of the durable subscriptions that there are, and the last final position."""
+class Position(_OfSession, frozen=True):
+    """Everything with a timestamp up to this has been sent, for all subscriptions of the client that are live."""
 
-    request: int
-    records: list[NameRecord]
+    number: int
     position: int
-    is_last: bool
 
 
-class NameMoved(_Said, frozen=True):
-    """It was moved, or ended; or a sentence says why not."""
+class Reached(_OfSession, frozen=True):
+    """Everything with a timestamp up to this has been sent, for these subscriptions, which read history."""
 
-    request: str
-    reason: str
+    number: int
+    position: int
+    subscriptions: list[str]
+    is_live: bool
+    """Whether what follows is what is published."""
+    gap: tuple[int, int] | None = None
+    """What was admitted between these timestamps nobody has any more. From 0: the beginning of what is kept."""
 
 
-class NameHanded(_Message, frozen=True):
-    """Another client of the same group says so."""
+class Lagging(_OfSession, frozen=True):
+    """Too much waits for the client: these subscriptions read from a position on what was not sent."""
 
-    attempt: int
+    number: int
+    position: int
+    subscriptions: list[str]
+
+
+class Delivery(_OfSession, frozen=True):
+    """Events for some of the client's subscriptions; `number` counts deliveries and notes in the session."""
+
+    number: int
+    events: Events
+    subscriptions: list[str]
+
+
+class Unsubscribed(_OfSession, frozen=True):
+    """The subscription ended: nothing more follows for it."""
+
+    number: int
     subscription: str
-    client: str
-    """Which one, and where it is."""
-    broker: str
-    word: GroupReport | GroupDeal
 
 
+Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed | DealtNote
 Answer: TypeAlias = (
-    Invite | Attached | Redirect | NotYet | Gone | Expired | Delivery | Cut | Unsubscribed | Reached | Behind
-    | Stable | Safe | NameOpened | NameRefused | NameKept | NameLost | NamesTold | NameMoved | NameHanded | Parted
+    Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging | Delivery
+    | Unsubscribed | DealtNote | Missing | LossKept | DurableAnswer
 )  # fmt: skip
-"""All that a broker says to a client."""
 ANSWERS = get_args(Answer)
+"""All that a broker sends to a client."""

@@ -1,126 +1,254 @@
-"""What a broker puts on its disk: one batch for a step, and what has to wait until the disk has it.
+"""A broker and its disk: what is written, what waits for it, and what a restarted broker finds.
 
-- *Journals*, its own and those that it holds as a backup, under the name of the life (`b0/0`). Each entry is the
-  message that backups are told, so what is found is read as a backup hears it. When many have gathered, the whole
-  journal is written anew.
-- *History*: the runs of a step, by journal.
-- *Entries*: the statuses that it knows (`status`), which lives are over (`over/…`), and intervals (`interval/…`).
+On the disk is the **register**: the own journal and the copies of others' journals, what this broker has promised and
+accepted, the statuses, the final seals, the records of durable subscriptions, and a clock that is not below any
+position that it has echoed. At the end of a step all changes of the register become one batch.
 
-A broker's own disk is one more backup of its journal: `held` counts it. And a backup answers when its disk has what it
-was told. So whoever relies on what is held relies on f + 1 disks.
+*Nothing that a broker says may depend on what its disk can forget.* So these messages wait until the batch of their
+step is on the disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for what the statuses say), `Echo`, and what
+replicas of durable subscriptions say (`Vote`, `RecordPage`). A broker
+counts its own copy of an entry, and its own votes, only then, too. All other messages go at once. Whatever waits keeps
+its order, and falls away with the incarnation that it is meant for.
+
+Journals are kept as history, one row for the entries of a step: each entry is written once, and can be read again by
+its timestamp. How long each journal is was written beside it: so a damaged disk is noticed. It is not trusted, and its
+broker counts as one without memory; what can be read of it is still offered to others.
 """
 
-from typing import Any
+from typing import TypeAlias
 
 import msgspec
 
-from gapless.disk import Admit, Append, Change, Delete, Drop, ForgetHistory, Put, Snapshot
+from gapless.disk import Admit, Change, Delete, DiskContents, ForgetHistory, Put
+from gapless.errors import StorageError
 from gapless.protocol import Keep
-from gapless.protocols.gapless.lives import name_life
-from gapless.protocols.gapless.messages import Backup, BackupAll
+from gapless.protocols.gapless.disk_state import NEVER, Waiting
+from gapless.protocols.gapless.durable.messages import StoredRecord
+from gapless.protocols.gapless.durable.register import store
+from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.messages import Ballot, Body, Held, Incarnation, JournalCopy, Memory, Status
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.topology import FIRST
 
-__all__ = ["FORMAT", "FORMAT_KEY", "INTERVAL_KEYS", "OLDEST", "OVER_KEYS", "STATUS_KEY", "Disk"]
+__all__ = ["collect", "persisted", "restore", "say", "take_due"]
 
+FORMAT = 3
 FORMAT_KEY = "format"
-STATUS_KEY = "status"
-INTERVAL_KEYS = "interval/"
-OVER_KEYS = "over/"
-FORMAT = 2
-"""Of all blobs. What has a later one cannot be read."""
-OLDEST = 1
-"""The first that can. (Then a run was an array of events.)"""
+CLOCK_KEY = "clock"
+STATUSES_KEY = "statuses"
+SEALED_KEY = "sealed"
+ACCEPTOR_KEYS = "acceptor/"
+LENGTH_KEYS = "length/"
+HEAD_KEYS = "head/"
+RECORD_KEYS = "record/"
+ROW_ENTRIES = 256
+"""So many entries are in a row at most, so that a damaged row is not much."""
+
+SavedAcceptor: TypeAlias = tuple[int, Ballot, dict[int, tuple[Ballot, int]]]
+Seals: TypeAlias = list[tuple[Incarnation, int]]
+DROPPED_LATER = 1_024
+"""So many entries that the memory has dropped may still be on the disk."""
 _encode = msgspec.msgpack.Encoder().encode
+_decode_copy = msgspec.msgpack.Decoder(JournalCopy).decode
+_decode_statuses = msgspec.msgpack.Decoder(dict[str, Status]).decode
+_decode_acceptor = msgspec.msgpack.Decoder(SavedAcceptor).decode
+_decode_seals = msgspec.msgpack.Decoder(Seals).decode
+_decode_clock = msgspec.msgpack.Decoder(tuple[int, int]).decode
+_decode_record = msgspec.msgpack.Decoder(StoredRecord).decode
+_decode_number = msgspec.msgpack.Decoder(int).decode
 
 
-class Disk:
-    """What is to be put on the disk of one broker, through all its lives; nothing, if there is none."""
+# ---- what waits --------------------------------------------------------------------------------------------
 
-    def __init__(self, is_there: bool, journal_bytes: int) -> None:
-        self.is_there = is_there
-        self._journal_bytes = journal_bytes
-        self._number = 0
-        self._changes: list[Change] = []
-        self._gathered: dict[str, int] = {}
-        """By journal: the bytes that were appended since it was written as a whole."""
-        self._wholes: dict[str, int] = {}
-        """By journal: the bytes of that."""
-        self._due: dict[tuple[str, int], None] = {}
-        if is_there:
-            self.put(FORMAT_KEY, FORMAT)
 
-    @property
-    def next(self) -> int:
-        """The number of the next batch: what is put now is there when this is persisted."""
-        return self._number + 1
+def say(s: BrokerState, peer: str, body: Body) -> None:
+    """Send a body, or give it to this broker itself, when all that was noted by the end of this step is on the disk."""
+    s.waiting.append(Waiting(s.disk.next, peer, body))
 
-    def take(self) -> Keep | None:
-        """The batch of this step, if there is anything to keep."""
-        if not self._changes:
-            return None
-        self._number += 1
-        changes, self._changes = self._changes, []
-        return Keep(self._number, changes)
 
-    # ---- journals -----------------------------------------------------------------------------------------
+def take_due(s: BrokerState) -> list[Waiting]:
+    """The messages that need not wait any longer; of several `Held` to one broker the last."""
+    due: list[Waiting] = []
+    if not s.waiting:
+        return due
+    while s.waiting and min(s.waiting[0].batch, s.disk.number) <= s.disk.persisted:
+        due.append(s.waiting.popleft())
+    if len(due) == 1:
+        return due
+    last = {each.peer: each for each in due if isinstance(each.body, Held)}
+    return [each for each in due if not isinstance(each.body, Held) or last[each.peer] is each]
 
-    def append(self, broker: str, life: int, message: Backup) -> None:
-        """Another entry of the journal of a life."""
-        if not self.is_there:
-            return
-        name = name_life(broker, life)
-        blob = _encode(message)
-        self._changes.append(Append(name, message.number, blob))
-        gathered = self._gathered[name] = self._gathered.get(name, 0) + len(blob)
-        if gathered > self._journal_bytes + self._wholes.get(name, 0):
-            self._due[broker, life] = None
 
-    def write(self, broker: str, life: int, message: BackupAll, *, afresh: bool = False) -> None:
-        """The journal of a life, as a whole; `afresh` if it may be another than the one that is there."""
-        if not self.is_there:
-            return
-        name = name_life(broker, life)
-        blob = _encode(message)
-        if afresh:
-            self._changes.append(Drop(name))
-        self._changes.append(Snapshot(name, max(0, message.number), blob))
-        self._gathered[name] = 0
-        self._wholes[name] = len(blob)
+def persisted(s: BrokerState, number: int) -> None:
+    """The disk has all batches up to this one."""
+    disk = s.disk
+    disk.persisted = max(disk.persisted, number)
+    while disk.own_written and disk.own_written[0][0] <= number:
+        disk.own_length = disk.own_written.popleft()[1]
 
-    def drop(self, broker: str, life: int) -> None:
-        """Nobody needs the journal of that life any more."""
-        if not self.is_there:
-            return
-        name = name_life(broker, life)
-        self._changes.append(Drop(name))
-        self._gathered.pop(name, None)
-        self._wholes.pop(name, None)
-        self._due.pop((broker, life), None)
 
-    def due(self) -> list[tuple[str, int]]:
-        """The journals of which so much has gathered that they are to be written anew; asked once."""
-        if not self._due:
-            return []
-        due, self._due = self._due, {}
-        return list(due)
+# ---- what is written ---------------------------------------------------------------------------------------
 
-    # ---- the rest -----------------------------------------------------------------------------------------
 
-    def admit(self, journal: str, first: int, last: int, count: int, runs: Any) -> None:
-        """A piece of the history of a journal."""
-        if self.is_there:
-            self._changes.append(Admit(journal, first, last, count, _encode(runs)))
+def collect(s: BrokerState) -> None:
+    """Hand all changes of the register to the disk, as one batch."""
+    disk = s.disk
+    if not disk.is_there:
+        return
+    changes: list[Change] = []
+    if not disk.number:
+        changes.append(Put(FORMAT_KEY, _encode(FORMAT)))
+    if len(s.journal) > disk.written.get(s.incarnation, (0, 0))[1]:
+        disk.own_written.append((disk.next, len(s.journal)))
+    _write_journal(s, s.incarnation, s.journal, changes)
+    for incarnation, journal in s.journals.items():
+        _write_journal(s, incarnation, journal, changes)
+    for broker in disk.changed_acceptors:
+        acceptor = s.acceptors[broker]
+        saved: SavedAcceptor = acceptor.promised_below, acceptor.promised, acceptor.accepted
+        changes.append(Put(f"{ACCEPTOR_KEYS}{broker}", _encode(saved)))
+    disk.changed_acceptors.clear()
+    for name in sorted(disk.changed_records):
+        held = s.durable.records.get(name)
+        changes.append(Delete(f"{RECORD_KEYS}{name}") if held is None else Put(f"{RECORD_KEYS}{name}", _encode(held)))
+    disk.changed_records.clear()
+    if disk.are_statuses_changed:
+        disk.are_statuses_changed = False
+        changes.append(Put(STATUSES_KEY, _encode(s.statuses)))
+    if disk.is_clock_due:
+        disk.is_clock_due = False
+        changes.append(Put(CLOCK_KEY, _encode((s.clock.last, s.stable))))
+        if disk.sealed_written != len(s.sealed_final):
+            disk.sealed_written = len(s.sealed_final)
+            changes.append(Put(SEALED_KEY, _encode(list(s.sealed_final.items()))))
+    if changes:
+        disk.number += 1
+        s.emit(Keep(disk.number, changes))
 
-    def forget_history(self, journal: str, upto: int) -> None:
-        """Pieces up to this one are not needed any more."""
-        if self.is_there:
-            self._changes.append(ForgetHistory(journal, upto))
 
-    def put(self, key: str, value: Any) -> None:
-        """An entry."""
-        if self.is_there:
-            self._changes.append(Put(key, _encode(value)))
+def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
+    """Let the disk hold what the memory holds. What that drops goes later; then the numbers of publishers are written.
 
-    def delete(self, key: str) -> None:
-        """No entry any more."""
-        if self.is_there:
-            self._changes.append(Delete(key))
+    A copy may begin behind the start of its journal from the first on: then its length, and the last numbers before
+    it, are what this broker has vouched for, so they are written, too.
+    """
+    start, end = s.disk.written.get(incarnation, (0, 0))
+    if len(journal) <= end and start <= journal.start <= start + DROPPED_LATER:
+        return
+    name = _name(incarnation)
+    if journal.start < start:
+        _write_rows(name, incarnation, journal, journal.start, start, changes)
+        _write_head(name, incarnation, journal, changes)
+        start = journal.start
+    elif journal.start > min(end, start + DROPPED_LATER):
+        _write_head(name, incarnation, journal, changes)
+        start = journal.start
+    if len(journal) > end:
+        _write_rows(name, incarnation, journal, max(end, start), len(journal), changes)
+        end = len(journal)
+        changes.append(Put(f"{LENGTH_KEYS}{name}", _encode(end)))
+    s.disk.written[incarnation] = start, end
+
+
+def _write_head(name: str, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
+    """Write where the journal begins on the disk, and what is to be known of the entries before."""
+    head = JournalCopy(
+        incarnation, journal.start, journal.dropped, dict(journal.last_numbers), journal.has_forgotten, []
+    )
+    changes += (ForgetHistory(name, journal.dropped), Put(f"{HEAD_KEYS}{name}", _encode(head)))
+
+
+def _write_rows(
+    name: str, incarnation: Incarnation, journal: Journal, start: int, end: int, changes: list[Change]
+) -> None:  # fmt: skip
+    while start < end:
+        copy = journal.copy(incarnation, start, min(end, start + ROW_ENTRIES), is_page=True)
+        start = copy.length
+        count = sum(len(entry.events) for entry in copy.entries)
+        changes.append(Admit(name, copy.entries[0].timestamp, copy.entries[-1].timestamp, count, _encode(copy)))
+
+
+def _name(incarnation: Incarnation) -> str:
+    return f"{incarnation.broker}/{incarnation.number}"
+
+
+def _incarnation(name: str) -> Incarnation:
+    broker, _, number = name.rpartition("/")
+    return Incarnation(broker, int(number))
+
+
+# ---- what is found -----------------------------------------------------------------------------------------
+
+
+def restore(s: BrokerState, contents: DiskContents) -> None:
+    """Begin with what the disk holds: nothing, if it is new."""
+    s.disk.is_there = True
+    s.disk.waits = "synced" not in s.off
+    s.disk.persisted = 0 if s.disk.waits else NEVER
+    if FORMAT_KEY not in contents.entries:
+        return
+    try:
+        _check_format(s, contents)
+        is_whole = _restore_journals(s, contents)
+        _restore_entries(s, contents)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"what the disk of {s.name} holds cannot be read: {error}; {_WAY_OUT}") from None
+    s.memory = Memory.DISK if is_whole else Memory.NONE
+    s.disk.are_statuses_changed = True
+
+
+_WAY_OUT = "take the version of gapless that wrote it, or an empty directory: what f others hold is not lost"
+
+
+def _check_format(s: BrokerState, contents: DiskContents) -> None:
+    found = _decode_number(contents.entries[FORMAT_KEY])
+    if found != FORMAT:
+        raise StorageError(f"the disk of {s.name} has format {found}, and this version reads {FORMAT}; {_WAY_OUT}")
+
+
+def _restore_entries(s: BrokerState, contents: DiskContents) -> None:
+    entries = contents.entries
+    if STATUSES_KEY in entries:
+        statuses = _decode_statuses(entries[STATUSES_KEY])
+        found = statuses.pop(s.name, FIRST)
+        assert found.number < s.number, f"{s.name} starts as {s.number}, and was {found.number} before"
+        own = s.statuses[s.name]._replace(sealed_below=found.sealed_below, lengths=found.lengths)
+        s.statuses = {**statuses, s.name: own}
+    for name, status in s.statuses.items():
+        for number, length in status.lengths:
+            copy = s.journals.get(Incarnation(name, number))
+            if copy is not None:
+                copy.cut_to(length)
+    if CLOCK_KEY in entries:
+        clock, s.stable = _decode_clock(entries[CLOCK_KEY])
+        s.clock.see(clock)
+    if SEALED_KEY in entries:
+        s.sealed_final = dict(_decode_seals(entries[SEALED_KEY]))
+    for broker, acceptor in s.acceptors.items():
+        blob = entries.get(f"{ACCEPTOR_KEYS}{broker}")
+        if blob is not None:
+            acceptor.promised_below, acceptor.promised, acceptor.accepted = _decode_acceptor(blob)
+    for key, blob in entries.items():
+        if key.startswith(RECORD_KEYS):
+            store(s, _decode_record(blob))
+    s.disk.changed_records.clear()
+
+
+def _restore_journals(s: BrokerState, contents: DiskContents) -> bool:
+    """Read the journals; whether all that was written is there."""
+    is_whole = True
+    for key, blob in contents.entries.items():
+        if key.startswith(LENGTH_KEYS):
+            name = key.removeprefix(LENGTH_KEYS)
+            incarnation = _incarnation(name)
+            journal = s.journals[incarnation] = Journal()
+            if f"{HEAD_KEYS}{name}" in contents.entries:
+                journal.extend_from(_decode_copy(contents.entries[f"{HEAD_KEYS}{name}"]))
+            for row in contents.history.get(name, ()):
+                copy = _decode_copy(row.blob)
+                is_whole = is_whole and copy.start <= len(journal)
+                journal.extend_from(copy)
+            s.disk.written[incarnation] = journal.start, len(journal)
+            is_whole = is_whole and len(journal) >= _decode_number(blob)
+            s.clock.see(journal.last_timestamp)
+    return is_whole

@@ -1,499 +1,590 @@
-"""What brokers of the `gapless` protocol say to each other.
+"""What brokers of the protocol send to each other.
 
-Everything but requests for history travels in `Frame`s of a `Channel`. `Tree` messages belong to one installation of
-one tree link (its `tag`); all others are addressed to the broker as such.
+Everything travels in `Frame`s of a reliable FIFO `channel` between two incarnations. A `LinkMessage` belongs to one
+installation of one link of the tree, named by its `tag`; all other bodies are addressed to the broker.
 """
 
-from typing import TypeAlias
+from enum import Enum
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from gapless.events import Event, Events
-from gapless.protocols.gapless.epochs import Epoch
-from gapless.protocols.gapless.lives import Home, Status
-from gapless.protocols.parts.messages import Cuts as Cuts
-from gapless.protocols.parts.messages import Message as _Message
+from gapless.events import EventRun, Events
+from gapless.protocols.gapless.durable.messages import DurableBody
+from gapless.protocols.parts.messages import Cuts, Message
 
-Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
-"""For each publisher, numbers of its events: ascending, apart from each other, from the first to the last of each."""
+__all__ = [
+    "BROKER_MESSAGES",
+    "Accept",
+    "Accepted",
+    "AcceptorState",
+    "Accusation",
+    "Ack",
+    "ActivateSubscription",
+    "AddAdvertisement",
+    "AddSubscription",
+    "AdvertisementAck",
+    "AdvertisementRecord",
+    "Attempt",
+    "Ballot",
+    "Body",
+    "CloseSession",
+    "Completed",
+    "Contribution",
+    "CutAnswer",
+    "Echo",
+    "Entries",
+    "Entry",
+    "Excluded",
+    "Final",
+    "FinalPosition",
+    "Frame",
+    "Held",
+    "Hold",
+    "Incarnation",
+    "Join",
+    "JoinReply",
+    "JournalCopy",
+    "JournalReply",
+    "LastNumber",
+    "LastNumberReply",
+    "LinkBody",
+    "LinkMessage",
+    "Members",
+    "Memory",
+    "Name",
+    "Page",
+    "Prepare",
+    "Promise",
+    "Publication",
+    "ReadPage",
+    "Refused",
+    "RemoveAdvertisement",
+    "RemoveSubscription",
+    "RequestEntries",
+    "RequestJournal",
+    "RequestWave",
+    "Resume",
+    "SessionClosed",
+    "Status",
+    "SubscriptionRecord",
+    "Void",
+    "Wave",
+]  # fmt: skip
 
 
-# ---- channel ----------------------------------------------------------------------------------------------
+class Incarnation(NamedTuple):
+    """One run of a broker, from its start until it is excluded or restarts without memory."""
+
+    broker: str
+    number: int
 
 
-class Frame(_Message, frozen=True):
-    """One message of the reliable stream between two lives of two brokers."""
+class Name(NamedTuple):
+    """A subscription or an advertisement: its client, and what the client calls it."""
 
-    life: int
-    to_life: int
-    seq: int
-    ack: int
-    clock: int
-    """Of the sender: no stamp that it knows of is larger."""
-    body: "Body"
+    client: str
+    local: str
 
 
-class Ack(_Message, frozen=True):
-    """Everything up to `ack` has arrived (sent alone only when no frame has carried it for long)."""
+class Attempt(NamedTuple):
+    """One attempt of a client to subscribe or advertise: grows with each session, and with each restart in it."""
 
-    life: int
-    to_life: int
-    ack: int
-
-
-class Resume(_Message, frozen=True):
-    """After a fresh connection: who I am, whom I believe you to be, how far I got with you; and how far did you?"""
-
-    life: int
-    to_life: int
-    ack: int
-    answer: bool
+    session: int
+    restart: int
 
 
-class Fenced(_Message, frozen=True):
-    """You were excluded: nobody listens to this life of yours any more."""
+class Ballot(NamedTuple):
+    """The number of a proposal to seal journals. Larger ones win."""
 
-    life: int
-    """Of the sender."""
-    status: dict[str, Status]
-    others: dict[str, Status] = msgspec.field(default_factory=dict)
-    """All that the sender knows of who lives. Those with whom you have gone on may be out, too, and those without whom
-    you have gone on may live."""
+    round: int
+    proposer: str
 
 
-# ---- along the tree ---------------------------------------------------------------------------------------
+class Status(NamedTuple):
+    """What is known of a broker. Statuses only grow, and merge by the maximum of each part."""
+
+    number: int = 0
+    """Its latest incarnation."""
+    phase: int = 1
+    """Of that incarnation: odd if it has joined the tree, even if it is joining."""
+    sealed_below: int = 0
+    """All incarnations with smaller numbers are excluded, and their journals are sealed."""
+    lengths: tuple[tuple[int, int], ...] = ()
+    """For each sealed incarnation that admitted anything: its number, and the length of its journal. It shrinks only
+    when nobody holds the rest any more."""
+    forgotten_below: int = 0
+    """An operator said that incarnations with smaller numbers never return: nobody waits for them."""
+
+    @property
+    def is_excluded(self) -> bool:
+        return self.sealed_below > self.number
+
+    @property
+    def is_forgotten(self) -> bool:
+        return self.forgotten_below > self.number
+
+    @property
+    def is_joined(self) -> bool:
+        return self.phase % 2 == 1 and not self.is_excluded
 
 
-class Publication(_Message, frozen=True):
-    """Events on their way, in order."""
+class Entry(NamedTuple):
+    """One entry of a journal: events of one publisher that were admitted together, with one timestamp."""
+
+    events: Events
+
+    @property
+    def publisher(self) -> str:
+        return self.events.publisher if isinstance(self.events, EventRun) else self.events[0].publisher
+
+    @property
+    def first(self) -> int:
+        return self.events.first if isinstance(self.events, EventRun) else self.events[0].seq
+
+    @property
+    def last(self) -> int:
+        return self.events.last if isinstance(self.events, EventRun) else self.events[-1].seq
+
+    @property
+    def timestamp(self) -> int:
+        return self.events.stamp if isinstance(self.events, EventRun) else self.events[0].stamp
+
+
+class JournalCopy(Message, frozen=True):
+    """What a broker holds of the journal of one incarnation: a prefix of it, without what it could forget."""
+
+    incarnation: Incarnation
+    start: int
+    """So many entries came before the first one here."""
+    dropped: int
+    """The timestamp of the last of these."""
+    last_numbers: Cuts
+    """If there are any: for each publisher its last number in the journal; ..."""
+    has_forgotten: bool
+    """... or not for each."""
+    entries: list[Entry]
+
+    @property
+    def length(self) -> int:
+        return self.start + len(self.entries)
+
+
+class SubscriptionRecord(Message, frozen=True):
+    """A subscription as one broker tells another in a handover."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    is_active: bool
+
+
+class AdvertisementRecord(Message, frozen=True):
+    """An advertisement as one broker tells another in a handover."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    home: Incarnation
+    base: int
+
+
+class FinalPosition(Message, frozen=True):
+    """A final position: no event can be admitted any more with a timestamp up to `timestamp`."""
+
+    timestamp: int = 0
+    sealed: list[tuple[Incarnation, int]] = msgspec.field(default_factory=list)
+    """The seals that the position includes: each of all incarnations of a broker below a number, with the largest clock
+    of the handover that removed them."""
+
+
+# ---- along a link of the tree ------------------------------------------------------------------------------
+
+
+class Publication(Message, frozen=True):
+    """Events of one publisher, in order."""
 
     events: Events
 
 
-class AddAdvertisement(_Message, frozen=True):
-    """A publisher may publish what matches the filter, from number `first` on. Answered by `AdvertisementStable`."""
+class AddSubscription(Message, frozen=True):
+    """Somebody behind the sender subscribes."""
 
-    advertisement: str
-    publisher: str
+    name: Name
     filter: str
-    first: int
-    number: int = 0
-    """How the sender counts it: one that is taken back may come again under its name."""
+    attempt: Attempt
+    is_active: bool
 
 
-class AdvertisementStable(_Message, frozen=True):
-    """Whoever lies behind the sender has passed all matching subscriptions on to the publisher."""
+class RemoveSubscription(Message, frozen=True):
+    """The subscription ended."""
 
-    advertisement: str
-    number: int = 0
-    """As it was told; 0 if the sender knows the advertisement from a hand-over."""
+    name: Name
 
 
-class RemoveAdvertisement(_Message, frozen=True):
-    """The publisher will publish nothing more under this advertisement."""
+class ActivateSubscription(Message, frozen=True):
+    """The attempt succeeded: from now on the subscription may represent others."""
 
-    advertisement: str
-    was_lost: bool = False
-    """Whether it was not taken back, but lost with its publisher's session: that may be found again."""
-
-
-class AddSubscription(_Message, frozen=True):
-    """Someone behind the sender subscribes; `cuts` is what is fixed already on the sender's side.
-
-    If it takes the place of another one that ends, it inherits the cuts which that one has further on.
-    """
-
-    subscription: str
-    filter: str
-    cuts: Cuts
-    inherits: str = ""
+    name: Name
+    attempt: Attempt
 
 
-class RemoveSubscription(_Message, frozen=True):
-    """The subscription no longer needs events from the receiver. If `answer`, say when it is gone."""
+class CutAnswer(Message, frozen=True):
+    """The marker: from these numbers on, events of these publishers reach the subscription."""
 
-    subscription: str
-    answer: bool = False
-
-
-class SubscriptionGone(_Message, frozen=True):
-    """The subscription is removed: no marker of it follows."""
-
-    subscription: str
-
-
-class Marker(_Message, frozen=True):
-    """The starting cut of the subscription for some publishers: one message, one consistent cut."""
-
-    subscription: str
+    name: Name
+    attempt: Attempt
     cuts: Cuts
 
 
-class Interval(_Message, frozen=True):
-    """What was admitted between two final positions: by journal, the numbers of each publisher."""
+class AddAdvertisement(Message, frozen=True):
+    """Somebody behind the sender may publish what matches the filter, with numbers above `last`."""
 
-    since: int
-    until: int
-    admitted: dict[str, Ranges]
+    name: Name
+    filter: str
+    attempt: Attempt
+    last: int
+    home: Incarnation
+    """The publisher's broker."""
+    base: int
+    """What the publisher published before it came there has numbers up to this."""
 
 
-NOBODY = 1 << 62
-"""As the lowest position of all durable subscriptions: there are none."""
+class RemoveAdvertisement(Message, frozen=True):
+    """The advertisement ended: nothing published from now on relies on it."""
+
+    name: Name
+    attempt: Attempt
 
 
-class Wave(_Message, frozen=True):
-    """From the root to all: a consistent cut of the network, and a position."""
+class AdvertisementAck(Message, frozen=True):
+    """All brokers behind the sender have the advertisement, and have sent the subscriptions that overlap."""
 
-    number: int
-    """A stamp. Who has seen the wave stamps nothing with it, or with less, any more."""
+    name: Name
+    attempt: Attempt
+    last: int
+    """None of them has seen a larger number of the publisher."""
+
+
+class Void(Message, frozen=True):
+    """A handover crossed the path of this attempt: the owner's broker starts it again, unless it has completed."""
+
+    name: Name
+    attempt: Attempt
+    is_subscription: bool
+
+
+class Wave(Message, frozen=True):
+    """The root proposes a position. All clocks pass it."""
+
+    timestamp: int
+    stable: int
+    """All brokers have processed everything with a timestamp up to this."""
+
+
+class Echo(Message, frozen=True):
+    """All brokers behind the sender have released what they had admitted when the wave came."""
+
+    timestamp: int
+    sealed: list[tuple[Incarnation, int]]
     final: int
-    """All events up to this position are admitted and held: there will be no other."""
-    reached: int
-    """All events up to this position have reached everyone."""
-    done: int
-    """What was processed before this wave came by has reached everyone."""
-    interval: Interval | None = None
-    """What was admitted up to `final` and after the final position before it, if the root knows."""
-    dropped: int = 0
-    """Somebody may have dropped from its history what was admitted up to this position."""
-    named: int = 0
-    """No durable subscription wants anything up to this position any more, as far as a majority of the keepers
-    knows."""
+    """The smallest final position among them."""
 
 
-class Echo(_Message, frozen=True):
-    """From the leaves to the root: all below have seen the wave, and their clients have taken what came before.
+class Final(Message, frozen=True):
+    """The position is final."""
 
-    `busy` if any of them retains events, `pressed` if so many that its publishers may soon have to wait.
-    """
-
-    number: int
-    busy: bool
-    pressed: bool
-    final: int = 0
-    """The last final position that anyone below knows of; -1 if all have lost their memory since."""
-    admitted: dict[str, Ranges] = msgspec.field(default_factory=dict)
-    """By journal below: what was admitted after the final position that the wave told."""
-    dropped: int = 0
-    """Somebody below may have dropped from its history what was admitted up to this position."""
-    named: int = NOBODY
-    """The lowest position of a durable subscription that a keeper of names below knows of."""
-    keepers: int = 0
-    """How many keepers there are below."""
+    position: FinalPosition
 
 
-class Hurry(_Message, frozen=True):
-    """To the root: someone waits for a final position."""
-
-    again: bool = False
-    """A hand-over is complete: the wave that is under way may not have got through it."""
-
-
-TreeBody: TypeAlias = (
-    Publication | AddAdvertisement | AdvertisementStable | RemoveAdvertisement
-    | AddSubscription | RemoveSubscription | SubscriptionGone | Marker | Wave | Echo | Hurry
+LinkBody: TypeAlias = (
+    Publication | AddSubscription | RemoveSubscription | ActivateSubscription | CutAnswer | AddAdvertisement
+    | RemoveAdvertisement | AdvertisementAck | Void | Wave | Echo | Final
 )  # fmt: skip
 
 
-class Tree(_Message, frozen=True):
-    """A message along one installation of a tree link."""
+class LinkMessage(Message, frozen=True):
+    """A message along one installation of a link."""
 
     tag: int
-    body: TreeBody
+    body: LinkBody
 
 
-# ---- membership and hand-over -----------------------------------------------------------------------------
+# ---- membership --------------------------------------------------------------------------------------------
 
 
-class Membership(_Message, frozen=True):
-    """What the sender knows of who lives: see `membership`."""
+class Members(Message, frozen=True):
+    """News of some brokers."""
 
-    status: dict[str, Status]
-    forgotten: dict[str, int] = msgspec.field(default_factory=dict)
-    """By broker: the last of its lives for which nobody has to wait, as an operator said."""
-    parted: tuple[int, int] = (0, 0)
-    """Between which positions halves of the network had last gone on without each other: see `parting`."""
+    statuses: dict[str, Status]
 
 
-class Accuse(_Message, frozen=True):
-    """My failure detector does (or no longer does) suspect the broker."""
+class Accusation(Message, frozen=True):
+    """The sender's failure detector suspects the incarnation, or no longer does."""
 
-    broker: str
-    life: int
-    guilty: bool
-
-
-class SessionRecord(_Message, frozen=True):
-    """One client's session as its broker's backups know it."""
-
-    client: str
-    epoch: Epoch
-    version: int
-    """Grows with each change of the session at the same broker."""
-    subscriptions: dict[str, str]
-    cuts: dict[str, Cuts]
-    """By subscription."""
-    advertisements: dict[str, tuple[str, int, bool]]
-    """Filter, first number, and whether it is stable."""
-    admitted: int
-    """The last publication of the client that its broker admitted."""
-    awaited: dict[str, list[str] | None]
-    """By subscription: the publishers whose cuts are still on their way. None if the broker could not know them all."""
-    place: str = ""
-    """The broker at which the client began the session: when that one returns, it gets the session back."""
-    behind: int = -1
-    """If the client lies behind: a position up to which it has got everything. What follows is in the history."""
-    began: dict[str, int] = msgspec.field(default_factory=dict)
-    """By subscription: a stamp. What its broker had heard of before it has no larger one."""
-    anew: dict[str, int] = msgspec.field(default_factory=dict)
-    """By subscription that began afresh: in which attempt its client was told so, if it may not have heard it."""
-    lost: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """What the client published, and nobody holds any more, if it may not have heard that: from the first to the last
-    number of each range."""
-    revived: list[str] = msgspec.field(default_factory=list)
-    """Subscriptions that were lost with more than f brokers, and read what they missed: the cuts that count are
-    those that their client knows."""
+    incarnation: Incarnation
+    is_suspected: bool
 
 
-class Admission(_Message, frozen=True):
-    """A publication held by backups: the event, and how far its broker had come with each publisher by then."""
+class Memory(Enum):
+    """What an answer to a new incarnation rests on.
 
-    number: int
-    """In the journal of the broker."""
-    event: Event
-    after: Cuts
-    """What is new of that since the admission before; all of it, once it is expanded (`handover.expand`)."""
-    is_inherited: bool
-    """Another broker had admitted it; it does not come after what stands before it in this journal."""
-    whole: Cuts | None = None
-    """All that came before it, if that is known apart from the others."""
-
-
-PUT_TOGETHER = -1
-"""In the place of the number of a journal's last entry: the copy is what a hand-over made of all copies."""
-
-
-class Estate(_Message, frozen=True):
-    """What the backups of one life of a broker hold of its clients."""
-
-    broker: str
-    life: int
-    """Or, for what a broker gets back that has returned: the tag of the hand-over, negative."""
-    records: dict[str, SessionRecord]
-    before: Cuts
-    """What precedes all admissions."""
-    admissions: list[Admission]
-    number: int = 0
-    """Of the last entry of the journal that this copy knows; `PUT_TOGETHER` if that was in a hand-over."""
-    is_found: bool = False
-    """It was found on a disk: the life may be over since long."""
-
-
-class LogEntry(_Message, frozen=True):
-    """An event that a broker processed; `entered` if it came from the broker's own side of the region.
-
-    What came out of a merged log has no place of its own in this one; `after` tells what it comes after.
+    NONE: a restart without a disk, or with one that is damaged. DISK: what the disk of a restarted broker had, of which
+    it does not know whether it is the latest. SETTLED: the acceptor has not restarted, or has recovered since.
     """
 
-    event: Event
-    entered: bool
-    after: Cuts | None
-    is_noted: bool = False
-    """Whether it is in the journal of the broker."""
+    NONE = 0
+    DISK = 1
+    SETTLED = 2
 
 
-class SideSubscription(_Message, frozen=True):
-    """A subscription on the sender's side, with the cuts it has there; `client` if the sender holds its session."""
+class Join(Message, frozen=True):
+    """A new incarnation asks what those around it know, before it votes, holds or contributes anything."""
 
-    subscription: str
-    filter: str
-    cuts: Cuts
-    client: str
-    ended: str = ""
-    """The name of a subscription that has ended and goes on under another, until those it represents took its place."""
-    log_from: int = 0
-    """What stands before this in the sender's log passed the sender before the subscription did."""
+    request: int
+    held: list[tuple[Incarnation, int]]
+    """How much of each journal it has already."""
 
 
-class SideAdvertisement(_Message, frozen=True):
-    """An advertisement on the sender's side; `awaited` if its publisher still waits for the region's answer."""
-
-    advertisement: str
-    publisher: str
-    filter: str
-    first: int
-    awaited: bool
-
-
-class Sync(_Message, frozen=True):
-    """All that one member of a region contributes to its hand-over."""
-
-    tag: int
-    core: list[str]
-    status: dict[str, Status]
-    subscriptions: list[SideSubscription]
-    advertisements: list[SideAdvertisement]
-    known_cuts: dict[str, Cuts]
-    """For subscriptions from inside the region: the cuts that they have at the sender."""
-    log: list[LogEntry]
-    passed: Cuts
-    wave: int
-    estates: list[Estate]
-    owned: dict[str, Epoch]
-    """The clients whose sessions the sender holds, with the epoch of each."""
-    heirs: dict[Home, Home]
-    """Which life took over the clients of which."""
-    homes: dict[str, Home]
-    """Clients that were inherited by a life that is still there."""
-    inside: Cuts = msgspec.field(default_factory=dict)
-    """By publisher that advertises something inside the region: up to which number all has reached everyone."""
-    done: Cuts = msgspec.field(default_factory=dict)
-    """The same, by publisher of what is in the log."""
-    gone_round: dict[Home, int] = msgspec.field(default_factory=dict)
-    """The lives without which a hand-over was completed, and whose journal nobody had: the position that everything had
-    reached by then."""
-    lost: Ranges = msgspec.field(default_factory=dict)
-    """By publisher that may not have been told: what is lost of what it published."""
-    unreached: Cuts = msgspec.field(default_factory=dict)
-    """By publisher: the last number that is known to be admitted somewhere, and may not have reached everyone."""
-    passed_over: list[Home] = msgspec.field(default_factory=list)
-    """The same lives, whoever has taken over their clients since."""
-    has_memory: bool = True
-    """Whether it has what it held when it was there last: it is in its first life, or has come back with its disk."""
-    filters: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of the subscriptions with known cuts, if their sessions may be lost: more than f are in the core."""
-    gone: list[str] = msgspec.field(default_factory=list)
-    """Publishers of which hand-overs found that events may be lost: who comes back does not know it."""
-    final: int = 0
-    """The last final position that it has heard of."""
-
-
-class Completed(_Message, frozen=True):
-    """To the members of a region: I have completed this hand-over."""
-
-    tag: int
-
-
-class PutOff(_Message, frozen=True):
-    """A client knows of something that nobody knows, and waits (`clients.unaccounted`). All brokers hear of it."""
-
-    client: str
-    first: int
-    """It brings what it published from this number on."""
-
-
-class Resolved(_Message, frozen=True):
-    """The sender is the heir of that life. Once its own backups hold the estate (`secured`), others may forget it."""
+class AcceptorState(Message, frozen=True):
+    """What an acceptor has promised and accepted about one broker, and which of its journals it holds."""
 
     broker: str
-    life: int
-    secured: bool
+    memory: Memory
+    promised_below: int
+    promised: Ballot
+    accepted: dict[int, tuple[Ballot, int]]
+    copies: list[JournalCopy]
 
 
-# ---- backups ----------------------------------------------------------------------------------------------
+class JoinReply(Message, frozen=True):
+    """The answer: statuses, and the acceptor's state for each broker whose electorate has both ends."""
+
+    request: int
+    statuses: dict[str, Status]
+    acceptors: list[AcceptorState]
+    vouched: list[Incarnation]
+    """The incarnations in whose electorates the sender is, and that it has not promised to exclude."""
 
 
-class Backup(_Message, frozen=True):
-    """One entry of a broker's journal: sessions that changed, or publications to be admitted."""
+class Prepare(Message, frozen=True):
+    """Phase 1 of sealing the journals of all incarnations of a broker below a number."""
 
-    number: int
-    """Of the entry, or of the last of its publications: each counts as one."""
-    forget: int
-    """Admissions up to this number have reached everyone."""
-    after: Cuts
-    """What the sender has processed since the entry before."""
-    records: list[SessionRecord]
-    events: Events
-    original: Cuts | None
-    """For what another broker had admitted: all that came before it there."""
-    gone: str = ""
-    """A client whose session is over."""
+    broker: str
+    below: int
+    ballot: Ballot
 
 
-class BackupAll(_Message, frozen=True):
-    """The whole journal, for a backup that starts now, or that has gathered too much."""
+class Promise(Message, frozen=True):
+    """The sender holds no further entries of these journals. What it holds and has accepted of them."""
 
-    number: int
-    records: list[SessionRecord]
-    admissions: list[Admission]
-    before: Cuts
-    """What the sender had processed before all these, but for what has reached everyone."""
+    state: AcceptorState
+    below: int
+    ballot: Ballot
 
 
-class BackupEnd(_Message, frozen=True):
-    """The journal is kept elsewhere now."""
+class Refused(Message, frozen=True):
+    """The sender has promised a larger ballot."""
+
+    broker: str
+    ballot: Ballot
+    """The one that is refused."""
+    promised: Ballot
 
 
-class BackupHeld(_Message, frozen=True):
-    """The backup holds everything up to this number."""
+class Accept(Message, frozen=True):
+    """Phase 2: the lengths of the journals, with the entries that the receiver lacks."""
 
-    number: int
+    broker: str
+    below: int
+    ballot: Ballot
+    lengths: dict[int, int]
+    copies: list[JournalCopy]
+
+
+class Accepted(Message, frozen=True):
+    """The sender has accepted these lengths, and holds the journals up to them."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+
+
+# ---- journals ----------------------------------------------------------------------------------------------
+
+
+class Hold(Message, frozen=True):
+    """Entries of the sender's journal, from a place on. With `is_new`, all that not all brokers have processed."""
+
+    copy: JournalCopy
+    is_new: bool
+
+
+class Held(Message, frozen=True):
+    """The sender holds so many entries of the receiver's journal."""
+
+    length: int
+
+
+class RequestJournal(Message, frozen=True):
+    """Send what you hold of this sealed journal."""
+
+    incarnation: Incarnation
+
+
+class RequestEntries(Message, frozen=True):
+    """Send what you hold of this journal just before a place."""
+
+    incarnation: Incarnation
+    before: int
+
+
+class Entries(Message, frozen=True):
+    """The answer: a page of it, or nothing."""
+
+    copy: JournalCopy
+
+
+class JournalReply(Message, frozen=True):
+    """A sealed journal."""
+
+    copy: JournalCopy
+
+
+# ---- handover ----------------------------------------------------------------------------------------------
+
+
+class Contribution(Message, frozen=True):
+    """What one member brings to a handover: everything that the others must know of its side of the tree."""
+
+    tag: int
+    statuses: dict[str, Status]
+    clock: int
+    stable: int
+    log: list[Events]
+    seen: Cuts
+    journals: list[JournalCopy]
+    subscriptions: list[SubscriptionRecord]
+    advertisements: list[AdvertisementRecord]
+
+
+class Completed(Message, frozen=True):
+    """The sender has completed the handover."""
+
+    tag: int
+
+
+# ---- moving clients ----------------------------------------------------------------------------------------
+
+
+class CloseSession(Message, frozen=True):
+    """The client has attached to the sender: end its session."""
+
+    client: str
+    session: int
+
+
+class SessionClosed(Message, frozen=True):
+    """The session is over. Everything of the client's that was admitted has been released, before this clock."""
+
+    client: str
+    session: int
+    clock: int
+    last: int
+
+
+class LastNumber(Message, frozen=True):
+    """What is the last number of this client in the sealed journal?"""
+
+    client: str
+    session: int
+    incarnation: Incarnation
+
+
+class LastNumberReply(Message, frozen=True):
+    """The answer; the frame's clock is not before that of the event."""
+
+    client: str
+    session: int
+    last: int
+
+
+# ---- positions and history ---------------------------------------------------------------------------------
+
+
+class RequestWave(Message, frozen=True):
+    """To the root: begin a wave now, or when the one that is passing has ended."""
+
+    is_lost: bool
+    """Whether the one that is passing may have been lost."""
+
+
+class ReadPage(Message, frozen=True):
+    """What has the journal of this incarnation after `since` and up to `until`, which is final, that matches?"""
+
+    reading: int
+    incarnation: Incarnation
+    length: int
+    """If the reader knows that the journal is sealed: its length; else -1."""
+    since: int
+    until: int
+    filter: str
+
+
+class Page(Message, frozen=True):
+    """The first part of it: the sender speaks for the journal from `since` up to `upto`."""
+
+    reading: int
+    incarnation: Incarnation
+    since: int
+    upto: int
+    """Not after `since`, if the sender does not hold what follows."""
+    dropped: int
+    """The sender holds nothing any more up to this timestamp; 0 if it has dropped nothing."""
+    events: list[Events]
+    """Each of one entry, so with one timestamp."""
 
 
 Body: TypeAlias = (
-    Tree | Membership | Accuse | Sync | Completed | Resolved | PutOff | Backup | BackupAll | BackupEnd | BackupHeld
+    LinkMessage | Members | Accusation | Join | JoinReply | Prepare | Promise | Refused | Accept | Accepted | Hold
+    | Held | RequestEntries | Entries | RequestJournal | JournalReply | Contribution | Completed | CloseSession
+    | SessionClosed | LastNumber | LastNumberReply | RequestWave | ReadPage | Page | DurableBody
 )  # fmt: skip
 
 
-# ---- history: any broker may ask any other, without a stream between them ---------------------------------
-#
-# `life` is that of the broker that asks, so that no answer to an earlier life is taken for one to this. The smallest
-# story: b7 asks everyone for a piece, is told that it is out, begins anew, and asks b9 for another. It counts from 1
-# again, and b8 answers what was asked with the same number: that there is nothing.
+class Frame(Message, frozen=True):
+    """One message of the channel between two incarnations."""
+
+    sender: int
+    """The number of the sender's incarnation."""
+    receiver: int
+    seq: int
+    ack: int
+    clock: int
+    body: Body
 
 
-class FetchIntervals(_Message, frozen=True):
-    """Which intervals of history do you know after the first position, up to the second, or up to your last (0)?"""
+class Ack(Message, frozen=True):
+    """Everything up to `ack` has arrived."""
 
-    life: int
-    request: int
-    since: int
-    until: int
-
-
-class FetchedIntervals(_Message, frozen=True):
-    """The last of them, one after the other without a gap."""
-
-    life: int
-    request: int
-    intervals: list[Interval]
+    sender: int
+    receiver: int
+    ack: int
 
 
-class Fetch(_Message, frozen=True):
-    """What stands in a journal between two final positions, and matches the filter?"""
+class Resume(Message, frozen=True):
+    """After a fresh connection: so much has arrived, send the rest again."""
 
-    life: int
-    request: int
-    journal: str
-    since: int
-    until: int
-    filter: str
+    sender: int
+    receiver: int
+    ack: int
+    wants_answer: bool
 
 
-class Fetching(_Message, frozen=True):
-    """It has to be read from a disk, which may take long."""
+class Excluded(Message, frozen=True):
+    """To an excluded incarnation: these statuses say so."""
 
-    life: int
-    request: int
-
-
-class Fetched(_Message, frozen=True):
-    """A part of it, by stamp: all that matches up to `upto`."""
-
-    life: int
-    request: int
-    held: Ranges
-    """What the sender holds of all that was asked for, whether it matches or not."""
-    passed: Ranges
-    """What of it lies up to `upto`."""
-    upto: int
-    events: list[Event]
+    statuses: dict[str, Status]
 
 
-HistoryMessage: TypeAlias = FetchIntervals | FetchedIntervals | Fetch | Fetching | Fetched
-
-
-BROKER_MESSAGES = (
-    Frame, Ack, Resume, Fenced, FetchIntervals, FetchedIntervals, Fetch, Fetching, Fetched,
-)  # fmt: skip
-"""All that a broker says to another, but for what is said about names; the rest travels in frames."""
+BROKER_MESSAGES = (Frame, Ack, Resume, Excluded)

@@ -1,59 +1,173 @@
-"""What an operator wants to know of a broker."""
+"""What an operator should see of a broker: who is excluded, what is going on, and what it waits for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from heapq import nlargest
 from itertools import islice
 from typing import Any
 
-from gapless.protocols.gapless.recovery.handovers import Handovers
-from gapless.protocols.gapless.recovery.state import BrokerState
+from gapless.protocols.gapless.client_state import Reading
+from gapless.protocols.gapless.durable import register
+from gapless.protocols.gapless.durable.state import GROUP_CLIENT
+from gapless.protocols.gapless.handover import missing_journals, unsealed
+from gapless.protocols.gapless.history import sources
+from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.gapless.outbox import has_room
+from gapless.protocols.gapless.state import BrokerState, Session, Stage
 
-__all__ = ["BEHIND_SHOWN", "SHOWN", "overview"]
+__all__ = ["SHOWN", "overview"]
 
 SHOWN = 10
-"""How many of those that a wave waits for, or that lie behind most, an operator is told."""
-BEHIND_SHOWN = 100
-"""How many of those that are served out of history an operator is told."""
+"""How many clients, subscriptions or journals of each kind an operator is told."""
+LAGGING_SHOWN = 100
+"""How many of those that are served out of history."""
 
 
-def overview(
-    state: BrokerState, handovers: Handovers, life: int, near: Iterable[str], *, is_away: bool = False
-) -> dict[str, Any]:
-    """Who is out, who stands in, what is going on."""
-    membership, clients, waves = state.membership, state.clients, state.waves
-    sessions = clients.sessions
-    missing = waves.missing(clients.released)
-    waited_for = [session for session in sessions.values() if session.outbox.length]
-    lagging = nlargest(SHOWN, waited_for, key=lambda session: session.outbox.length)
+def overview(s: BrokerState) -> dict[str, Any]:
+    """Who is excluded, what is going on, and what it waits for."""
+    sessions = [session for session in s.sessions.values() if not session.client.startswith(GROUP_CLIENT)]
+    waited_for = [session for session in sessions if session.in_flight + session.waiting]
+    lag = nlargest(SHOWN, waited_for, key=lambda session: session.in_flight + session.waiting)
     return {
-        "life": life,
-        "settled": membership.was_taken_in,
-        "stand_ins": {name: membership.stand_in(name) for name in near if membership.excluded(name)},
-        "hand_overs": [
-            {"of": list(item.region.core), "waits_for": item.missing(), "needs_back": handovers.unheld(item)}
-            for item in handovers.under_way.values()
-        ],
-        "stays_away": is_away,
-        "parted": list(membership.parted),
-        "unheard": membership.unheard(),
-        "cut_off": not clients.is_serving,
-        "not_heard": [] if clients.is_serving else membership.missing(),
+        "life": s.number,
+        "settled": s.stage is Stage.JOINED,
+        "stage": s.stage.value,
+        "stand_ins": _stand_ins(s),
+        "hand_overs": _handovers(s),
+        "recovery": _recovery(s),
+        "unheard": [name for name in sorted(s.suspects) if s.is_live(name)],
+        "cut_off": s.is_cut_off,
+        "not_heard": _unheard_acceptors(s) if s.is_cut_off else [],
         "sessions": len(sessions),
-        "clients": sum(not session.is_away for session in sessions.values()),
-        "wave": waves.number,
-        "waits_for": missing[:SHOWN],
-        "held_up_by": {
-            name: {"owes": waves.owed(name), "took": clients.released(name)}
-            for name in [name for name in missing if name in sessions][:SHOWN]
-        },
-        "lag_ms": clients.lagging.lag_ms,
-        "lag": {session.client: session.outbox.length for session in lagging},
-        "put_off": dict(islice(clients.put_off().items(), SHOWN)),
-        "away": [session.client for session in waited_for if session.is_away][:SHOWN],
-        "behind": list(islice((session.client for session in sessions.values() if session.behind >= 0), BEHIND_SHOWN)),
-        "history": clients.readings.told(SHOWN),
-        "published": clients.publications.published,
-        "delivered": clients.delivered,
-        "confirming": clients.publications.confirming.told(),
-        "taking": clients.taking.told(),
+        "clients": sum(session.is_connected for session in sessions),
+        "lag": {session.client: session.in_flight + session.waiting for session in lag},
+        "put_off": {client: _why_waiting(s, session) for client, session in islice(s.arrivals.items(), SHOWN)},
+        "away": [session.client for session in waited_for if not session.is_connected][:SHOWN],
+        "behind": [session.client for session in sessions if session.is_lagging][:LAGGING_SHOWN],
+        "history": _history(s),
+        "names": _names(s),
+        "unconfirmed": len(s.journal) - s.released,
+        "published": s.measures.published,
+        "delivered": s.measures.delivered,
+        "confirming": s.measures.confirming.told(),
+        "taking": s.measures.taking.told(),
+    }
+
+
+# ---- membership --------------------------------------------------------------------------------------------
+
+
+def _stand_ins(s: BrokerState) -> dict[str, str]:
+    """By excluded broker: the nearest live one."""
+    overlay = s.topology.overlay
+    found = {}
+    for name in s.topology.brokers:
+        if s.status(name).is_excluded:
+            near = overlay.within(name, len(s.topology.brokers))
+            found[name] = next((other for other in near if s.is_live(other)), s.name)
+    return found
+
+
+def _unheard_acceptors(s: BrokerState) -> list[str]:
+    return [name for name in s.topology.acceptors[s.name] if name in s.suspects or not s.is_live(name)]
+
+
+def _handovers(s: BrokerState) -> list[dict[str, Any]]:
+    """The handover under way: of which brokers, for whom it waits, and who has a journal that nobody else has."""
+    if s.handover is None:
+        return []
+    region = s.handover.region
+    tags = {name: contribution.tag for name, contribution in s.contributions.items()}
+    waits_for = [name for name in region.group if tags.get(name) != region.tag]
+    needed: dict[str, None] = {}
+    for incarnation in missing_journals(s, region):
+        holders = (incarnation.broker, *s.topology.acceptors[incarnation.broker])
+        lost = [name for name in holders if name in s.suspects or not s.is_live(name)]
+        needed |= dict.fromkeys(lost)
+        if not lost:
+            waits_for += [name for name in holders if name not in waits_for and name != s.name]
+    for name in unsealed(s, region):
+        around = (name, *s.topology.acceptors[name])
+        waits_for += [each for each in around if each in s.suspects and each not in waits_for]
+    return [{"of": sorted(region.core), "waits_for": waits_for, "needs_back": list(needed)}]
+
+
+def _recovery(s: BrokerState) -> list[str]:
+    """Of whom a restarted broker has not heard what they know of its electorates."""
+    if s.stage is not Stage.RECOVERING:
+        return []
+    found: dict[str, None] = {}
+    for broker, acceptor in s.acceptors.items():
+        if not acceptor.has_recovered:
+            answered = s.join_replies.get(broker, {})
+            found |= dict.fromkeys(each for each in s.topology.electorate(broker) if each not in answered)
+    found.pop(s.name, None)
+    return list(found)
+
+
+# ---- clients -----------------------------------------------------------------------------------------------
+
+
+def _why_waiting(s: BrokerState, session: Session) -> str:
+    """What a client's session waits for."""
+    attach = session.attach
+    if attach.incarnation is None:
+        return "its last session is not closed"
+    old = Incarnation(*attach.incarnation)
+    if not s.is_dead(old):
+        return f"{old.broker} has not closed its last session, and is not excluded"
+    if session.last_closed is None:
+        return f"nobody has told its last number in the journal of {old.broker}"
+    return "there is no final position after its last session"
+
+
+def _history(s: BrokerState) -> dict[str, Any]:
+    journals = [s.journal, *s.journals.values()]
+    readings = list(s.readings.values())
+    return {
+        "bytes": sum(journal.size for journal in journals),
+        "final": s.final.timestamp,
+        "readings": len(readings),
+        "waiting": [
+            {
+                "client": reading.session.client,
+                "subscription": ", ".join(islice(reading.subscriptions, SHOWN)),
+                "position": reading.position,
+                "waits_for": list(_waits_for(s, reading)),
+            }
+            for reading in readings[:SHOWN]
+        ],
+        "held_by_few": list(_held_by_few(s)),
+    }
+
+
+def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
+    """Whom a reading waits for: its client, which has to take something; or brokers; or nobody, only a wave."""
+    if not has_room(s, reading.session):
+        yield reading.session.client
+    elif sources(s) is None:
+        yield from (name for name in s.topology.brokers if s.status(name).sealed_below < s.status(name).number)
+    else:
+        asked = (source.asked.broker for source in reading.sources.values() if source.asked is not None)
+        yield from dict.fromkeys(asked)
+
+
+def _held_by_few(s: BrokerState) -> Iterator[str]:
+    """The journals that fewer than f + 1 brokers hold: its own, if that is so, and copies that it still fills."""
+    full = sum(
+        length >= s.released and s.current(each.broker) == each and s.is_live(each.broker)
+        for each, length in s.held_by.items()
+    )  # fmt: skip
+    if full < s.needed_holders and len(s.journal):
+        yield f"{s.name}/{s.number}"
+    for incarnation, journal in islice(s.journals.items(), LAGGING_SHOWN):
+        if journal.lacks_earlier:
+            yield f"{incarnation.broker}/{incarnation.number}"
+
+
+def _names(s: BrokerState) -> dict[str, dict[str, Any]]:
+    """Of durable subscriptions that are changed: how many changes came before, and which replicas have not answered."""
+    replicas = register.replicas(s)
+    return {
+        name: {"change": proposal.done, "waits_for": [each for each in replicas if each not in proposal.votes]}
+        for name, proposal in islice(s.durable.proposals.items(), SHOWN)
     }

@@ -1,46 +1,43 @@
-"""An event that is lost has a tombstone: it takes the event's number, and goes wherever the event might have gone.
+"""Tombstones: events that stand for what is lost of a publisher (see `losses`).
 
-When more than f brokers of a neighbourhood are gone, so may be what they had confirmed. What it was nobody knows, but
-numbers of a publisher are consecutive: which are missing can be known (`recovery.holes`, `clients.desk`). Each of them
-travels as an event of its publisher with a single attribute that nobody can publish, whose name is empty. Hence it is
-journalled, logged, merged, passed on, kept until everyone has it, and inherited, as any event is, by the same rules; it
-stands in its place in every stream; and whoever has the event itself, or a later one of its publisher, takes it for
-known. It matches every subscription, for nobody can tell; the client tells its application, if it had to expect it.
-That is, if it has a starting cut of the publisher; or if the publisher has taken all its advertisements back since.
-The smallest story of that: p answers q:1 with p:1, which is safe, and is lost with all brokers but one; q:1 is not safe
-yet. p takes its advertisement back, and q publishes q:1 again. Whoever gets that has to be told that p:1 is lost, and
-has no cut of p.
+A tombstone is an event of a publisher of its own, whose name no client has. Its number is the last that is lost, so of
+several the later has the larger one, and all that is done with numbers of publishers holds for tombstones, too.
 """
 
-from collections.abc import Iterable, Mapping
+from gapless.events import Event, Events
+from gapless.filters import Filter, parse
+from gapless.protocols.parts.filter_pairs import overlap
 
-from gapless.events import Attributes, AttributeValue, Event, EventRun
+__all__ = ["LOST", "first_lost", "is_tombstone", "may_have_matched", "publisher_of", "tombstone"]
 
-__all__ = ["concerns_anybody", "has_lost", "is_lost", "tombstone"]
-
-NAMELESS = ""
-LOST: Attributes = {NAMELESS: "lost"}
-ANYBODYS: Attributes = {NAMELESS: "anybody's"}
-
-
-def tombstone(publisher: str, seq: int, stamp: int = 0, *, is_anybodys: bool = False) -> Event:
-    """In the place of an event that nobody holds any more; `is_anybodys`, if its publisher has taken back all that it
-    advertised by then."""
-    return Event(publisher, seq, ANYBODYS if is_anybodys else LOST, b"", stamp)
+LOST = "\tlost/"
+"""Names of clients can be printed, so none begins like that."""
 
 
-def concerns_anybody(attributes: Mapping[str, AttributeValue]) -> bool:
-    """Whether these are the attributes of a tombstone that concerns who has no starting cut, too."""
-    return attributes.get(NAMELESS) == ANYBODYS[NAMELESS]
+def tombstone(publisher: str, first: int, last: int, text: str) -> list[Event]:
+    """What says that these numbers of a publisher are lost, which had advertised a filter."""
+    return [Event(f"{LOST}{publisher}", last, {"first": first, "filter": text})]
 
 
-def is_lost(attributes: Mapping[str, AttributeValue]) -> bool:
-    """Whether these are the attributes of a tombstone."""
-    return NAMELESS in attributes
+def is_tombstone(publisher: str) -> bool:
+    """Whether events of this name are tombstones."""
+    return publisher.startswith(LOST)
 
 
-def has_lost(events: Iterable[Event]) -> bool:
-    """Whether one of these is a tombstone: asked of every run, so without a call for each event."""
-    if isinstance(events, EventRun):
-        return any(NAMELESS in attributes for attributes, _ in events.alike)
-    return bool([event for event in events if NAMELESS in event.attributes])
+def publisher_of(name: str) -> str:
+    """Whose entry it is."""
+    return name.removeprefix(LOST)
+
+
+def first_lost(event: Event) -> int:
+    """The first number that is lost."""
+    first = event.attributes["first"]
+    assert isinstance(first, int)
+    return first
+
+
+def may_have_matched(events: Events, pattern: Filter) -> bool:
+    """Whether a subscription may lack something of what a tombstone stands for."""
+    text = events[0].attributes["filter"]
+    assert isinstance(text, str)
+    return overlap(parse(text), pattern)

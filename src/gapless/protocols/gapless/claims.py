@@ -1,0 +1,257 @@
+"""Checks everything that a client says before any of it counts.
+
+A broker believes brokers, but a client may be anybody's program. The types of its messages are checked where they are
+decoded; here stands what types cannot say. A message that fails raises a `CallError`, and its client is sent away with
+that sentence. `check_message` needs only the message, and runs when it arrives; `check_call` compares it with the
+session, and runs when it is taken, which may be after a handover.
+
+- *Numbers* only count what happened, so none is negative or beyond `NUMBER_MAX`: sums and differences of them fit into
+  64 bits wherever they travel.
+- *Timestamps* that a client brings are compared with those of brokers, and never become the clock of one.
+- *Incarnations* name a broker of this network. A client comes from no incarnation of this broker that has not begun.
+- *Publications* are the client's own, with consecutive numbers.
+- *Texts* and *effort*: the names and filters of one client are bounded together, and so are the steps to understand
+  them, because a client that moves brings them all at once.
+- *What waits* (`Weight`) for a handover, an advertisement or the window is no more than an honest client keeps.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from gapless.errors import CallError
+from gapless.events import EventRun, Events
+from gapless.filters import Filter, FilterError, parse
+from gapless.positions import TIMESTAMP_MAX
+from gapless.protocols.gapless.client_messages import (
+    Attach,
+    ClientAdvertise,
+    ClientGot,
+    ClientLost,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+)
+from gapless.protocols.gapless.client_state import LocalState, Session
+from gapless.protocols.gapless.durable.claims import check_durable_call
+from gapless.protocols.gapless.durable.messages import DURABLE_CALLS
+from gapless.protocols.gapless.messages import Name
+from gapless.protocols.gapless.numbers import check_name, check_numbers
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_readings
+
+__all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "note_arrival", "note_taken", "relieve"]
+
+EFFORT_MAX = 300_000
+"""Steps to understand all filters of one client, a fifth of a second: those that people write take some dozens each."""
+TICKET_MAX = 1 << 18
+"""Bytes: some certificates, and a filter."""
+TEXTS_AT_ONCE = 50
+"""Characters of names and filters that weigh as much as one event."""
+
+
+def check_message(s: BrokerState, client: str, message: Any) -> None:
+    """Refuse what no honest client says, whatever its session is."""
+    if message.session < 1:
+        raise CallError(f"{client!r} speaks of session {message.session}: sessions are counted from 1")
+    check_numbers(client, message.session)
+    match message:
+        case Attach():
+            _check_attach(s, client, message)
+        case ClientPublish():
+            _check_events(client, message.events)
+        case ClientSubscribe():
+            check_name(client, message.subscription)
+            _check_positions(client, message)
+            _parse(client, message.filter)
+        case ClientAdvertise():
+            check_name(client, message.advertisement)
+            _parse(client, message.filter)
+        case ClientUnadvertise():
+            check_name(client, message.advertisement)
+        case ClientUnsubscribe():
+            check_name(client, message.subscription)
+        case ClientGot():
+            check_numbers(client, message.number)
+        case ClientLost():
+            check_numbers(client, message.first, message.last)
+            _parse(client, message.filter)
+        case _ if isinstance(message, DURABLE_CALLS):
+            check_durable_call(client, message)
+    _check_weight(s, client, message)
+
+
+def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
+    check_numbers(
+        client, message.resumes, message.received, message.largest, message.published, message.confirmed,
+        message.base,
+    )  # fmt: skip
+    if message.resumes >= message.session:
+        raise CallError(f"{client!r} opens session {message.session}, and goes on with {message.resumes}, a later one")
+    if message.confirmed > message.published:
+        raise CallError(f"{client!r} published {message.published} events, of which {message.confirmed} are confirmed")
+    if message.incarnation is None:
+        return
+    broker, number = message.incarnation
+    check_numbers(client, number)
+    if broker not in s.topology.overlay or (broker == s.name and number > s.number):
+        raise CallError(f"{client!r} comes from {broker[:100]!r}, incarnation {number}, which this network never had")
+
+
+def _check_positions(client: str, message: ClientSubscribe) -> None:
+    if not -1 <= message.since <= TIMESTAMP_MAX or not 0 <= message.until <= TIMESTAMP_MAX:
+        raise CallError(f"{client!r} reads from {message.since} to {message.until}: positions go to {TIMESTAMP_MAX}")
+    if message.is_resumed and message.since < 0:
+        raise CallError(f"{client!r} resumes {message.subscription!r} at no position")
+    if len(message.ticket) > TICKET_MAX:
+        raise CallError(f"{client!r} shows a ticket of {len(message.ticket):,} bytes; {TICKET_MAX:,} is the limit")
+
+
+def _parse(client: str, text: str) -> Filter:
+    try:
+        return parse(text)
+    except FilterError as error:
+        raise CallError(f"{client!r} asks for a filter that cannot be read: {error}") from None
+
+
+def _check_events(client: str, events: Events) -> None:
+    """The events are the client's, and follow on each other."""
+    if not events:
+        raise CallError(f"{client!r} publishes no events")
+    if isinstance(events, EventRun):
+        publishers: Iterable[str] = (events.publisher,)
+        attributes = [each for each, _ in events.alike]
+        check_numbers(client, events.first, events.last)
+    else:
+        publishers = (event.publisher for event in events)
+        attributes = [event.attributes for event in events]
+        check_numbers(client, events[0].seq, events[-1].seq)
+        for place, event in enumerate(events, events[0].seq):
+            if event.seq != place:
+                raise CallError(f"{client!r} publishes number {event.seq}, but number {place} is next")
+    for publisher in publishers:
+        if publisher != client:
+            raise CallError(f"{client!r} cannot publish in the name of {publisher[:100]!r}")
+    if events[0].seq < 1:
+        raise CallError(f"{client!r} publishes number {events[0].seq}: numbers are counted from 1")
+    if any("" in each for each in attributes):
+        raise CallError(f"{client!r} publishes an attribute without a name; give it one")
+
+
+# ---- with the session ----------------------------------------------------------------------------------------
+
+
+def check_call(s: BrokerState, session: Session, message: Any) -> None:
+    """Refuse what does not follow from what the session has been told, or is more than one client may hold."""
+    client = session.client
+    match message:
+        case ClientLost() if not 0 < message.first <= message.last <= session.admitted:
+            raise CallError(f"{client!r} has lost numbers {message.first} to {message.last}, which it never published")
+        case ClientGot() if message.number >= session.next_number:
+            raise CallError(
+                f"{client!r} acknowledges delivery {message.number}, but was sent only {session.next_number - 1}"
+            )
+        case ClientPublish():
+            first = message.events[0].seq
+            if first > session.last_queued + 1:
+                raise CallError(f"{client!r} publishes number {first}, but number {session.last_queued + 1} is next")
+        case ClientSubscribe():
+            if message.since >= 0 and not message.is_resumed:
+                check_readings(client, 1 + _count_readings(s, session))
+            _check_burden(session, message.subscription, message.filter)
+        case ClientAdvertise():
+            _check_burden(session, message.advertisement, message.filter)
+
+
+def _count_readings(s: BrokerState, session: Session) -> int:
+    """How many of its subscriptions read from a position that the client chose."""
+    count = 0
+    for held in session.held:
+        local = s.locals.get(Name(session.client, held))
+        if local is not None and local.state is not LocalState.LIVE and local.since >= 0 and not local.is_resumed:
+            count += 1
+            if count > READINGS_MAX:
+                break
+    return count
+
+
+def _check_burden(session: Session, name: str, text: str) -> None:
+    known = session.held.get(name)
+    size = session.text_size + len(name) + len(text) - (len(name) + len(known.text) if known else 0)
+    if size > TEXT_MAX:
+        raise CallError(
+            f"the subscriptions and advertisements of {session.client!r} have {size:,} characters, but {TEXT_MAX:,} is "
+            "the limit; end some of them, or use a further client"
+        )
+    if session.effort + parse(text).effort - (known.effort if known else 0) > EFFORT_MAX:
+        raise CallError(
+            f"the filters of {session.client!r} take more than {EFFORT_MAX:,} steps to be understood; write them "
+            "simpler, or use a further client"
+        )
+
+
+def bear(session: Session, name: str, pattern: Filter) -> None:
+    """The session holds this filter from now on."""
+    relieve(session, name)
+    session.held[name] = pattern
+    session.text_size += len(name) + len(pattern.text)
+    session.effort += pattern.effort
+
+
+def relieve(session: Session, name: str) -> None:
+    """The session does not hold it any more."""
+    pattern = session.held.pop(name, None)
+    if pattern is not None:
+        session.text_size -= len(name) + len(pattern.text)
+        session.effort -= pattern.effort
+
+
+# ---- what waits ----------------------------------------------------------------------------------------------
+
+
+def _weight(message: Any) -> int:
+    """An event weighs 1, and so does a call, with more for the text in it."""
+    match message:
+        case ClientPublish():
+            return len(message.events)
+        case ClientSubscribe() | ClientAdvertise() | ClientLost():
+            return 1 + len(message.filter) // TEXTS_AT_ONCE
+    return 1
+
+
+def _weight_max(s: BrokerState) -> int:
+    """What an honest client keeps, twice, because it says it again when it comes back."""
+    return 2 * (s.options.client_window + s.options.delivery_window + TEXT_MAX // TEXTS_AT_ONCE)
+
+
+def _check_weight(s: BrokerState, client: str, message: Any) -> None:
+    session = s.sessions.get(client)
+    events = len(message.events) if isinstance(message, ClientPublish) else 0
+    queued = events + (session.queued_events if session is not None else 0)
+    if events and queued > 2 * s.options.client_window:
+        raise CallError(
+            f"{client!r} has more than {2 * s.options.client_window:,} publications that have to wait; advertise what "
+            "you publish, and wait until it is confirmed"
+        )
+    if s.waiting_weights.get(client, 0) + _weight(message) > _weight_max(s):
+        raise CallError(f"{client!r} says more than {_weight_max(s):,} things while its broker has no time for them")
+
+
+def note_arrival(s: BrokerState, client: str, message: Any) -> bool:
+    """A message of a client waits for its turn. False if it takes the place of one that waits."""
+    if isinstance(message, Attach):
+        is_first = client not in s.waiting_attaches
+        s.waiting_attaches[client] = message
+        return is_first
+    s.waiting_weights[client] = s.waiting_weights.get(client, 0) + _weight(message)
+    return True
+
+
+def note_taken(s: BrokerState, client: str, message: Any) -> Any:
+    """The message does not wait any more; returns it, or the one that has taken its place."""
+    if isinstance(message, Attach):
+        return s.waiting_attaches.pop(client, message)
+    left = s.waiting_weights.pop(client, 0) - _weight(message)
+    if left > 0:
+        s.waiting_weights[client] = left
+    return message

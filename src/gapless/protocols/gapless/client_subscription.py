@@ -1,0 +1,119 @@
+"""A subscription as its client holds it: what is due, what has come, and where it can go on."""
+
+from enum import Enum
+
+from gapless.events import Event, EventRun
+from gapless.filters import Filter
+from gapless.positions import Position
+from gapless.protocol import NEWEST
+from gapless.protocols.gapless import client_messages as messages
+from gapless.protocols.gapless.durable.attachment import Attachment
+from gapless.protocols.gapless.messages import Incarnation
+
+__all__ = ["HeldState", "HeldSubscription"]
+
+
+class HeldState(Enum):
+    """REQUESTED -> ACTIVE -> ENDING; a resumed one is ACTIVE all the time."""
+
+    REQUESTED = "requested"
+    ACTIVE = "active"
+    ENDING = "ending"
+
+
+class HeldSubscription:
+    """A subscription as its client holds it."""
+
+    def __init__(self, name: str, pattern: Filter, since: Position | None, until: Position | None) -> None:
+        self.name = name
+        self.filter = pattern
+        self.state = HeldState.REQUESTED
+        self.begins = since
+        """If it begins in the past: nothing up to this position is due, and everything after it."""
+        self.ends = until
+        """Nothing after this position is due."""
+        self.is_replay = since is not None
+        """Whether the application knows that history is read for it."""
+        self.attachment: Attachment | None = None
+        """If it is durable: what is acknowledged of it."""
+        self.cuts: dict[str, int] = {}
+        self.got: dict[str, int] = {}
+        self._has_read = False
+        self._read: dict[str, int] = {}
+        """What had come when it went over from history to what is published."""
+        self._first: dict[str, int] = {}
+        """The first number of each publisher that came after that. What is lost may lie between."""
+        self.begin = 0
+        self.born: Incarnation | None = None
+        """The incarnation whose clock `begin` is."""
+        self.position = -1 if since is None else since.floor
+        """Everything with a timestamp up to this has come."""
+        self.ticket = b""
+        """What proves to other brokers that it was active."""
+        self.is_reading = since is not None
+        """Whether it reads history, so that positions of others are not its own."""
+
+    def go_live(self) -> None:
+        """What comes from now on was published, and not read from history."""
+        self._has_read, self._read, self._first = True, dict(self.got), {}
+
+    def came(self, publisher: str, first: int, last: int) -> None:
+        """These numbers have come, and nothing between that is due."""
+        self.got[publisher] = last
+        if self._has_read and publisher not in self._first:
+            self._first[publisher] = first
+
+    def lose(self, publisher: str, first: int, last: int) -> list[tuple[int, int]]:
+        """Numbers of a publisher are lost: returns those that were due, and did not come."""
+        first = max(first, self.cuts.get(publisher, 1))
+        begin = self._first.get(publisher, 0)
+        ranges = [(max(first, self._read.get(publisher, 0) + 1), min(last, begin - 1))]
+        ranges.append((max(first, self.got.get(publisher, 0) + 1), last))
+        self.got[publisher] = max(last, self.got.get(publisher, 0))
+        self._first[publisher] = 0
+        return [pair for pair in ranges if pair[0] <= pair[1]]
+
+    def is_due(self, event: Event) -> bool:
+        """Whether the event is due, and has not come."""
+        if event.seq <= self.got.get(event.publisher, 0) or self._is_outside(event):
+            return False
+        if self.begins is not None:
+            return self.attachment is None or not self.attachment.leaves_out(event)
+        cut = self.cuts.get(event.publisher)
+        return event.seq >= cut if cut is not None else event.stamp > self.begin
+
+    def _is_outside(self, event: Event) -> bool:
+        begins, ends = self.begins, self.ends
+        return (begins is not None and event.stamp <= begins.timestamp and event.position <= begins) or (
+            ends is not None and event.stamp >= ends.timestamp and event.position > ends
+        )
+
+    def is_run_due(self, run: EventRun) -> bool:
+        """Whether all events of a run are due, and none has come; if in doubt, false."""
+        if self.attachment is not None:
+            return False
+        first, last = run[0], run[-1]
+        if self.got.get(run.publisher, 0) >= first.seq or self._is_outside(first) or self._is_outside(last):
+            return False
+        return self.begins is not None or self.cuts.get(run.publisher, last.seq + 1) <= first.seq
+
+    def call(self, session: int, *, is_new: bool) -> messages.ClientSubscribe:
+        """What a broker has to know of it."""
+        until = 0 if self.ends is None else self.ends.timestamp
+        name, text = self.name, self.filter.text
+        if is_new:
+            since = -1 if self.begins is None else NEWEST.timestamp if self.begins == NEWEST else self.begins.floor
+            return messages.ClientSubscribe(session, name, text, since, until)
+        is_resumed = self.begins is None or not self.is_reading
+        return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed, self.ticket)
+
+    def reached(self) -> Position:
+        """The position that it has got to, as the application knows it."""
+        position = Position.at(self.position)
+        if self.begins is not None and position < self.begins:
+            return self.begins
+        return position if self.ends is None or position < self.ends else self.ends
+
+    def last(self) -> dict[str, int]:
+        """The ending cut, if it ended now."""
+        return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got

@@ -1,0 +1,238 @@
+"""A durable subscription that is attached to one client: what was delivered, and what of it is acknowledged.
+
+What the client acknowledges is, in all: a position, up to which everything is acknowledged; beyond it the last number
+of each publisher; and beyond those single numbers (`done`). It also says how often what was given back was delivered
+(`tries`), so that the next client goes on counting. Positions come in their places among the deliveries. One
+acknowledgement is under way at a time, and the next carries all that came together meanwhile.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+
+from gapless.events import Event
+from gapless.protocol import Subscribe
+from gapless.protocols.gapless.durable.messages import ClientAck, ClientAttach, DurableRecord, Item, Outstanding, Ranges
+from gapless.protocols.parts.ranges import add_range
+
+__all__ = ["Attachment", "AttachmentState", "Delivered"]
+
+POSITION_STEP_US = 5_000_000
+"""How far a position moves, where nothing was delivered, before it is acknowledged."""
+
+
+class AttachmentState(Enum):
+    """REQUESTED -> ATTACHED -> LEAVING (the last acknowledgement is under way) -> gone.
+
+    Every state ends at once when the subscription is refused, moved, ended, or attached to another client.
+    """
+
+    REQUESTED = "requested"
+    ATTACHED = "attached"
+    LEAVING = "leaving"
+
+
+@dataclass(eq=False)
+class Delivered:
+    """An event that was delivered, or a position."""
+
+    count: int
+    """Which delivery to the client it was, the last time."""
+    event: Event | None
+    position: int = 0
+    is_done: bool = False
+    deliveries: int = 1
+
+
+class Attachment:
+    """One attachment of one client."""
+
+    def __init__(self, call: Subscribe, session: int) -> None:
+        self.call = call
+        self.state = AttachmentState.REQUESTED
+        self.line = f"{call.subscription}#{session}"
+        self.generation = 0
+        self.count = 0
+        """Everything up to this delivery is acknowledged by the application."""
+        self._position = self._told_position = 0
+        self._got: dict[str, tuple[int, int]] = {}
+        """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
+        self._left_out: Ranges = {}
+        """What was acknowledged before, beyond these numbers."""
+        self.max_deliveries = 0
+        self._tries: dict[Item, Outstanding] = {}
+        """What was given back and is not acknowledged, and how often it was delivered."""
+        self._delivered = 0
+        self._order: deque[Delivered] = deque()
+        self._open: dict[int, Delivered] = {}
+        """By count, in order: what is not acknowledged."""
+        self._each: list[int] = []
+        """Deliveries that were acknowledged one by one, and not told."""
+        self._serial = 0
+        self._under_way: tuple[int, int, list[int]] | None = None
+        self._is_changed = False
+        self.has_left = False
+        """Whether the acknowledgement under way says that the client leaves."""
+
+    # ---- attaching ----------------------------------------------------------------------------------------
+
+    def request(self, session: int) -> ClientAttach:
+        """What the client asks for."""
+        call = self.call
+        return ClientAttach(
+            session, call.subscription, call.name, call.filter, call.replace,
+            max_deliveries=call.max_deliveries, line=self.line,
+        )  # fmt: skip
+
+    def attached(self, record: DurableRecord) -> None:
+        """The client is attached."""
+        self.state = AttachmentState.ATTACHED
+        self.generation, self._serial = record.generation, record.serial
+        self._position = self._told_position = record.position
+        self._got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
+        self._left_out = {publisher: list(ranges) for publisher, ranges in record.done.items()}
+        self._delivered = record.delivered
+        self.max_deliveries = record.max_deliveries
+        self._tries = {Item(each.publisher, each.seq): each for each in record.outstanding}
+
+    # ---- deliveries ---------------------------------------------------------------------------------------
+
+    def leaves_out(self, event: Event) -> bool:
+        """Whether the event was acknowledged before."""
+        ranges = self._left_out.get(event.publisher)
+        if not ranges or not any(first <= event.seq <= last for first, last in ranges):
+            return False
+        self._order.append(Delivered(0, event, is_done=True))
+        return True
+
+    def deliveries_of(self, event: Event) -> int:
+        """How often the event was delivered, if it is delivered now: what was given back counts, also by others."""
+        known = self._tries.get(Item(event.publisher, event.seq))
+        return 1 if known is None else known.deliveries + 1
+
+    def skipped(self, last: Event) -> None:
+        """What is lost does not come: it counts as acknowledged."""
+        self._order.append(Delivered(0, last, is_done=True))
+        self._is_changed = True
+        self._pass_done()
+
+    def delivered(self, count: int, event: Event) -> None:
+        """An event was delivered."""
+        delivered = self._open[count] = Delivered(count, event, deliveries=self.deliveries_of(event))
+        self._order.append(delivered)
+        self._delivered = max(self._delivered, event.stamp)
+
+    def delivered_again(self, count: int, delivered: Delivered) -> None:
+        """An event that was given back was delivered again."""
+        delivered.count = count
+        delivered.deliveries += 1
+        self._open[count] = delivered
+
+    def reached(self, position: int) -> None:
+        """Everything up to a position was delivered."""
+        if self._order and self._order[-1].event is None:
+            self._order.pop()
+        self._order.append(Delivered(0, None, position))
+        self._pass_done()
+
+    # ---- acknowledgements ---------------------------------------------------------------------------------
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many deliveries the application has not acknowledged."""
+        return len(self._open)
+
+    def acknowledge(self, count: int) -> None:
+        """The application is done with everything up to a delivery."""
+        self.count = max(self.count, count)
+        for number in list(self._open):
+            if number > count:
+                break
+            self._done_with(self._open.pop(number))
+        self._pass_done()
+
+    def acknowledge_each(self, counts: list[int]) -> None:
+        """The application is done with these deliveries."""
+        for count in counts:
+            delivered = self._open.pop(count, None)
+            if delivered is not None:
+                self._done_with(delivered)
+                self._each.append(count)
+        self._pass_done()
+
+    def _done_with(self, delivered: Delivered) -> None:
+        delivered.is_done = self._is_changed = True
+        if delivered.event is not None:
+            self._tries.pop(Item(delivered.event.publisher, delivered.event.seq), None)
+
+    def held(self, count: int) -> Delivered | None:
+        """A delivery that is not acknowledged."""
+        return self._open.get(count)
+
+    def give_back(self, count: int) -> Delivered | None:
+        """The application could not handle this delivery: it is to be delivered again."""
+        delivered = self._open.pop(count, None)
+        if delivered is not None and delivered.event is not None:
+            event = delivered.event
+            self._tries[Item(event.publisher, event.seq)] = Outstanding(
+                event.publisher, event.seq, event.stamp, "", delivered.deliveries
+            )
+            self._is_changed = True
+        return delivered
+
+    def _pass_done(self) -> None:
+        while self._order and (self._order[0].is_done or self._order[0].event is None):
+            first = self._order.popleft()
+            if first.event is not None:
+                self._got[first.event.publisher] = first.event.seq, first.event.stamp
+            elif first.position > self._position:
+                self._position = first.position
+                self._got = {name: last for name, last in self._got.items() if last[1] > first.position}
+                self._is_changed |= first.position - self._told_position >= POSITION_STEP_US
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to acknowledge, and nothing under way."""
+        is_leaving = self.state is AttachmentState.LEAVING
+        return self.generation > 0 and self._under_way is None and (self._is_changed or is_leaving)
+
+    def message(self, session: int) -> ClientAck:
+        """All that is acknowledged by now; it replaces one that may have been lost."""
+        each = [] if self._under_way is None else self._under_way[2]
+        self._serial += 1
+        self._under_way = self._serial, self.count, [*each, *self._each]
+        self._each, self._is_changed = [], False
+        self._told_position = self._position
+        self.has_left = self.state is AttachmentState.LEAVING
+        got = {publisher: seq for publisher, (seq, _) in self._got.items()}
+        latest = max((timestamp for _, timestamp in self._got.values()), default=0)
+        call = self.call
+        return ClientAck(
+            session, call.subscription, call.name, self.generation, self._serial, self._position, got, latest,
+            self._delivered, self._done(), self.has_left, list(self._tries.values()),
+        )  # fmt: skip
+
+    def _done(self) -> Ranges:
+        found: Ranges = {}
+        for publisher, ranges in self._left_out.items():
+            rest = [pair for pair in ranges if pair[1] > self._got.get(publisher, (0, 0))[0]]
+            if rest:
+                found[publisher] = rest
+        self._left_out = {publisher: list(ranges) for publisher, ranges in found.items()}
+        for each in self._order:
+            if each.is_done and each.event is not None:
+                add_range(found, each.event.publisher, each.event.seq, each.event.seq)
+        return found
+
+    @property
+    def each_under_way(self) -> list[int]:
+        """Deliveries that the acknowledgement under way has one by one."""
+        return [] if self._under_way is None else self._under_way[2]
+
+    def stored(self, serial: int) -> tuple[int, list[int]] | None:
+        """An acknowledgement is stored: up to which delivery, and which others; None if it is not the last."""
+        if self._under_way is None or self._under_way[0] != serial:
+            return None
+        _, count, each = self._under_way
+        self._under_way = None
+        return count, each

@@ -1,0 +1,119 @@
+"""Checks clients' calls about durable subscriptions: every list, time and number in them has a bound.
+
+The replicas of the register keep what is acknowledged for as long as nobody acknowledges more, and members of a group
+rely on what others report. What a call says about acknowledgements counts for the subscription of its own user alone.
+"""
+
+from typing import Any
+
+from gapless.errors import CallError
+from gapless.filters import FilterError, parse
+from gapless.printable import name_complaint
+from gapless.protocols.gapless.durable.messages import (
+    ClientAck,
+    ClientAttach,
+    ClientGroupReport,
+    ClientList,
+    ClientMove,
+    Report,
+)
+from gapless.protocols.gapless.numbers import NAME_MAX, NUMBER_MAX, check_name, check_numbers
+
+__all__ = ["check_durable_call"]
+
+DAY_US = 86_400_000_000
+"""The longest time after which an event is delivered again, as for honest clients."""
+ACKED_MAX = 60_000
+"""Publishers and ranges of numbers by which one call says what is acknowledged beyond a position: an honest client has
+at most 100,000 deliveries that are not acknowledged, so every second one makes a range."""
+ACKED_TEXT_MAX = 1 << 18
+"""Characters in the names of these publishers."""
+REPORTED_MAX = 10_000
+"""Deliveries that one report names, of each kind."""
+
+
+def check_durable_call(client: str, message: Any) -> None:
+    """Refuse a call that no honest client makes."""
+    if isinstance(message, ClientList):
+        check_numbers(client, message.request)
+        return
+    _check_label(client, "the name of a durable subscription", message.name)
+    if isinstance(message, ClientMove):
+        _check_label(client, "the name of a request", message.request, NAME_MAX)
+    else:
+        check_name(client, message.subscription)
+    match message:
+        case ClientAttach():
+            _check_attach(client, message)
+        case ClientAck():
+            _check_ack(client, message)
+        case ClientMove():
+            _check_filter(client, message.filter)
+            _check_move(client, message)
+        case ClientGroupReport():
+            _check_report(client, message.report)
+
+
+def _check_label(client: str, what: str, text: str, *most: int) -> None:
+    complaint = name_complaint(what, text, *most)
+    if complaint:
+        raise CallError(f"{client!r} made a call that no client may make: {complaint}")
+
+
+def _check_filter(client: str, text: str) -> None:
+    try:
+        parse(text)
+    except FilterError as error:
+        raise CallError(f"{client!r} asks for a filter that cannot be read: {error}") from None
+
+
+def _check_attach(client: str, call: ClientAttach) -> None:
+    _check_filter(client, call.filter)
+    _check_label(client, "the name of an attachment", call.line, 2 * NAME_MAX)
+    check_numbers(client, call.max_deliveries, call.gone)
+    _check_time(client, call.redeliver_us)
+
+
+def _check_time(client: str, time_us: int) -> None:
+    if not 0 <= time_us <= DAY_US:
+        raise CallError(
+            f"{client!r} lets events be delivered again after {time_us} microseconds, but {DAY_US:,} is the limit"
+        )
+
+
+def _check_ack(client: str, call: ClientAck) -> None:
+    ranges = [number for known in call.done.values() for pair in known for number in pair]
+    check_numbers(
+        client, call.generation, call.serial, call.position, call.latest, call.delivered, *call.got.values(), *ranges
+    )
+    count = len(call.got) + sum(max(1, len(known)) for known in call.done.values())
+    size = sum(map(len, call.got)) + sum(map(len, call.done))
+    if count > ACKED_MAX or size > ACKED_TEXT_MAX:
+        raise CallError(
+            f"{client!r} acknowledges of {call.name!r}, beyond its position, {count:,} publishers and ranges with "
+            f"{size:,} characters, but {ACKED_MAX:,} and {ACKED_TEXT_MAX:,} are the limits"
+        )
+
+
+def _check_move(client: str, call: ClientMove) -> None:
+    if not -1 <= call.position <= NUMBER_MAX:
+        raise CallError(f"{client!r} moves {call.name!r} to {call.position}: positions go from 0 to {NUMBER_MAX}")
+    if call.after is not None:
+        timestamp, publisher, number = call.after
+        complaint = name_complaint("the name of a publisher", publisher)
+        if complaint or timestamp != call.position + 1 or not 1 <= number <= NUMBER_MAX:
+            raise CallError(
+                f"{client!r} moves {call.name!r} after an event that there cannot be: {complaint or number}"
+            )
+
+
+def _check_report(client: str, report: Report) -> None:
+    _check_label(client, "the name of an attachment", report.line, 2 * NAME_MAX)
+    held = report.holds or []
+    numbers = [report.number, *(item.seq for item in held), *report.acked, *report.extended]
+    check_numbers(client, *numbers, *(each.number for each in report.returned))
+    for each in report.returned:
+        _check_time(client, each.delay_us)
+    most = max(len(held), len(report.acked), len(report.returned), len(report.extended))
+    if most > REPORTED_MAX:
+        raise CallError(f"{client!r} reports {most:,} deliveries at a time, but {REPORTED_MAX:,} is the limit")

@@ -1,0 +1,227 @@
+"""A client as a member of a shared subscription: what it was dealt, and what of it is acknowledged.
+
+Whenever the client attaches, it begins a new **line** with its coordinator, in which deliveries have numbers, and says
+what it holds. It takes nothing that was assigned before a report which it sent `SILENT_US` ago (or the time after which
+the coordinator redelivers, if that is less): by then the coordinator may have given it to another.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+
+from gapless.events import Event
+from gapless.protocol import Subscribe
+from gapless.protocols.gapless.durable.messages import (
+    ClientAttach,
+    Deal,
+    DealItem,
+    DurableRecord,
+    Item,
+    Report,
+    Returned,
+)
+from gapless.protocols.parts.forgetting import forget_oldest
+
+__all__ = ["Held", "Membership", "MembershipState"]
+
+SILENT_US = 5_000_000
+REPORTS_MAX = 1_000
+"""Of so many reports it is known when they were sent."""
+
+
+class MembershipState(Enum):
+    """REQUESTED -> MEMBER -> REQUESTED (the coordinator is gone, or the client has a new session) ...;
+    MEMBER -> LEAVING (the last report is under way) -> gone. A refusal ends each of them at once."""
+
+    REQUESTED = "requested"
+    MEMBER = "member"
+    LEAVING = "leaving"
+
+
+@dataclass(eq=False)
+class Held:
+    """An event that it was dealt."""
+
+    number: int
+    count: int
+    """Which delivery to the client it was."""
+    event: Event
+    deliveries: int
+    is_acked: bool = False
+    is_each: bool = False
+    """Whether it was acknowledged by itself."""
+    is_asked: bool = False
+    """Whether the application knows that this is under way."""
+
+
+class Membership:
+    """One membership of one client."""
+
+    def __init__(self, call: Subscribe) -> None:
+        self.call = call
+        self.state = MembershipState.REQUESTED
+        self.line = ""
+        self.was_member = False
+        self.gone = 0
+        """The coordinators up to this generation are gone."""
+        self.generation = self.max_deliveries = 0
+        self.is_dirty = False
+        """Whether there is something to report."""
+        self._lines = 0
+        self._lease_us = 0
+        self._reports = 0
+        self._sent: dict[int, int] = {}
+        """When each report of the line was sent."""
+        self._received = 0
+        self._held: dict[int, Held] = {}
+        """By number in the line: what is not acknowledged for good."""
+        self._is_announced = False
+        """Whether the coordinator knows what it holds."""
+        self._acked: list[int] = []
+        self._returned: list[Returned] = []
+        self._extended: list[int] = []
+        self._count = 0
+        """The application is done with everything up to this delivery."""
+        self._asked = self._over = 0
+
+    def request(self, session: int) -> ClientAttach:
+        """Attach, or attach again: a new line begins."""
+        self._lines += 1
+        if self.state is MembershipState.MEMBER:
+            self.state = MembershipState.REQUESTED
+        call = self.call
+        self.line = f"{call.subscription}#{session}.{self._lines}"
+        return ClientAttach(
+            session, call.subscription, call.name, call.filter, call.replace and not self.was_member, True,
+            int(call.redeliver_s * 1e6), call.max_deliveries,
+            line=self.line, was_attached=self.was_member, gone=self.gone,
+        )  # fmt: skip
+
+    def attached(self, record: DurableRecord) -> None:
+        """It is known who coordinates."""
+        self.state, self.was_member, self.is_dirty = MembershipState.MEMBER, True, True
+        self.generation, self.max_deliveries = record.generation, record.max_deliveries
+        self._lease_us = min(record.redeliver_us, SILENT_US)
+        self._reports, self._is_announced = 0, False
+        self._sent.clear()
+        held = list(self._held.values())
+        for number, each in enumerate(held, 1):
+            each.number = number
+        self._held = {each.number: each for each in held}
+        self._received = len(held)
+        self._acked = [each.number for each in held if each.is_acked]
+        self._returned, self._extended = [], []
+
+    # ---- deliveries ---------------------------------------------------------------------------------------
+
+    def take_dealt(self, deal: Deal, now: int) -> list[DealItem]:
+        """The items to deliver: each has to be `take`n. The others are given back."""
+        fresh = [item for item in deal.items if item.number > self._received]
+        if not fresh:
+            return []
+        self._received = fresh[-1].number
+        is_late = now - self._sent.get(deal.since, -inf) >= self._lease_us
+        if is_late or self.state is not MembershipState.MEMBER:
+            self._returned += [Returned(item.number, 0) for item in fresh]
+            self.is_dirty = True
+            return []
+        return fresh
+
+    def take(self, item: DealItem, count: int) -> None:
+        """The item was delivered."""
+        self._held[item.number] = Held(item.number, count, item.event, item.deliveries)
+
+    def take_revoked(self, deal: Deal) -> list[int]:
+        """Which deliveries are another member's by now."""
+        found = [self._held.pop(number) for number in deal.revoked if number in self._held]
+        return [each.count for each in found]
+
+    def take_stored(self, deal: Deal) -> list[int]:
+        """Which deliveries that were acknowledged one by one are acknowledged for good; the others become so, too."""
+        found = [self._held.pop(number) for number in deal.acked if number in self._held]
+        return [each.count for each in found if each.is_each]
+
+    def newly_over(self) -> int | None:
+        """Everything up to this delivery is acknowledged for good, or another's; None if that was said."""
+        count = min((each.count - 1 for each in self._held.values()), default=self._count)
+        count = min(count, self._count)
+        if count <= self._over:
+            return None
+        self._over = count
+        return count
+
+    # ---- acknowledgements ---------------------------------------------------------------------------------
+
+    def acknowledge(self, count: int) -> None:
+        """The application is done with everything up to a delivery."""
+        if count > self._count:
+            self._count = count
+            self._mark([each for each in self._held.values() if each.count <= count])
+
+    def acknowledge_each(self, counts: list[int]) -> None:
+        """The application is done with these deliveries."""
+        found = [each for each in self._held.values() if each.count in counts and not each.is_acked]
+        for each in found:
+            each.is_each = True
+        self._mark(found)
+
+    def acknowledge_letter(self, count: int) -> None:
+        """The dead letter of this delivery is confirmed."""
+        self._mark([each for each in self._held.values() if each.count == count])
+
+    def held(self, count: int) -> Held | None:
+        """A delivery that is not acknowledged."""
+        return next((each for each in self._held.values() if each.count == count and not each.is_acked), None)
+
+    def _mark(self, found: list[Held]) -> None:
+        for each in found:
+            if not each.is_acked:
+                each.is_acked = self.is_dirty = True
+                self._acked.append(each.number)
+
+    def newly_each(self) -> list[int]:
+        """Deliveries that are about to be acknowledged one by one, and were not said to be."""
+        found = [each for each in self._held.values() if each.is_each and not each.is_asked]
+        for each in found:
+            each.is_asked = True
+        return [each.count for each in found]
+
+    def give_back(self, counts: list[int], delay_us: int) -> list[int]:
+        """The application could not handle these deliveries. Returns those that were its own."""
+        found = [each for each in self._held.values() if each.count in counts and not each.is_acked]
+        for each in found:
+            del self._held[each.number]
+            self._returned.append(Returned(each.number, delay_us))
+            self.is_dirty = True
+        return [each.count for each in found]
+
+    def extend(self, counts: list[int]) -> None:
+        """The application still works on these deliveries."""
+        self._extended += [each.number for each in self._held.values() if each.count in counts]
+        self.is_dirty = True
+
+    # ---- reports ------------------------------------------------------------------------------------------
+
+    def newly_asked(self) -> int | None:
+        """Everything up to this delivery is about to be acknowledged; None if that was said."""
+        if self._count <= self._asked:
+            return None
+        self._asked = self._count
+        return self._count
+
+    def report(self, now: int) -> Report:
+        """What the coordinator has to know."""
+        self._reports += 1
+        self._sent[self._reports] = now
+        forget_oldest(self._sent, REPORTS_MAX)
+        holds = (
+            None if self._is_announced else [Item(each.event.publisher, each.event.seq) for each in self._held.values()]
+        )
+        self._is_announced = True
+        report = Report(
+            self.line, self._reports, holds, self._acked, self._returned, self._extended,
+            self.state is MembershipState.LEAVING,
+        )  # fmt: skip
+        self._acked, self._returned, self._extended = [], [], []
+        self.is_dirty = False
+        return report

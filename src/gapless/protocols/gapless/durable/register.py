@@ -1,0 +1,233 @@
+"""A replica of the register: one record for each durable subscription, changed by majorities.
+
+The replicas are the electorate of the first broker: 2f + 1, of which at most f fail. A change (`proposals`) prepares a
+ballot at f + 1 of them, takes the record with the largest version that they hold, and has the changed record accepted
+by f + 1. Any two majorities share a replica, so changes follow on each other, whoever makes them. A proposer that keeps
+its ballot goes on with the next change at once, under the next serial: nobody else has written meanwhile, or a replica
+of the majority refuses it.
+
+A replica that restarts takes part in nothing before enough others have told it all that they hold: f + 1 that have not
+restarted, or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk, its own
+included (`recovery` has the same rules for journals, and says why). Each
+vote carries the latest incarnations of the replicas that the voter knows, and the votes of earlier incarnations do not
+count. So what a lost incarnation had promised or accepted, in a vote that counted, is told by one of any f + 1 others:
+it voted before the recovering one asked, and tells it; or it voted later, and the vote made the lost one's void.
+
+`store` is the only place that changes what a replica holds.
+"""
+
+import msgspec
+
+from gapless.protocols.gapless.durable.messages import (
+    AcceptRecord,
+    Ballot,
+    ListRecords,
+    PrepareRecord,
+    RecordPage,
+    StoredRecord,
+    Version,
+    Vote,
+)
+from gapless.protocols.gapless.durable.state import NO_BALLOT, NO_VERSION, Recovery
+from gapless.protocols.gapless.messages import Memory
+from gapless.protocols.gapless.state import BrokerState
+
+__all__ = [
+    "answer_list", "counted", "incarnations_of", "is_replica", "majority", "receive_accept",
+    "receive_prepare", "recover", "replicas", "smallest_position", "store", "take_recovery_page",
+]  # fmt: skip
+
+NAMES_MAX = 10_000
+ENDED_MAX = 10_000
+PAGE = 100
+"""Records in one message."""
+
+
+def replicas(s: BrokerState) -> tuple[str, ...]:
+    """The brokers that hold the register."""
+    first = s.topology.brokers[0]
+    return (first, *s.topology.acceptors[first])
+
+
+def is_replica(s: BrokerState) -> bool:
+    """Whether this broker is one of them."""
+    return s.name in replicas(s)
+
+
+def majority(s: BrokerState) -> int:
+    """How many of them decide: more than half, or all that may still return."""
+    return max(1, s.needed(replicas(s), s.topology.quorum))
+
+
+def incarnations_of(s: BrokerState) -> list[int]:
+    """The latest incarnations of the replicas that are known here."""
+    return [s.number if name == s.name else s.status(name).number for name in replicas(s)]
+
+
+def counted(s: BrokerState, said: dict[str, list[int]]) -> list[str]:
+    """The replicas whose words count, of those that said which incarnations they know: not those that are over."""
+    names = replicas(s)
+    latest = [max(numbers) for numbers in zip(incarnations_of(s), *said.values(), strict=True)]
+    return [name for name in said if said[name][names.index(name)] == latest[names.index(name)]]
+
+
+# ---- votes ---------------------------------------------------------------------------------------------------
+
+
+def _held(s: BrokerState, name: str) -> StoredRecord:
+    return s.durable.records.get(name) or StoredRecord(name, NO_BALLOT, NO_VERSION, None)
+
+
+def receive_prepare(s: BrokerState, message: PrepareRecord) -> Vote | None:
+    """Promise to take part in no smaller ballot, and say what is held."""
+    if not s.durable.has_recovered or not is_replica(s):
+        return None
+    held, refusal = _held(s, message.name), ""
+    if message.ballot > held.promised:
+        refusal = _no_room(s, held, message.user)
+        if not refusal:
+            user = held.user if message.name in s.durable.records else message.user
+            held = msgspec.structs.replace(held, promised=Ballot(*message.ballot), user=user)
+            store(s, held)
+    return Vote(message.request, Version(message.ballot, 0), held, refusal, incarnations_of(s))
+
+
+def receive_accept(s: BrokerState, message: AcceptRecord) -> Vote | None:
+    """Hold the record, unless a larger ballot was promised."""
+    if not s.durable.has_recovered or not is_replica(s):
+        return None
+    held = _held(s, message.record.name)
+    if message.version.ballot >= held.promised and message.version > held.version:
+        held = StoredRecord(message.record.name, message.version.ballot, message.version, message.record)
+        store(s, held)
+    return Vote(message.request, message.version, held, "", incarnations_of(s))
+
+
+def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
+    """Why there cannot be one more durable subscription, if this would be one."""
+    if held.name in s.durable.records and not _is_over(held):
+        return ""
+    if sum(s.durable.names.values()) >= NAMES_MAX:
+        return f"there are {NAMES_MAX:,} durable subscriptions, which is the limit of the network; end some of them"
+    most = s.owners.names_max(user) if user else 0
+    if most and s.durable.names.get(user, 0) >= most:
+        return (
+            f"user {user!r} has {most:,} durable subscriptions, which is the limit; end one of them, or ask an "
+            "operator to raise `names` in the users file"
+        )
+    return ""
+
+
+# ---- what is held --------------------------------------------------------------------------------------------
+
+
+def store(s: BrokerState, held: StoredRecord) -> None:
+    """Hold this."""
+    known = s.durable.records.get(held.name)
+    if known is not None:
+        _count(s, known, -1)
+    s.durable.records[held.name] = held
+    s.disk.changed_records.add(held.name)
+    _count(s, held, 1)
+    if sum(map(len, s.durable.ended.values())) > ENDED_MAX:
+        _forget_ended(s)
+
+
+def _is_over(held: StoredRecord) -> bool:
+    return held.record is not None and held.record.is_over
+
+
+def _count(s: BrokerState, held: StoredRecord, by: int) -> None:
+    user = held.user if held.record is None else held.record.user
+    if not _is_over(held):
+        s.durable.names[user] = s.durable.names.get(user, 0) + by
+    elif by > 0:
+        s.durable.ended.setdefault(user, {})[held.name] = None
+    else:
+        s.durable.ended[user].pop(held.name, None)
+
+
+def _forget_ended(s: BrokerState) -> None:
+    """Forget one that has ended, of the user that has ended most; not one that somebody is about to attach to."""
+    ended = max(s.durable.ended.values(), key=len)
+    for name in ended:
+        held = s.durable.records[name]
+        if held.promised == held.version.ballot:
+            del s.durable.records[name], ended[name]
+            s.disk.changed_records.add(name)
+            return
+
+
+def smallest_position(s: BrokerState) -> int | None:
+    """Of all records held here; None if there is none."""
+    records = [held.record for held in s.durable.records.values() if held.record is not None]
+    return min((each.position for each in records if not each.is_over), default=None)
+
+
+# ---- pages, and recovery -------------------------------------------------------------------------------------
+
+
+def answer_list(s: BrokerState, message: ListRecords) -> RecordPage | None:
+    """Some of the records. Before it has recovered, only others that recover hear them."""
+    if not is_replica(s) or (message.request and not s.durable.has_recovered):
+        return None
+    memory = Memory.SETTLED if s.durable.has_recovered else s.memory
+    names = sorted(name for name in s.durable.records if name > message.after)[:PAGE]
+    records = [s.durable.records[name] for name in names]
+    return RecordPage(message.request, message.after, records, incarnations_of(s), memory.value)
+
+
+def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
+    """The questions of a replica that has no memory."""
+    d = s.durable
+    _end_recovery(s)
+    if d.has_recovered or not is_replica(s):
+        return []
+    stale = d.recovery.told.keys() - set(counted(s, d.recovery.told))
+    for name in stale:  # they have lost their memory since
+        del d.recovery.told[name]
+        d.recovery.after.pop(name, None)
+        d.recovery.memories.pop(name, None)
+    others = [name for name in replicas(s) if name != s.name and name not in d.recovery.told]
+    return [(name, ListRecords(0, d.recovery.after.get(name, ""))) for name in others]
+
+
+def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
+    """What another replica holds. Whether there is more to ask."""
+    d = s.durable
+    if d.has_recovered or page.after != d.recovery.after.get(peer, "") or peer in d.recovery.told:
+        return False
+    if page.incarnations[replicas(s).index(s.name)] < s.number:
+        return True  # it was said before the peer knew of this incarnation
+    for other in page.records:
+        _merge(s, other)
+    if page.records:
+        d.recovery.after[peer] = page.records[-1].name
+        return True
+    d.recovery.told[peer], d.recovery.memories[peer] = page.incarnations, page.memory
+    _end_recovery(s)
+    return False
+
+
+def _end_recovery(s: BrokerState) -> None:
+    """Take part again if enough is known."""
+    d, quorum = s.durable, s.topology.quorum
+    if d.has_recovered or not is_replica(s):
+        return
+    names = counted(s, d.recovery.told)
+    memories = [Memory(d.recovery.memories[name]) for name in names]
+    remembering = (s.memory is not Memory.NONE) + len(memories) - memories.count(Memory.NONE)
+    if (
+        memories.count(Memory.SETTLED) >= quorum
+        or all(name in names or s.is_forgotten(name) for name in replicas(s) if name != s.name)
+        or (s.has_waited and remembering >= s.needed(replicas(s), quorum))
+    ):
+        d.has_recovered, d.recovery = True, Recovery()
+
+
+def _merge(s: BrokerState, other: StoredRecord) -> None:
+    own = _held(s, other.name)
+    newer = other if other.version > own.version else own
+    merged = msgspec.structs.replace(newer, promised=max(own.promised, other.promised))
+    if merged != own:
+        store(s, merged)

@@ -1,0 +1,170 @@
+"""The changes of a record. Each takes the record as it is, and returns the one that is to be, or refuses.
+
+The **generation** grows whenever a client attaches, and when the subscription is moved or ended. Whoever owned it
+before is fenced: what it wants to write under its generation is refused. A record that was ended stays, so that
+generations grow.
+
+A shared subscription belongs to the user whose client attached first: members rely on what other members acknowledge.
+"""
+
+from dataclasses import dataclass
+from functools import singledispatch
+
+import msgspec
+
+from gapless.protocol import Owners
+from gapless.protocols.gapless.durable.messages import ClientAck, ClientAttach, ClientMove, DurableRecord, Owner
+from gapless.protocols.gapless.durable.state import Change, NoteAbsence, WriteGroup
+
+__all__ = ["DELIVERED_AHEAD_US", "Asker", "Refusal", "apply"]
+
+DELIVERED_AHEAD_US = 10_000_000
+"""So far ahead of the own clock the clock of another broker may be: what it delivered may have such timestamps."""
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, as good as any other
+    """The change cannot be made; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """The broker that proposes a change, and whose client wants it."""
+
+    owner: Owner
+    client: str
+    position: int
+    """The last final position that it knows: there a new subscription begins."""
+    newest: int
+    """No timestamp that it has heard of is larger."""
+    owners: Owners
+    live: frozenset[Owner] = frozenset()
+    """The owner in the record, if its incarnation is not over."""
+
+
+def apply(change: Change, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    """The record after the change. It is called again whenever the record turns out to be another."""
+    return _apply(change.command, record, asker)
+
+
+@singledispatch
+def _apply(command: object, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    raise AssertionError(f"no change of a durable subscription: {command!r}")
+
+
+@_apply.register
+def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    user = asker.owners.user_of(asker.client)
+    client = "" if command.is_shared else asker.client
+    generation = 1 if record is None else record.generation + 1
+    if record is None or record.is_over:
+        if command.was_attached:
+            raise Refusal(f"the durable subscription {command.name!r} was ended")
+        return DurableRecord(
+            command.name, command.filter, asker.position, generation, client=client, line=command.line,
+            owner=asker.owner, user=user,
+            is_shared=command.is_shared, redeliver_us=command.redeliver_us, max_deliveries=command.max_deliveries,
+        )  # fmt: skip
+    if record.is_shared and user and record.user not in ("", user):
+        raise Refusal(f"the group {command.name!r} belongs to user {record.user!r}")
+    if record.filter != command.filter and not command.replace:
+        raise Refusal(
+            f"the durable subscription {command.name!r} has another filter, {record.filter!r}; subscribe with that "
+            "one, or with replace=True, or choose another name"
+        )
+    if record.is_shared != command.is_shared and not command.replace:
+        raise Refusal(_sharing(record))
+    stays = record.is_shared and command.is_shared and record.filter == command.filter
+    if stays and record.owner in asker.live and record.generation > command.gone:
+        return record
+    if client and (record.client, record.line) == (client, command.line):
+        return msgspec.structs.replace(record, owner=asker.owner)
+    goes_on = record.is_shared == command.is_shared and record.filter == command.filter
+    return msgspec.structs.replace(
+        record, filter=command.filter, generation=generation, serial=0, client=client, line=command.line,
+        owner=asker.owner,
+        is_shared=command.is_shared, redeliver_us=command.redeliver_us, max_deliveries=command.max_deliveries,
+        user=user if command.is_shared and not record.is_shared else record.user or user,
+        delivered=record.delivered if stays else _delivered(record, asker.newest),
+        done=record.done if goes_on else {},
+        outstanding=record.outstanding if goes_on else [],
+    )  # fmt: skip
+
+
+def _delivered(record: DurableRecord, newest: int) -> int:
+    """No timestamp of what was delivered is larger. A client that is attached alone says so only when it leaves."""
+    if not record.client and not (record.is_shared and (record.outstanding or record.done)):
+        return record.delivered
+    return max(record.delivered, newest + DELIVERED_AHEAD_US)
+
+
+def _sharing(record: DurableRecord) -> str:
+    if record.is_shared:
+        return f"the durable subscription {record.name!r} is shared; subscribe with share=True, or with replace=True"
+    return f"the durable subscription {record.name!r} is not shared; subscribe without share, or with replace=True"
+
+
+def _taken(record: DurableRecord) -> str:
+    if record.is_over:
+        return f"the durable subscription {record.name!r} was ended"
+    if not record.client:
+        return f"the durable subscription {record.name!r} was moved, or another client attached and has left since"
+    return f"{record.client!r} has attached to the durable subscription {record.name!r}: one client at a time has it"
+
+
+def _unknown(name: str) -> Refusal:
+    return Refusal(f"the durable subscription {name!r} is not known any more: more brokers than f lost it")
+
+
+@_apply.register
+def _ack(command: ClientAck, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    if record is None:
+        raise _unknown(command.name)
+    if record.generation != command.generation or record.is_shared:
+        raise Refusal(_taken(record))
+    if command.serial <= record.serial:
+        return record
+    if record.client != asker.client:
+        raise Refusal(f"{asker.client!r} is not attached to the durable subscription {command.name!r}")
+    return msgspec.structs.replace(
+        record, position=command.position, got=command.got, latest=command.latest, serial=command.serial,
+        client="" if command.is_leaving else asker.client, owner=None if command.is_leaving else asker.owner,
+        delivered=command.delivered, done=command.done, outstanding=command.tries,
+    )  # fmt: skip
+
+
+@_apply.register
+def _note_absence(command: NoteAbsence, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    if record is None or (record.generation, record.client) != (command.generation, command.client):
+        raise Refusal(f"{command.client!r} is not attached any more")
+    return msgspec.structs.replace(record, owner=None)
+
+
+@_apply.register
+def _move(command: ClientMove, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    if record is None or record.is_over:
+        raise Refusal(
+            f"there is no durable subscription {command.name!r}; `gapless subscriptions` lists those there are"
+        )
+    if record.filter != command.filter:
+        raise Refusal(f"the durable subscription {command.name!r} has another filter now, {record.filter!r}")
+    after = command.after
+    return DurableRecord(
+        command.name, record.filter, max(0, command.position), record.generation + 1,
+        got={} if after is None else {after[1]: after[2]}, is_over=command.position < 0,
+        latest=0 if after is None else after[0], delivered=_delivered(record, asker.newest), after=after,
+        user=record.user, is_shared=record.is_shared, redeliver_us=record.redeliver_us,
+        max_deliveries=record.max_deliveries,
+    )  # fmt: skip
+
+
+@_apply.register
+def _write_group(command: WriteGroup, record: DurableRecord | None, asker: Asker) -> DurableRecord:
+    if record is None:
+        raise _unknown(command.name)
+    if record.generation != command.generation or record.owner != asker.owner:
+        raise Refusal(_taken(record))
+    return msgspec.structs.replace(
+        record, position=command.position, got=command.got, latest=command.latest, done=command.done,
+        outstanding=command.outstanding,
+        owner=None if command.is_leaving else record.owner,
+    )  # fmt: skip

@@ -1,0 +1,313 @@
+"""The state of durable subscriptions at one incarnation of a broker, as plain data.
+
+A broker can have four parts in it: a **replica** of the register (`records`), the **proposer** of changes for its
+clients and groups (`proposals`), the broker of **attached** clients (`attached`, `lines`), and the **coordinator** of
+shared subscriptions (`groups`).
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+from gapless.events import Event
+from gapless.protocols.gapless.durable.messages import (
+    Ballot,
+    ClientAck,
+    ClientAttach,
+    ClientMove,
+    DurableRecord,
+    GroupDealt,
+    GroupReport,
+    Item,
+    Outstanding,
+    Owner,
+    Ranges,
+    StoredRecord,
+    Version,
+    Vote,
+)
+from gapless.protocols.gapless.messages import Name
+
+__all__ = [
+    "GROUP_CLIENT", "NO_BALLOT", "NO_VERSION", "Assignment", "Change", "Command", "DurableState", "Group", "GroupItem",
+    "ItemState", "Listing", "Member", "NoteAbsence", "Proposal", "ProposalPhase", "Recovery", "WriteGroup",
+]  # fmt: skip
+
+NO_BALLOT = Ballot(0, "")
+NO_VERSION = Version(NO_BALLOT, 0)
+GROUP_CLIENT = "\tgroup/"
+"""The coordinator of a shared subscription reads as a client of this name and that of the subscription. No client is
+called like that: names of clients can be printed."""
+
+
+# ---- changes of records --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NoteAbsence:
+    """The session of the client that is attached has expired."""
+
+    name: str
+    generation: int
+    client: str
+
+
+@dataclass(frozen=True)
+class WriteGroup:
+    """The coordinator's state of a shared subscription."""
+
+    name: str
+    generation: int
+    position: int
+    got: dict[str, int]
+    latest: int
+    done: Ranges
+    outstanding: list[Outstanding]
+    is_leaving: bool
+
+
+Command: TypeAlias = ClientAttach | ClientAck | ClientMove | NoteAbsence | WriteGroup
+
+
+@dataclass(eq=False)
+class Change:
+    """A change that a client or a coordinator of this broker wants."""
+
+    command: Command
+    client: str = ""
+    """Whose call it is; empty for those of this broker itself."""
+    session: int = 0
+    before: DurableRecord | None = None
+    after: DurableRecord | None = None
+    refusal: str = ""
+
+
+class ProposalPhase(Enum):
+    """How far the first change of a queue has come.
+
+    READING    only for attachments to shared subscriptions: a majority says what it holds. If the change turns out to
+               change nothing, and all of them hold the same, it is done
+    PREPARING  a majority promises to take part in no smaller ballot, and says what it holds
+    ACCEPTING  a majority holds the changed record: the change is done
+    WAITING    another ballot was larger: begin again with a larger one after a while
+
+    READING -> PREPARING | done; PREPARING -> ACCEPTING | WAITING | done (refused); ACCEPTING -> done | WAITING;
+    WAITING -> PREPARING; done -> ACCEPTING (the next change, if the ballot still counts) | PREPARING | READING | gone
+    """
+
+    READING = "reading"
+    PREPARING = "preparing"
+    ACCEPTING = "accepting"
+    WAITING = "waiting"
+
+
+@dataclass(eq=False)
+class Proposal:
+    """The changes of one record that this broker proposes, one after the other."""
+
+    name: str
+    request: int = 0
+    """The answers to another request do not count."""
+    changes: deque[Change] = field(default_factory=deque)
+    phase: ProposalPhase = ProposalPhase.WAITING
+    version: Version = NO_VERSION
+    """Of the ballot that it uses, and of the record that it writes."""
+    record: DurableRecord | None = None
+    """The record that it writes, or wrote last."""
+    votes: dict[str, Vote] = field(default_factory=dict)
+    waits: int = 0
+    """WAITING: so many ticks."""
+    attempts: int = 0
+    done: int = 0
+    """How many changes it has made."""
+    is_leader: bool = False
+    """Its last write was accepted by a majority, and no larger ballot was heard of since."""
+
+
+@dataclass(eq=False)
+class Recovery:
+    """A replica without memory asks the others what they hold."""
+
+    after: dict[str, str] = field(default_factory=dict)
+    """By replica: the last name that it told."""
+    told: dict[str, list[int]] = field(default_factory=dict)
+    """Those that have told all they hold, and the incarnations of replicas that they knew of."""
+    memories: dict[str, int] = field(default_factory=dict)
+    """What that rests on."""
+
+
+@dataclass(eq=False)
+class Listing:
+    """A client wants to know all durable subscriptions."""
+
+    client: str
+    session: int
+    request: int
+    """Of the client."""
+    found: dict[str, StoredRecord] = field(default_factory=dict)
+    after: dict[str, str] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+
+# ---- shared subscriptions ------------------------------------------------------------------------------------
+
+
+class ItemState(Enum):
+    """What has become of an event at the coordinator.
+
+    FRESH     it was never delivered
+    RETURNED  it was delivered and given up: it goes to a member before the fresh ones, after its delay
+    ASSIGNED  it has a member; it is sent when the register says so (`is_written`)
+    DONE      it is acknowledged; it leaves when the register says so
+
+    FRESH | RETURNED -> ASSIGNED; ASSIGNED -> RETURNED (deadline, nack, member gone) | DONE; RETURNED -> ASSIGNED
+    (claimed by the member that had it) | DONE (dead letter)
+    """
+
+    FRESH = "fresh"
+    RETURNED = "returned"
+    ASSIGNED = "assigned"
+    DONE = "done"
+
+
+@dataclass(eq=False)
+class GroupItem:
+    """An event that the coordinator has, in the order in which it came; or a position among them."""
+
+    key: Item
+    timestamp: int
+    """Of a position: the position itself."""
+    event: Event | None = None
+    """None as long as it was not read, after a change of the coordinator."""
+    is_position: bool = False
+    state: ItemState = ItemState.FRESH
+    client: str = ""
+    """The member that has it, or had it last."""
+    number: int = 0
+    """In the line of that member."""
+    count: int = 0
+    """How often it was delivered."""
+    deadline: int = 0
+    """ASSIGNED: until when it has to be acknowledged. RETURNED: not before that it is delivered again."""
+
+
+@dataclass(eq=False)
+class Member:
+    """A member of a shared subscription, as the coordinator knows it: it is there from its first report of a line to
+    its last, or until it was not heard for `SILENT_US`."""
+
+    client: str
+    broker: str
+    line: str
+    heard: int
+    items: dict[int, GroupItem] = field(default_factory=dict)
+    """Assigned to it, by number."""
+    last: int = 0
+    """The largest number in the line."""
+    turn: int = 0
+    """When something was assigned to it last, as the coordinator counts."""
+    report: int = 0
+    """The number of its last report."""
+    acked: list[int] = field(default_factory=list)
+    """What it has acknowledged, and the register does not know."""
+    is_leaving: bool = False
+
+
+class Assignment(NamedTuple):
+    """An event that is to be sent to a member when the register holds that the member has it."""
+
+    item: GroupItem
+    member: Member
+    number: int
+    since: int
+    """The member's last report by then."""
+
+
+@dataclass(eq=False)
+class Group:
+    """A shared subscription that this broker coordinates."""
+
+    record: DurableRecord
+    """As it was when this broker became its owner."""
+    name: Name
+    """Of the subscription that reads for it."""
+    idle_since: int
+    """When it lost its last member; it ends a while after."""
+    members: dict[str, Member] = field(default_factory=dict)
+    """By client."""
+    order: deque[GroupItem] = field(default_factory=deque)
+    by_key: dict[Item, GroupItem] = field(default_factory=dict)
+    """The events in `order`, and those that were delivered by an earlier coordinator and were not read yet."""
+    fresh: deque[GroupItem] = field(default_factory=deque)
+    returned: deque[GroupItem] = field(default_factory=deque)
+    outstanding: dict[Item, GroupItem] = field(default_factory=dict)
+    """Those that were delivered and are not acknowledged."""
+    acknowledged: dict[Item, GroupItem] = field(default_factory=dict)
+    """Those that are acknowledged before something that is not."""
+    read: dict[str, int] = field(default_factory=dict)
+    """By publisher: the last number that was read or is left out."""
+    done: Ranges = field(default_factory=dict)
+    """What was acknowledged to an earlier coordinator, and was not read yet."""
+    position: int = 0
+    got: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
+    turn: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """What nobody has any more, and no member was told."""
+    lost: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """The same, as numbers of publishers."""
+    assigned: list[Assignment] = field(default_factory=list)
+    """Those that no write has."""
+    writing: list[Assignment] | None = None
+    """Those that the write under way has."""
+    acking: list[tuple[Member, list[int]]] = field(default_factory=list)
+    """The acknowledgements in it."""
+    is_changed: bool = False
+    """Whether something is to be written."""
+    told_position: int = 0
+    is_ending: bool = False
+    """The last write is under way."""
+
+
+class DurableState:
+    """All of it."""
+
+    def __init__(self, *, is_first: bool) -> None:
+        # the replica
+        self.records: dict[str, StoredRecord] = {}
+        self.has_recovered = is_first
+        self.recovery = Recovery()
+        self.names: dict[str, int] = {}
+        """By user: how many records are not over."""
+        self.ended: dict[str, dict[str, None]] = {}
+        """By user: the names of those that are, the first to end first."""
+        # the proposer
+        self.round = 0
+        self.next_request = 1
+        self.proposals: dict[str, Proposal] = {}
+        """Those with changes, by name."""
+        self.leading: dict[str, Proposal] = {}
+        """Those without, whose ballot may be used again."""
+        self.finished: deque[Change] = deque()
+        self.listings: dict[int, Listing] = {}
+        # attached clients
+        self.early: list[tuple[str, Any]] = []
+        """Calls to attach that wait for the first final position."""
+        self.pending: dict[str, int] = {}
+        """By client: changes that are not finished."""
+        self.attached: dict[tuple[str, str], tuple[str, int]] = {}
+        """By client and name: the subscription and the generation. Not for shared ones."""
+        self.lines: dict[tuple[str, str], tuple[int, str, str, Owner, int]] = {}
+        """By client and name of shared ones: session, subscription, line, owner and generation."""
+        self.dealt: deque[tuple[int, GroupDealt]] = deque()
+        """What waits until a final position is not before this timestamp."""
+        # coordinators
+        self.groups: dict[str, Group] = {}
+        self.reports: deque[tuple[str, GroupReport]] = deque()
+        """Those of members, with their brokers."""
+
+    def take_register(self, old: "DurableState") -> None:
+        """The next incarnation goes on with the replica of one that did not lose its memory."""
+        self.records, self.has_recovered, self.recovery = old.records, old.has_recovered, old.recovery
+        self.names, self.ended, self.round = old.names, old.ended, old.round

@@ -1,0 +1,84 @@
+"""Where durable subscriptions meet the steps of a broker: messages, time, and what follows from a step."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gapless.protocols.gapless.disk import say
+from gapless.protocols.gapless.durable import groups, proposals, register, relay, service
+from gapless.protocols.gapless.durable.messages import (
+    AcceptRecord,
+    GroupDealt,
+    GroupReport,
+    ListRecords,
+    OwnerLost,
+    PrepareRecord,
+    RecordPage,
+    Vote,
+)
+from gapless.protocols.gapless.state import BrokerState, SessionPhase
+
+__all__ = ["DURABLE_AT_ONCE", "receive_call", "settle", "start", "tick"]
+
+
+def _prepare(s: BrokerState, peer: str, message: PrepareRecord) -> None:
+    _answer(s, peer, register.receive_prepare(s, message))
+
+
+def _accept(s: BrokerState, peer: str, message: AcceptRecord) -> None:
+    _answer(s, peer, register.receive_accept(s, message))
+
+
+def _list(s: BrokerState, peer: str, message: ListRecords) -> None:
+    _answer(s, peer, register.answer_list(s, message))
+
+
+def _answer(s: BrokerState, peer: str, answer: Vote | RecordPage | None) -> None:
+    if answer is not None:
+        say(s, peer, answer)
+
+
+DURABLE_AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
+    PrepareRecord: _prepare,
+    AcceptRecord: _accept,
+    Vote: proposals.receive_vote,
+    ListRecords: _list,
+    RecordPage: service.take_page,
+    OwnerLost: service.lose_owner,
+    GroupReport: relay.receive_report,
+    GroupDealt: relay.receive_dealt,
+}
+"""None of it changes what a handover contributes, so it is taken during a handover, too."""
+
+
+def start(s: BrokerState) -> None:
+    """A replica that may have lost its memory asks for what it held."""
+    for peer, question in register.recover(s):
+        s.send(peer, question)
+
+
+def receive_call(s: BrokerState, client: str, message: Any) -> None:
+    """A call of a client, if it belongs to its session here."""
+    session = s.sessions.get(client)
+    if session is not None and session.phase is SessionPhase.OPEN and session.number == message.session:
+        service.call(s, session, message)
+
+
+def settle(s: BrokerState) -> bool:
+    """Do what follows from a step. Not during a handover."""
+    d = s.durable
+    is_busy = bool(d.finished) and service.finish_changes(s)
+    if d.early:
+        is_busy |= service.take_early(s)
+    if d.groups or d.reports:
+        is_busy |= groups.advance_groups(s)
+    if d.dealt:
+        is_busy |= relay.deliver_dealt(s)
+    return is_busy
+
+
+def tick(s: BrokerState) -> None:
+    """Time has passed."""
+    start(s)
+    proposals.tick(s)
+    service.repeat_listings(s)
+    groups.tick_groups(s)

@@ -1,0 +1,396 @@
+"""The handover of a region: a barrier among the live brokers in and around it.
+
+1. *Contribute.* Each member stops using its links into the region, takes no other input, and sends every other member
+   what it knows: its log, the sealed journals it holds, and the subscriptions and advertisements of its side.
+2. *Unite.* With all contributions, and the sealed journals in their agreed lengths, the union of all logs and
+   journals is sorted by timestamp, and each member processes what it has not processed yet, for its own side only.
+3. *Install.* The links of the contracted tree are created with the same subscriptions known at both ends. What came
+   through the region and nobody contributes has ended.
+4. *Void.* Attempts of this side that had been sent into the region start again, unless they have succeeded.
+
+Every member computes the same function of the same contributions, so nothing is agreed on. All process the same
+sorted union before anything passes a new link, so no effect overtakes a cause. If a status changes meanwhile, the
+handover begins again with the larger region; what one member had completed is in its log.
+"""
+
+from typing import Any
+
+from gapless.events import EventRun, Events
+from gapless.filters import parse
+from gapless.protocols.gapless.events import process
+from gapless.protocols.gapless.losses import beyond_journals, without
+from gapless.protocols.gapless.membership import learn
+from gapless.protocols.gapless.messages import (
+    ActivateSubscription,
+    AdvertisementRecord,
+    Attempt,
+    Completed,
+    Contribution,
+    Incarnation,
+    LinkMessage,
+    Name,
+    SubscriptionRecord,
+)
+from gapless.protocols.gapless.positions import ask_wave, drop_wave
+from gapless.protocols.gapless.recovery import join, vouched
+from gapless.protocols.gapless.routing import (
+    put_advertisement,
+    put_subscription,
+    refresh,
+    remove_advertisement,
+    remove_subscription,
+    send_subscription,
+    void,
+)
+from gapless.protocols.gapless.sealed_journals import sealed_copy, want
+from gapless.protocols.gapless.state import (
+    Advertisement,
+    BrokerState,
+    Handover,
+    Journal,
+    Link,
+    Stage,
+    Subscription,
+)
+from gapless.protocols.gapless.topology import Region, next_hops
+
+__all__ = [
+    "advance",
+    "ask_vouchers",
+    "missing_journals",
+    "receive_completed",
+    "receive_contribution",
+    "unsealed",
+]
+
+
+# ---- which handover ----------------------------------------------------------------------------------------
+
+
+def advance(s: BrokerState) -> bool:
+    """Begin, begin again, or complete the handover that is due. Whether anything happened."""
+    if s.stage is Stage.RECOVERING or s.stage is Stage.EXCLUDED:
+        return False
+    regions = s.topology.regions_of(s.statuses, s.name)
+    if s.handover is None:
+        due = next((region for region in regions if not _is_covered(s, region)), None)
+        if due is None:
+            return False
+        if not _is_vouched(s, due):
+            ask_vouchers(s, again=False)
+            return False
+        _begin(s, due, Handover(due))
+    else:
+        now = next((region for region in regions if region.core & s.handover.region.core), None)
+        assert now is not None, "the region of a handover cannot vanish"
+        if not _is_vouched(s, now):
+            s.handover = None
+            return False
+        if now.tag != s.handover.region.tag:
+            _begin(s, now, Handover(now, s.handover.removed))
+    return _complete_if_whole(s)
+
+
+def _is_vouched(s: BrokerState, region: Region) -> bool:
+    """Whether this broker may join the others of the group.
+
+    A broker that has never been part of the tree must not complete a handover with one that the others exclude, and
+    that does not know it. So f + 1 of the electorate of each member must have heard of this incarnation before they
+    promised to exclude that member: whoever learns of a later exclusion then learns of this incarnation, too. It may
+    be one of them itself.
+    """
+    if s.is_installed:
+        return True
+    for member in region.group:
+        if member != s.name:
+            vouchers = s.vouched.get(s.current(member), set())
+            count = sum(s.current(each.broker) == each for each in vouchers)
+            if count + (s.current(member) in vouched(s)) < s.needed(s.topology.electorate(member), s.topology.quorum):
+                return False
+    return True
+
+
+def ask_vouchers(s: BrokerState, *, again: bool = True) -> None:
+    """Before the first handover: tell the electorates of the members that this incarnation is there."""
+    if s.is_installed:
+        return
+    asked = set(s.topology.peers(s.name))
+    for region in s.topology.regions_of(s.statuses, s.name):
+        for member in region.group:
+            asked |= {member, *s.topology.acceptors[member]}
+    for name in sorted(asked - {s.name}):
+        if again or name not in s.asked_vouchers:
+            s.asked_vouchers.add(name)
+            join(s, name)
+
+
+def _coverage(s: BrokerState, region: Region) -> tuple[frozenset[Any], frozenset[Any]]:
+    core = frozenset((name, s.status(name)[:3]) for name in region.core)
+    return core, frozenset(s.current(name) for name in region.group)
+
+
+def _is_covered(s: BrokerState, region: Region) -> bool:
+    """Whether a handover that this broker has completed included this one."""
+    core, group = _coverage(s, region)
+    return any(core <= done_core and group <= done_group for done_core, done_group in s.covered)
+
+
+# ---- contributing ------------------------------------------------------------------------------------------
+
+
+def _begin(s: BrokerState, region: Region, handover: Handover) -> None:
+    s.handover = handover
+    removed = [
+        link for link in s.links.values()
+        if s.name in region.core or link.peer in region.core or link.via & region.core
+    ]  # fmt: skip
+    for link in removed:
+        del s.links[link.key]
+        s.removed_links.add(link.key)
+    handover.removed = [*handover.removed, *removed]
+    drop_wave(s, removed)
+    handover.own = s.contributions[s.name] = _contribution(s, handover)
+    for member in region.group:
+        if member != s.name:
+            s.send(member, handover.own)
+    _want_journals(s, region)
+
+
+def _contribution(s: BrokerState, handover: Handover) -> Contribution:
+    removed = set(map(id, handover.removed))
+    return Contribution(
+        tag=handover.region.tag,
+        statuses=dict(s.statuses),
+        clock=s.clock.last,
+        stable=s.stable,
+        log=list(s.log.values()),
+        seen=dict(s.seen),
+        journals=[copy for each in _sealed(s, handover.region) if (copy := sealed_copy(s, *each)) is not None],
+        subscriptions=[
+            SubscriptionRecord(each.name, each.filter.text, each.attempt, each.is_active)
+            for each in s.subscriptions.values() if id(each.origin) not in removed
+        ],
+        advertisements=[
+            AdvertisementRecord(each.name, each.filter.text, each.attempt, each.home, each.base)
+            for each in s.advertisements.values() if id(each.origin) not in removed
+        ],
+    )  # fmt: skip
+
+
+def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
+    """The sealed incarnations of a region, with the lengths of their journals."""
+    return [
+        (Incarnation(name, number), length)
+        for name in sorted(region.core)
+        for number, length in s.status(name).lengths
+        if not s.is_seal_final(Incarnation(name, number))
+    ]
+
+
+def missing_journals(s: BrokerState, region: Region) -> list[Incarnation]:
+    """The sealed journals that a handover needs and this broker does not have."""
+    return [each for each, length in _sealed(s, region) if length > len(s.journals.get(each, ()))]
+
+
+def unsealed(s: BrokerState, region: Region) -> list[str]:
+    """The brokers of a region with earlier journals that are not sealed."""
+    return [
+        name for name in region.core if s.status(name).number and s.status(name).sealed_below < s.status(name).number
+    ]
+
+
+def _want_journals(s: BrokerState, region: Region) -> None:
+    for incarnation in missing_journals(s, region):
+        want(s, incarnation)
+
+
+def receive_contribution(s: BrokerState, peer: str, message: Contribution) -> None:
+    """What another member brings, perhaps to a handover that has not begun here."""
+    s.contributions[peer] = message
+    learn(s, message.statuses, peer)
+
+
+# ---- completing --------------------------------------------------------------------------------------------
+
+
+def _complete_if_whole(s: BrokerState) -> bool:
+    handover = s.handover
+    assert handover is not None
+    region = handover.region
+    found = [s.contributions.get(member) for member in region.group]
+    contributions = [each for each in found if each is not None and each.tag == region.tag]
+    if len(contributions) < len(region.group) or unsealed(s, region):
+        return False
+    for contribution in contributions:
+        for copy in contribution.journals:
+            s.journals.setdefault(Incarnation(*copy.incarnation), Journal()).extend_from(copy)
+    if missing_journals(s, region):
+        _want_journals(s, region)
+        return False
+    _complete(s, handover, dict(zip(region.group, contributions, strict=True)))
+    return True
+
+
+def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:
+    region = handover.region
+    clock = max(each.clock for each in contributions.values())
+    s.clock.see(clock)
+    s.handover = None
+    s.is_installed = True
+    _process_union(s, handover, contributions)
+    links = _install(s, handover, contributions)
+    _end_what_nobody_brings(s, handover, links)
+    _void_pending(s, handover)
+    for name in region.core:
+        if s.status(name).sealed_below:
+            seal = Incarnation(name, s.status(name).sealed_below)
+            s.sealed_here[seal] = min(clock, s.sealed_here.get(seal, clock))
+    _finish(s, region, links)
+
+
+def _process_union(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:
+    """All that any member has processed, or that an excluded incarnation had admitted, in causal order. Without what
+    lies beyond the end of a journal that nobody has all of: to some it has come, and to others it never will."""
+    floor = max(each.stable for each in contributions.values())
+    limits = beyond_journals(s, handover, [record for each in contributions.values() for record in each.advertisements])
+    union: list[Events] = list(without((events for each in contributions.values() for events in each.log), limits))
+    s.log = {(_publisher_of(events), events[-1].seq): events for events in without(s.log.values(), limits)}
+    for incarnation, length in _sealed(s, handover.region):
+        journal = s.journals[incarnation]
+        union += [entry.events for entry in journal.entries[: length - journal.start]]
+    if "sort" in s.off:
+        union.sort(key=lambda events: (events[0].publisher, events[0].seq))
+    else:
+        union.sort(key=lambda events: (events[0].stamp, events[0].publisher, events[0].seq))
+    for events in union if "union" not in s.off else ():
+        if events[0].stamp > floor:
+            process(s, events, None)
+    for contribution in contributions.values():
+        for publisher, last in contribution.seen.items():
+            s.seen[publisher] = max(last, s.seen.get(publisher, 0))
+
+
+def _publisher_of(events: Events) -> str:
+    return events.publisher if isinstance(events, EventRun) else events[0].publisher
+
+
+def _install(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> list[Link]:
+    """Create the new links, with the subscriptions and advertisements of all other sides behind them."""
+    region = handover.region
+    new_links = s.topology.links_of(s.statuses, region)
+    by_peer: dict[str, Link] = {}
+    for new in new_links:
+        if s.name in new.ends:
+            peer = new.ends[1] if new.ends[0] == s.name else new.ends[0]
+            by_peer[peer] = Link(peer, region.tag, new.via)
+    hops = next_hops(s.name, new_links)
+    own = contributions[s.name]
+    own_subscriptions = {Name(*each.name) for each in own.subscriptions}
+    own_advertisements = {Name(*each.name) for each in own.advertisements}
+    for member, contribution in contributions.items():
+        if member == s.name:
+            continue
+        link = by_peer[hops[member]]
+        for record in contribution.subscriptions:
+            _install_subscription(s, record, link, own_subscriptions)
+        for advertisement in contribution.advertisements:
+            _install_advertisement(s, advertisement, link, own_advertisements)
+    removed = set(map(id, handover.removed))
+    for link in by_peer.values():
+        for subscription in s.subscriptions.values():
+            if subscription.origin is not link and id(subscription.origin) not in removed:
+                send_subscription(s, link, subscription, silently=True)
+    s.links |= {link.key: link for link in by_peer.values()}
+    return list(by_peer.values())
+
+
+def _install_subscription(s: BrokerState, record: SubscriptionRecord, link: Link, own: set[Name]) -> None:
+    name, attempt = Name(*record.name), Attempt(*record.attempt)
+    old = s.subscriptions.get(name)
+    if name in own and old is not None and old.attempt >= attempt:
+        return
+    put_subscription(s, Subscription(name, parse(record.filter), attempt, link, record.is_active))
+
+
+def _install_advertisement(s: BrokerState, record: AdvertisementRecord, link: Link, own: set[Name]) -> None:
+    name, attempt = Name(*record.name), Attempt(*record.attempt)
+    old = s.advertisements.get(name)
+    if name in own and old is not None and old.attempt >= attempt:
+        return
+    put_advertisement(s, Advertisement(name, parse(record.filter), attempt, link, record.home, record.base))
+
+
+def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link]) -> None:
+    """Entries that came through the region, and that no member has on its side, are over; the others are sent on."""
+    removed = set(map(id, handover.removed))
+    stay = [link for link in s.links.values() if link not in links]
+    for link in stay:
+        refresh(s, link)
+    for subscription in [each for each in s.subscriptions.values() if id(each.origin) in removed]:
+        remove_subscription(s, subscription.name)
+    for advertisement in [each for each in s.advertisements.values() if id(each.origin) in removed]:
+        remove_advertisement(s, advertisement)
+
+
+def _void_pending(s: BrokerState, handover: Handover) -> None:
+    """Attempts of this side that were sent into the region start again."""
+    assert handover.own is not None
+    was_sent = {name for link in handover.removed for name in link.sent}
+    gone = set(map(id, handover.removed))
+    if "void" not in s.off:
+        for record in handover.own.subscriptions:
+            name = Name(*record.name)
+            subscription = s.subscriptions.get(name)
+            if subscription is None or subscription.is_active or name not in was_sent:
+                continue
+            if subscription.attempt == record.attempt and id(subscription.origin) not in gone:
+                void(s, name, subscription.attempt, is_subscription=True)
+        for advertisement in handover.own.advertisements:
+            known = s.advertisements.get(Name(*advertisement.name))
+            if known is not None and known.attempt == advertisement.attempt:
+                void(s, known.name, known.attempt, is_subscription=False)
+
+
+def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
+    s.membership_changed = True  # there may be another region that has waited
+    s.completed[region.tag] = region
+    s.covered.append(_coverage(s, region))
+    s.contributions = {name: each for name, each in s.contributions.items() if each.tag != region.tag}
+    stay = [link for link in s.links.values() if link not in links]
+    for link in stay:
+        for name, (attempt, was_active) in list(link.sent.items()):
+            subscription = s.subscriptions.get(name)
+            if (
+                subscription is not None
+                and subscription.is_active
+                and not was_active
+                and subscription.attempt == attempt
+            ):
+                send_subscription(s, link, subscription, silently=True)
+                s.send_along(link, ActivateSubscription(name, attempt))
+    for member in region.group:
+        if not s.status(member).is_joined:
+            if member == s.name:
+                receive_completed(s, s.name, Completed(region.tag))
+            else:
+                s.send(member, Completed(region.tag))
+    ask_wave(s, is_lost=True)
+    for link in links:
+        s.inbox.extend((link.peer, LinkMessage(link.tag, body)) for body in s.early.pop(link.key, ()))
+
+
+def receive_completed(s: BrokerState, peer: str, message: Completed) -> None:
+    """A member has completed the handover in which this broker joins."""
+    members = s.completions.setdefault(message.tag, set())
+    members.add(peer)
+    region = s.completed.get(message.tag)
+    if region is None or s.handover is not None or not members >= set(region.group):
+        return
+    if region.tag not in {each.tag for each in s.topology.regions_of(s.statuses, s.name)}:
+        return
+    joined = {
+        name: s.status(name)._replace(phase=s.status(name).phase + 1)
+        for name in region.core
+        if not s.status(name).is_excluded
+    }
+    learn(s, joined)

@@ -1,0 +1,209 @@
+"""What the members of an electorate keep of journals, page by page for those who read them.
+
+A member speaks for a journal as far as it knows that it has every entry: of its own up to any final position, because
+it has released what it admitted before that; of a sealed one up to the end, if it has the agreed length; of any other
+up to the last entry that it holds, because copies are prefixes. Where it cannot speak, the reader asks another.
+
+**Bounds.** Entries that not all brokers have processed are never dropped: a handover may need them. They are bounded by
+the windows of their brokers, which hold publishers back. Of the others the oldest go when all journals together take
+more than `history_bytes`, or are older than `history_s`. A member that has to hold a journal from now on gets what not
+all brokers have processed at once, and the earlier entries page by page (`refill`), as long as there is room.
+"""
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import chain
+
+from gapless.events import Attributes, Event, EventRun, Events
+from gapless.filters import parse
+from gapless.positions import TIMESTAMP_MAX
+from gapless.protocols.gapless.journal import settle
+from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.messages import Entries, Incarnation, Page, ReadPage, RequestEntries
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
+
+__all__ = [
+    "PATIENCE", "answer_entries", "answer_page", "holders", "look_up", "receive_entries", "refill", "sources", "trim",
+]  # fmt: skip
+
+PAGE_BYTES = 128 * 1024
+"""A page is full when entries of so many bytes were looked at,"""
+PAGE_EVENTS = 1_024
+"""or of so many events. Either takes some milliseconds."""
+PATIENCE = 10
+"""So many ticks (`broker.RETRY_US`) after a member was asked and has not answered, the next one is asked."""
+DROPPED_AT_ONCE = 5_000
+"""So many entries are dropped with one wave at most, so that it takes no longer."""
+
+
+def sources(s: BrokerState) -> dict[Incarnation, int] | None:
+    """All incarnations that have admitted anything, with the lengths of sealed journals, and -1 for others. None while
+    a journal is not sealed whose broker is back: nobody knows how long it is."""
+    found: dict[Incarnation, int] = {}
+    for name in s.topology.brokers:
+        status = s.status(name)
+        if status.sealed_below < status.number:
+            return None
+        found |= {Incarnation(name, number): length for number, length in status.lengths if length}
+        if not status.is_excluded:
+            found[Incarnation(name, status.number)] = -1
+    return found
+
+
+def holders(s: BrokerState, incarnation: Incarnation) -> list[str]:
+    """The live brokers that may hold the journal, in the order in which they are asked.
+
+    This broker comes first. Of a journal that grows, its own broker is next, for only that one can speak for its end.
+    """
+    overlay = s.topology.overlay
+    near = [s.name, *overlay.within(s.name, len(s.topology.brokers))]
+    members = sorted((incarnation.broker, *s.topology.acceptors[incarnation.broker]), key=near.index)
+    if s.current(incarnation.broker) == incarnation:
+        members.sort(key=lambda name: (name != s.name, name != incarnation.broker))
+    return [name for name in members if s.is_live(name)]
+
+
+def answer_page(s: BrokerState, peer: str, question: ReadPage) -> None:
+    """A reader asks for the next page of a journal."""
+    s.send(peer, look_up(s, question))
+
+
+def look_up(s: BrokerState, question: ReadPage) -> Page:
+    """The next page of a journal, as far as this broker can speak for it."""
+    incarnation = Incarnation(*question.incarnation)
+    journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
+    if journal.dropped > question.since:
+        return Page(question.reading, question.incarnation, question.since, question.since, journal.dropped, [])
+    spoken, end = _spoken(s, question, incarnation, journal)
+    upto, size, count = question.since, 0, 0
+    events: list[Events] = []
+    if spoken <= question.since:
+        return _page(question, upto, [])
+    pattern = parse(question.filter)
+    for place in range(journal.place_after(question.since), end):
+        entry = journal.entry(place)
+        if entry.timestamp > min(spoken, question.until):
+            break
+        if size >= PAGE_BYTES or count >= PAGE_EVENTS:
+            return _page(question, upto, events)
+        size, count, upto = size + journal.size_at(place), count + len(entry.events), entry.timestamp
+        if is_tombstone(entry.publisher):
+            found = entry.events if may_have_matched(entry.events, pattern) else []
+        else:
+            found = _matching(entry.events, pattern.test)
+        if found:
+            events.append(found)
+    return _page(question, spoken, events)
+
+
+def _page(question: ReadPage, upto: int, events: list[Events]) -> Page:
+    return Page(question.reading, question.incarnation, question.since, upto, 0, events)
+
+
+def _spoken(s: BrokerState, question: ReadPage, incarnation: Incarnation, journal: Journal) -> tuple[int, int]:
+    """Up to which timestamp this broker can speak for the journal, and how many of its entries count."""
+    held = min(question.until, journal.last_timestamp)
+    if incarnation == s.incarnation:
+        return (question.until if s.clock.last >= question.until else question.since), len(journal)
+    status = s.status(incarnation.broker)
+    length = question.length
+    if length < 0 and incarnation.number < status.sealed_below:
+        length = dict(status.lengths).get(incarnation.number, 0)
+    if length < 0 or len(journal) < length:
+        return held, len(journal)
+    last = journal.entry(length - 1).timestamp if length > journal.start else journal.dropped
+    return (TIMESTAMP_MAX if last <= question.until else question.until), length
+
+
+def _matching(events: Events, test: Callable[[Attributes], bool]) -> Events:
+    """Those that match."""
+    if not isinstance(events, EventRun):
+        return [event for event in events if test(event.attributes)]
+    alike = events.alike
+    places = [place for place, (attributes, _) in enumerate(alike) if test(attributes)]
+    if len(places) == len(alike):
+        return events
+    found: list[Event] = list(
+        chain.from_iterable(events[alike[place - 1][1] if place else 0 : alike[place][1]] for place in places)
+    )
+    return found
+
+
+# ---- what is kept ------------------------------------------------------------------------------------------
+
+
+def trim(s: BrokerState) -> None:
+    """Drop the oldest entries, as long as there is too much, or they are too old. All brokers have processed them."""
+    settle(s)
+    journals = [s.journal, *s.journals.values()]
+    size = sum(journal.size for journal in journals)
+    oldest = s.clock.last - int(s.options.history_s * 1e6) if s.options.history_s else 0
+    counts = dict.fromkeys(range(len(journals)), 0)
+    heads = [(journal.entries[0].timestamp, place) for place, journal in enumerate(journals) if journal.entries]
+    heapify(heads)
+    for _ in range(DROPPED_AT_ONCE):
+        if not heads or heads[0][0] > s.stable or (size <= s.options.history_bytes and heads[0][0] > oldest):
+            break
+        place = heappop(heads)[1]
+        entries = journals[place].entries
+        size -= journals[place].sizes[counts[place]]
+        counts[place] += 1
+        if counts[place] < len(entries):
+            heappush(heads, (entries[counts[place]].timestamp, place))
+    for place, count in counts.items():
+        journals[place].drop(count)
+
+
+def refill(s: BrokerState) -> None:
+    """Ask for earlier entries of a journal that is held from its middle on: one question at a time."""
+    journals = [s.journal, *s.journals.values()]
+    has_room = 10 * sum(journal.size for journal in journals) < 9 * s.options.history_bytes
+    if s.refilling is not None:
+        s.refill_waited += 1
+        if s.refill_waited < PATIENCE:
+            return
+        s.refill_tried.add(s.refilling[1])
+        s.refilling = None
+    for incarnation, journal in s.journals.items():
+        if journal.lacks_earlier and has_room:
+            _ask_entries(s, incarnation, journal)
+            return
+
+
+def _ask_entries(s: BrokerState, incarnation: Incarnation, journal: Journal) -> None:
+    asked = next((each for each in holders(s, incarnation) if each not in {s.name, *s.refill_tried}), None)
+    if asked is None:
+        journal.lacks_earlier = False
+        s.refill_tried.clear()
+    else:
+        s.refilling, s.refill_waited = (incarnation, asked), 0
+        s.send(asked, RequestEntries(incarnation, journal.start))
+
+
+def answer_entries(s: BrokerState, peer: str, message: RequestEntries) -> None:
+    """Send what is held just before a place, up to a page."""
+    incarnation = Incarnation(*message.incarnation)
+    journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
+    end = min(message.before, len(journal))
+    start, size = end, 0
+    while start > journal.start and size < PAGE_BYTES:
+        start -= 1
+        size += journal.size_at(start)
+    s.send(peer, Entries(journal.copy(incarnation, start, end, is_page=True)))
+
+
+def receive_entries(s: BrokerState, peer: str, message: Entries) -> None:
+    """A holder has answered: ask on, or ask the next."""
+    incarnation = Incarnation(*message.copy.incarnation)
+    journal = s.journals.get(incarnation)
+    if s.refilling != (incarnation, peer) or journal is None:
+        return
+    s.refilling = None
+    if journal.prepend(message.copy):
+        s.refill_tried.clear()
+    else:
+        s.refill_tried.add(peer)
+    if not journal.start:
+        journal.lacks_earlier = False
+    refill(s)

@@ -1,0 +1,55 @@
+"""The invariants of the protocol as assertions, checked after every step of a simulated run.
+
+They look at brokers from outside and keep their own account of what happened, so that a broker that deceives itself
+is found, too. What each of them means is in `docs/protocols/gapless.md`.
+
+| file | invariants |
+| --- | --- |
+| `journals` | I1 (journal), I2 (timestamps), I4 (final positions) |
+| `promises` | I1, for acceptors and their disks |
+| `tables` | I3 (logs), I5 (active subscriptions), I6 (representation) |
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gapless.overlay import Overlay
+from gapless.protocol import Effect, Input, Node
+from gapless.protocols.gapless.broker import GaplessBroker
+from gapless.protocols.gapless.invariants.journals import JournalInvariants
+from gapless.protocols.gapless.invariants.promises import PromiseInvariants
+from gapless.protocols.gapless.invariants.tables import TableInvariants
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.topology import Topology
+
+__all__ = ["GaplessInvariants"]
+
+
+class GaplessInvariants:
+    """All invariants of one run."""
+
+    def __init__(self, overlay: Overlay, f: int, _options: GaplessOptions) -> None:
+        topology = Topology(overlay, f)
+        self._promises = PromiseInvariants()
+        self._journals = JournalInvariants(topology)
+        self._tables = TableInvariants(self._journals)
+
+    def begin(self, name: str, node: Node) -> None:
+        """A broker node was made."""
+        if isinstance(node, GaplessBroker):
+            self._promises.begin(name, node.state)
+
+    def after_step(
+        self, name: str, node: Node, item: Input, effects: Sequence[Effect], live: Callable[[], Mapping[str, Node]]
+    ) -> None:  # fmt: skip
+        """Check everything that this step may have changed."""
+        if not isinstance(node, GaplessBroker):
+            self._journals.after_client(name, effects)
+            return
+
+        def states() -> dict[str, BrokerState]:
+            return {other: each.state for other, each in live().items() if isinstance(each, GaplessBroker)}
+
+        self._promises.after_step(node.state, item, effects)
+        self._journals.after_step(node.state, effects, self._promises)
+        self._tables.after_step(node.state, states)

@@ -1,0 +1,240 @@
+"""I1, I2 and I4: what may leave a broker, timestamps, and what a final position contains.
+
+An entry of a journal **counts** when its broker has released it, or when the agreed length of the sealed journal
+includes it. Then:
+
+- I1: nothing that does not count is sent to another broker or a client. When it is released, f acceptors had it. The
+  agreed length includes all that was released.
+- I2: its timestamp is larger than those of everything that its publisher had been delivered, or had published, before.
+- I4: when a position is final, all entries up to it that will ever count do so already. No number of a publisher
+  counts twice.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gapless.events import Events
+from gapless.protocol import Deliver, DeliverMany, Effect, InvariantError, Published, PublishedMany, Send
+from gapless.protocols.gapless.client_messages import Delivery
+from gapless.protocols.gapless.invariants.promises import PromiseInvariants
+from gapless.protocols.gapless.messages import Frame, Incarnation, LinkMessage, Publication
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.topology import Topology
+
+__all__ = ["JournalInvariants"]
+
+
+@dataclass(eq=False)
+class _Entry:
+    timestamp: int
+    publisher: str
+    first: int
+    last: int
+    is_late: bool
+    """A position that was not before its timestamp was final when it was admitted."""
+
+
+@dataclass(eq=False)
+class _Journal:
+    """What one incarnation has admitted, and what became of it."""
+
+    incarnation: Incarnation
+    entries: list[_Entry] = field(default_factory=list)
+    released: int = 0
+    sealed: int | None = None
+    """The agreed length, when any broker knows it."""
+    held: dict[str, int] = field(default_factory=dict)
+    """How much of it each acceptor had at its best."""
+
+    @property
+    def counting(self) -> int:
+        """So many entries count."""
+        return self.released if self.sealed is None else self.sealed
+
+
+class JournalInvariants:
+    """Watches journals and what leaves them."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._journals: dict[Incarnation, _Journal] = {}
+        self.sealed_below: dict[str, int] = {}
+        """By broker: all incarnations below this are sealed, as any broker knows."""
+        self.largest_final = 0
+        self._admitted: dict[tuple[str, int], list[tuple[_Journal, int]]] = {}
+        """By publisher and timestamp: the entry's journal and place."""
+        self._counted: dict[str, list[tuple[int, int, int]]] = {}
+        """By publisher, in order: first and last number, and timestamp, of what counts."""
+        self._delivered: dict[str, int] = {}
+        """By client: the largest timestamp that it was delivered."""
+        self._causes: dict[str, tuple[list[int], list[int]]] = {}
+        """By client: numbers that it published, and the largest timestamp it had been delivered before each."""
+
+    def is_dead(self, s: BrokerState) -> bool:
+        """Whether anybody knows that this incarnation is excluded."""
+        return s.number < self.sealed_below.get(s.name, 0)
+
+    # ---- clients ------------------------------------------------------------------------------------------
+
+    def after_client(self, client: str, effects: Sequence[Effect]) -> None:
+        """Note what the client was delivered, and what it published after that."""
+        for effect in effects:
+            match effect:
+                case Deliver():
+                    self._delivered[client] = max(effect.event.stamp, self._delivered.get(client, 0))
+                case DeliverMany():
+                    largest = max(event.stamp for event in effect.events)
+                    self._delivered[client] = max(largest, self._delivered.get(client, 0))
+                case Published():
+                    self._note_causes(client, effect.event.seq)
+                case PublishedMany():
+                    self._note_causes(client, effect.events[-1].seq)
+
+    def _note_causes(self, client: str, last: int) -> None:
+        numbers, causes = self._causes.setdefault(client, ([], []))
+        numbers.append(last)
+        causes.append(self._delivered.get(client, 0))
+
+    # ---- brokers ------------------------------------------------------------------------------------------
+
+    def after_step(self, s: BrokerState, effects: Sequence[Effect], promises: PromiseInvariants) -> None:
+        """Check the broker's journal, what it knows of others', and what it has sent."""
+        own = self._journal(s.incarnation)
+        self._note_admitted(s, own)
+        self._note_held(s)
+        if s.released > own.released:
+            self._check_release(s, own, promises)
+        self._note_seals(s)
+        for events in _leaving(effects):
+            self._check_leaving(s, events)
+        if s.final.timestamp > self.largest_final:
+            self._check_final(s.final.timestamp)
+
+    def _journal(self, incarnation: Incarnation) -> _Journal:
+        found = self._journals.get(incarnation)
+        if found is None:
+            found = self._journals[incarnation] = _Journal(incarnation)
+        return found
+
+    def _note_admitted(self, s: BrokerState, own: _Journal) -> None:
+        for place in range(len(own.entries), len(s.journal)):
+            entry = s.journal.entry(place)
+            publisher, timestamp = entry.publisher, entry.timestamp
+            if own.entries and timestamp <= own.entries[-1].timestamp:
+                raise InvariantError("I2", f"the timestamps in the journal of {_text(own)} do not grow at {place}")
+            numbers, causes = self._causes.get(publisher, ([], []))
+            index = bisect_left(numbers, entry.last)
+            cause = causes[index] if index < len(causes) else 0
+            if timestamp <= cause:
+                raise InvariantError(
+                    "I2", f"{publisher}'s {entry.last} has timestamp {timestamp}, and is an effect of one with {cause}"
+                )  # fmt: skip
+            is_late = timestamp <= self.largest_final
+            own.entries.append(_Entry(timestamp, publisher, entry.first, entry.last, is_late))
+            self._admitted.setdefault((publisher, timestamp), []).append((own, place))
+
+    def _note_held(self, s: BrokerState) -> None:
+        for incarnation, journal in s.journals.items():
+            if incarnation.broker != s.name:
+                held = self._journal(incarnation).held
+                if len(journal) > held.get(s.name, 0):
+                    held[s.name] = len(journal)
+
+    def _check_release(self, s: BrokerState, own: _Journal, promises: PromiseInvariants) -> None:
+        acceptors = self._topology.acceptors[s.name]
+        needed = min(self._topology.f, len(acceptors))
+        best = sorted((own.held.get(each, 0) for each in acceptors), reverse=True)
+        if needed and best[needed - 1] < s.released:
+            raise InvariantError(
+                "I1", f"{_text(own)} has released {s.released} entries, and {needed} acceptors had {best[needed - 1]}"
+            )
+        written = promises.on_disk(s, s.incarnation)
+        if written is not None and written < s.released:
+            raise InvariantError("I1", f"{_text(own)} has released {s.released} entries, and its disk has {written}")
+        if own.sealed is not None and s.released > own.sealed:
+            raise InvariantError("I1", f"{_text(own)} releases {s.released} entries, and was sealed with {own.sealed}")
+        # A sealed entry counts once, also if a broker releases it that has not heard of the seal yet.
+        before, own.released = own.counting, s.released
+        self._count(own, before, s.released)
+
+    def _note_seals(self, s: BrokerState) -> None:
+        for broker, status in s.statuses.items():
+            known = self.sealed_below.get(broker, 0)
+            if status.sealed_below <= known:
+                continue
+            self.sealed_below[broker] = status.sealed_below
+            lengths = dict(status.lengths)
+            for incarnation, journal in self._journals.items():
+                if incarnation.broker == broker and known <= incarnation.number < status.sealed_below:
+                    self._seal(journal, lengths.get(incarnation.number, 0))
+
+    def _seal(self, journal: _Journal, length: int) -> None:
+        if length < journal.released:
+            raise InvariantError(
+                "I1", f"{_text(journal)} is sealed with {length} entries, and had released {journal.released}"
+            )
+        if length > len(journal.entries):
+            raise InvariantError("I1", f"{_text(journal)} is sealed with {length} entries, and had admitted fewer")
+        journal.sealed = length
+        self._count(journal, journal.released, length)
+
+    def _count(self, journal: _Journal, start: int, end: int) -> None:
+        """These entries count from now on."""
+        for place in range(start, end):
+            entry = journal.entries[place]
+            if entry.is_late:
+                raise InvariantError(
+                    "I4", f"{_text(journal)} adds an event with timestamp {entry.timestamp} to a position that is final"
+                )
+            counted = self._counted.setdefault(entry.publisher, [])
+            index = bisect_left(counted, (entry.first, 0, 0))
+            before, after = counted[index - 1] if index else None, counted[index] if index < len(counted) else None
+            if (before and before[1] >= entry.first) or (after and after[0] <= entry.last):
+                raise InvariantError(
+                    "I4", f"{entry.publisher}'s event {entry.first} was admitted twice, and counts twice"
+                )
+            if (before and before[2] >= entry.timestamp) or (after and after[2] <= entry.timestamp):
+                raise InvariantError("I2", f"the timestamps of {entry.publisher} do not grow at {entry.first}")
+            counted.insert(index, (entry.first, entry.last, entry.timestamp))
+
+    def _check_leaving(self, s: BrokerState, events: Events) -> None:
+        first = events[0]
+        found = self._admitted.get((first.publisher, first.stamp), ())
+        if not any(place < journal.counting for journal, place in found):
+            raise InvariantError(
+                "I1", f"{_text(s)} sends {first.publisher}'s event {first.seq}, which is neither released nor sealed"
+            )
+        if s.clock.last < first.stamp:
+            raise InvariantError("I2", f"the clock of {_text(s)} is behind an event that it sends")
+
+    def _check_final(self, position: int) -> None:
+        """All entries up to a position that has become final count already, or never will."""
+        self.largest_final = position
+        for journal in self._journals.values():
+            for entry in journal.entries[journal.counting :]:
+                if entry.timestamp > position:
+                    break
+                if journal.sealed is None:
+                    raise InvariantError(
+                        "I4", f"position {position} is final before an event of {_text(journal)} with timestamp "
+                        f"{entry.timestamp} counts",
+                    )  # fmt: skip
+
+
+def _leaving(effects: Sequence[Effect]) -> Iterator[Events]:
+    for effect in effects:
+        if isinstance(effect, Send):
+            message = effect.message
+            if isinstance(message, Delivery):
+                yield message.events
+            elif isinstance(message, Frame) and isinstance(message.body, LinkMessage):
+                body = message.body.body
+                if isinstance(body, Publication):
+                    yield body.events
+
+
+def _text(of: Any) -> str:
+    incarnation: Incarnation = of.incarnation
+    return f"{incarnation.broker}#{incarnation.number}"

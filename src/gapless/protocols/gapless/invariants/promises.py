@@ -1,0 +1,120 @@
+"""I1 for acceptors: what they acknowledge is on their disks, and is in every promise that they make afterwards.
+
+A broker counts an entry as held when an acceptor has said `Held`. So `Held` must be true of the disk, must not go
+beyond what the acceptor had when it promised to hold no more, and a promise must not tell of less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gapless.protocol import Effect, Input, InvariantError, Keep, Persisted, Send
+from gapless.protocols.gapless.messages import Frame, Held, Incarnation, Promise
+from gapless.protocols.gapless.state import BrokerState
+
+__all__ = ["PromiseInvariants"]
+
+
+@dataclass
+class _Disk:
+    """What a broker's disk has, as told by the batches that it was given."""
+
+    persisted: int = 0
+    batches: list[tuple[int, dict[Incarnation, int]]] = field(default_factory=list)
+    """Batches that are under way, with the lengths of the journals after each."""
+    lengths: dict[Incarnation, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Vows:
+    """What one incarnation of an acceptor has said about the journals of one broker."""
+
+    below: int = 0
+    lengths: dict[int, int] = field(default_factory=dict)
+    """Of the journals below that, when it promised to hold no more of them."""
+    held: dict[int, int] = field(default_factory=dict)
+    """By incarnation: the largest length that it acknowledged."""
+
+
+class PromiseInvariants:
+    """Watches acceptors and disks."""
+
+    def __init__(self) -> None:
+        self._disks: dict[str, _Disk] = {}
+        self._vows: dict[tuple[Incarnation, str], _Vows] = {}
+
+    def begin(self, name: str, state: BrokerState) -> None:
+        """A broker starts with what its disk holds."""
+        self._disks[name] = _Disk(lengths={each: end for each, (_, end) in state.disk.written.items()})
+
+    def on_disk(self, s: BrokerState, journal: Incarnation) -> int | None:
+        """How much of a journal the broker's disk has; None if it has no disk."""
+        return self._disks[s.name].lengths.get(journal, 0) if s.disk.is_there else None
+
+    def after_step(self, s: BrokerState, item: Input, effects: Sequence[Effect]) -> None:
+        """Check what the broker has just said."""
+        if s.disk.is_there:
+            self._note_disk(s, item, effects)
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Frame):
+                frame = effect.message
+                if isinstance(frame.body, Held):
+                    self._check_held(s, Incarnation(effect.peer, frame.receiver), frame.body.length)
+                elif isinstance(frame.body, Promise):
+                    self._check_promise(s, frame.body)
+        self._note_promises(s)
+
+    def _note_disk(self, s: BrokerState, item: Input, effects: Sequence[Effect]) -> None:
+        disk = self._disks[s.name]
+        if isinstance(item, Persisted):
+            disk.persisted = max(disk.persisted, item.number)
+            while disk.batches and disk.batches[0][0] <= disk.persisted:
+                disk.lengths |= disk.batches.pop(0)[1]
+        for effect in effects:
+            if isinstance(effect, Keep):
+                disk.batches.append((effect.number, {each: end for each, (_, end) in s.disk.written.items()}))
+
+    def _vows_of(self, s: BrokerState, broker: str) -> _Vows:
+        return self._vows.setdefault((s.incarnation, broker), _Vows())
+
+    def _check_held(self, s: BrokerState, journal: Incarnation, length: int) -> None:
+        written = self.on_disk(s, journal)
+        if written is not None and written < length:
+            raise InvariantError(
+                "I1", f"{_text(s.incarnation)} says that it holds {length} entries of {_text(journal)}, "
+                f"but its disk has {written}",
+            )  # fmt: skip
+        vows = self._vows_of(s, journal.broker)
+        if journal.number < vows.below and length > vows.lengths.get(journal.number, 0):
+            raise InvariantError(
+                "I1", f"{_text(s.incarnation)} holds {length} entries of {_text(journal)}, and had promised to hold no "
+                f"more than {vows.lengths.get(journal.number, 0)}",
+            )  # fmt: skip
+        vows.held[journal.number] = max(length, vows.held.get(journal.number, 0))
+
+    def _check_promise(self, s: BrokerState, promise: Promise) -> None:
+        broker = promise.state.broker
+        told = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
+        for number, length in self._vows_of(s, broker).held.items():
+            if number < promise.below and told.get(number, 0) < length:
+                raise InvariantError(
+                    "I1", f"{_text(s.incarnation)} promises with {told.get(number, 0)} entries of "
+                    f"{broker}#{number}, and had acknowledged {length}",
+                )  # fmt: skip
+
+    def _note_promises(self, s: BrokerState) -> None:
+        for broker, acceptor in s.acceptors.items():
+            if not acceptor.promised_below or not acceptor.has_recovered:
+                continue
+            vows = self._vows_of(s, broker)
+            if acceptor.promised_below < vows.below:
+                raise InvariantError("I1", f"{_text(s.incarnation)} takes back what it has promised about {broker}")
+            if acceptor.promised_below > vows.below:
+                vows.below = acceptor.promised_below
+                for each, journal in s.journals.items():
+                    if each.broker == broker and each.number < vows.below:
+                        vows.lengths.setdefault(each.number, len(journal))
+
+
+def _text(incarnation: Any) -> str:
+    return f"{incarnation.broker}#{incarnation.number}"

@@ -1,0 +1,104 @@
+"""Admitting publications, replicating them to f other brokers, and releasing them.
+
+An admitted event gets a timestamp larger than those of all its causes, and an entry in the journal. The entry goes to
+the f nearest acceptors that seem to live. When any f acceptors hold it (their present incarnations), the event is
+**released**: processed here, forwarded, and confirmed to its publisher. Nothing is released during a handover.
+"""
+
+from gapless.events import Event, EventRun, Events
+from gapless.protocols.gapless.client_messages import Confirmed, LossKept
+from gapless.protocols.gapless.disk import say
+from gapless.protocols.gapless.events import process
+from gapless.protocols.gapless.messages import Entry, Held, Hold, Incarnation
+from gapless.protocols.gapless.state import BrokerState, Journal, Session, Stage
+from gapless.protocols.gapless.tombstones import is_tombstone, publisher_of
+
+__all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "settle"]
+
+
+def settle(s: BrokerState) -> None:
+    """What all brokers have processed leaves the window, and may be dropped."""
+    while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
+        s.window_used -= s.journal.cost_at(s.stable_entries)
+        s.stable_entries += 1
+
+
+def admit(s: BrokerState, session: Session, events: Events) -> None:
+    """Give events of a client their timestamp and their place in the journal."""
+    timestamp = s.clock.next()
+    if isinstance(events, EventRun):
+        stamped: Events = EventRun(events.publisher, events.first, events.payloads, events.alike, timestamp)
+    else:
+        stamped = [Event(each.publisher, each.seq, each.attributes, each.payload, timestamp) for each in events]
+    s.journal.append(Entry(stamped))
+    s.window_used += s.journal.cost_at(len(s.journal) - 1)
+    session.unreleased += 1
+    s.measures.admitted(session, len(stamped), len(s.journal), s.clock.now)
+    for holder in s.holders:
+        s.send(holder.broker, Hold(s.journal.last_entry(s.incarnation), False))
+
+
+def replicate(s: BrokerState) -> None:
+    """Choose who holds the journal; a new holder gets what not all brokers have processed."""
+    live = [name for name in s.topology.acceptors[s.name] if s.is_live(name) and name not in s.suspects]
+    before, s.holders = s.holders, [s.current(name) for name in live[: s.topology.f]]
+    for holder in s.holders:
+        if holder not in before:
+            s.send(holder.broker, Hold(s.journal.copy(s.incarnation, s.journal.place_after(s.stable)), True))
+    s.held_by = {each: length for each, length in s.held_by.items() if s.current(each.broker) == each}
+
+
+def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
+    """Hold entries of a peer's journal, unless it is to be sealed."""
+    incarnation = Incarnation(*message.copy.incarnation)
+    acceptor = s.acceptors.get(peer)
+    if acceptor is None or incarnation.number < acceptor.promised_below:
+        return
+    journal = s.journals.setdefault(incarnation, Journal())
+    if message.copy.start > len(journal) and not message.is_new:
+        return  # it was sent to an earlier incarnation of this broker; what it needs follows
+    journal.extend_from(message.copy)
+    s.clock.see(journal.last_timestamp)
+    if acceptor.has_recovered:
+        say(s, peer, Held(len(journal)))
+
+
+def receive_held(s: BrokerState, peer: str, message: Held) -> None:
+    """A holder has so much of this journal."""
+    incarnation = s.current(peer)
+    s.held_by[incarnation] = max(s.held_by.get(incarnation, 0), message.length)
+
+
+def _counts(s: BrokerState, holder: Incarnation) -> bool:
+    return s.current(holder.broker) == holder and s.is_live(holder.broker)
+
+
+def _confirmed_length(s: BrokerState) -> int:
+    """How many entries f acceptors hold, or all that may still return, and this broker's disk."""
+    own = s.disk.own_length if s.disk.waits else len(s.journal)
+    needed = s.needed_holders
+    if not needed:
+        return own
+    held = [length for each, length in s.held_by.items() if _counts(s, each)]
+    if len(held) < needed:
+        return 0
+    held.sort(reverse=True)
+    return min(own, held[needed - 1])
+
+
+def release(s: BrokerState) -> None:
+    """Let go of what enough acceptors hold."""
+    if s.released == len(s.journal) or s.is_frozen or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
+        return
+    confirmed = _confirmed_length(s)
+    while s.released < confirmed:
+        entry = s.journal.entry(s.released)
+        s.released += 1
+        process(s, entry.events, None, s.journal.cost_at(s.released - 1))
+        session = s.sessions.get(publisher_of(entry.publisher))
+        if session is not None:
+            session.unreleased -= 1
+            if session.timed_entry is not None:
+                s.measures.confirmed(session, s.released, s.clock.now)
+            answer = LossKept if is_tombstone(entry.publisher) else Confirmed
+            s.tell(session.client, answer(session.number, entry.last))

@@ -1,0 +1,245 @@
+"""Subscriptions of clients that have their sessions here: attempts, activation, and going over to history and back.
+
+An attempt begins with a note of the clock, of the final position, and of the publishers that advertise what overlaps.
+When all of these have answered, the cut is whole, and the subscription is **active**: whatever is published from now
+on is delivered. Nothing is delivered before. A publisher that was not there yet needs no cut: its events have larger
+timestamps than the beginning of the attempt, since its advertisement had to pass this broker.
+
+Four kinds of subscriptions read history (`reading`): those that were active elsewhere, that begin in the past, that end
+there, and those whose client lags. The attempts of the first two are ordinary ones; the last is active all the time.
+All subscriptions of a client that were live before read together, in one order: what one of them gets may be an effect
+of what another one gets.
+"""
+
+from gapless.protocols.gapless.claims import relieve
+from gapless.protocols.gapless.client_messages import NEWEST, Active, ClientSubscribe, Lagging, Reached, Unsubscribed
+from gapless.protocols.gapless.client_state import (
+    Kept,
+    LocalState,
+    LocalSubscription,
+    NewestSearch,
+    Reading,
+    Session,
+    SessionPhase,
+)
+from gapless.protocols.gapless.journal_state import cost_of
+from gapless.protocols.gapless.messages import Attempt, Name
+from gapless.protocols.gapless.outbox import deliver, drop_live, note
+from gapless.protocols.gapless.positions import ask_wave
+from gapless.protocols.gapless.reading import WORK_MAX, advance, begin_reading, end_reading, rest
+from gapless.protocols.gapless.routing import activate, put_subscription, remove_subscription, spread
+from gapless.protocols.gapless.state import BrokerState, Subscription
+from gapless.protocols.parts.filter_pairs import overlap
+
+__all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_local", "restart_attempts", "subscribe"]
+
+
+def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
+    """A client wants what matches, perhaps from a position on, perhaps up to another."""
+    s.locals[local.name] = local
+    # A ticket for a position before all would grant all of history.
+    lacks_position = not s.final.timestamp and not s.owners.may_read_history(session.client)
+    if lacks_position or (message.since >= 0 and NEWEST in (message.since, message.until)):
+        s.searches[local.name] = NewestSearch(session, message, s.clock.last)
+    else:
+        _begin(s, session, message, local)
+
+
+def find_newest(s: BrokerState) -> bool:
+    """Begin the subscriptions for which the newest position is known by now; ask for waves for the others.
+
+    No clock tells it: a broker may have confirmed events with timestamps that no other broker has heard of. The first
+    position that becomes final after the call may have been proposed before it. The second one was proposed later, so
+    all brokers have echoed it after the call, and frames carry clocks: the root's is not before any timestamp that was
+    given before the call, and the end of that wave brings it here.
+    """
+    found = []
+    for name, search in s.searches.items():
+        final = s.final.timestamp
+        if search.first and final > search.first:
+            found.append(name)
+            continue
+        if not search.first and final > search.before:
+            search.first = final
+        ask_wave(s)
+    for name in found:
+        search = s.searches.pop(name)
+        _begin(s, search.session, search.message, s.locals[name], s.clock.last)
+    return bool(found)
+
+
+def _begin(
+    s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription, newest: int = 0
+) -> None:
+    """Let it begin. `newest` is the newest position, if the message asks for that."""
+    until = 0 if message.since < 0 else newest if message.until == NEWEST else message.until
+    if message.since >= 0:  # one before the newest, so that it reads until the newest is final
+        local.since = local.position = newest - 1 if message.since == NEWEST else message.since
+        if not local.is_resumed:
+            note(s, session, Active, local.name.local, {}, 0, local.since, until)
+    if until:
+        begin_reading(s, session, [local], local.since, until)
+    else:
+        begin_attempt(s, local)
+
+
+def begin_attempt(s: BrokerState, local: LocalSubscription) -> None:
+    """Send the subscription out, as a new attempt."""
+    local.begin, local.cuts = s.clock.last, {}
+    if local.since < 0:
+        local.position = s.final.timestamp
+        local.kept = Kept(s.clock.last, s.options.lag_window // 2)
+    s.pending[local.name] = local
+    local.expected = {each.publisher for each in s.advertisements.values() if overlap(each.filter, local.filter)}
+    subscription = Subscription(local.name, local.filter, local.attempt, None, False)
+    put_subscription(s, subscription)
+    spread(s, subscription)
+
+
+def restart_attempts(s: BrokerState) -> bool:
+    """Start again what was voided."""
+    names, s.restarts = list(s.restarts), {}
+    for name in names:
+        local = s.locals.get(name)
+        if local is not None and local.state is LocalState.PENDING:
+            local.attempt = Attempt(local.attempt.session, local.attempt.restart + 1)
+            begin_attempt(s, local)
+    return bool(names)
+
+
+def remove_local(s: BrokerState, name: Name) -> None:
+    """The subscription is over."""
+    local = s.locals.pop(name)
+    session = s.sessions.get(name.client)
+    if session is not None:
+        relieve(session, name.local)
+    s.pending.pop(name, None)
+    s.searches.pop(name, None)
+    reading = local.reading
+    if reading is not None:
+        reading.subscriptions.pop(name.local)
+        if not reading.subscriptions:
+            end_reading(s, reading)
+    elif local.is_resumed and s.sessions[name.client].phase is SessionPhase.OPEN:
+        _resume_together(s, s.sessions[name.client])
+    remove_subscription(s, name)
+
+
+# ---- activation --------------------------------------------------------------------------------------------
+
+
+def activate_whole(s: BrokerState) -> bool:
+    """Activate the attempts whose cut is whole."""
+    whole = [
+        local for local in s.pending.values() if local.expected <= local.cuts.keys() and local.name not in s.restarts
+    ]  # fmt: skip
+    for local in whole:
+        del s.pending[local.name]
+        session = s.sessions[local.name.client]
+        if local.since < 0:
+            _begin_with_its_cut(s, session, local)
+        elif local.is_resumed:
+            local.state = LocalState.READING
+            _resume_together(s, session)
+        else:
+            begin_reading(s, session, [local], local.since)
+        activate(s, s.subscriptions[local.name])
+    return bool(whole)
+
+
+def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscription) -> None:
+    name = local.name.local
+    ticket = s.owners.ticket(session.client, local.filter.text, local.position)
+    place = note(s, session, Active, name, dict(local.cuts), local.begin, local.position, 0, ticket)
+    kept = local.kept
+    if kept is None or not kept.is_complete:
+        note(s, session, Lagging, local.position, [name])
+        _read_together(s, session, [local])
+        return
+    local.state, local.kept, local.live_place = LocalState.LIVE, None, place
+    for events, names in kept.events:
+        deliver(s, session, events, names, cost_of(events), is_live=True)
+
+
+def _resume_together(s: BrokerState, session: Session) -> None:
+    """Let the client's subscriptions that were active elsewhere read, when the last of them is active here."""
+    own = [local for local in s.locals.values() if local.name.client == session.client and local.is_resumed]
+    waiting = [local for local in own if local.state is LocalState.READING and local.reading is None]
+    if waiting and not any(local.state is LocalState.PENDING for local in own):
+        _read_together(s, session, waiting)
+
+
+def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
+    """Let these read, with those that do so already, from the smallest position on. What a client gets again by that it
+    leaves out."""
+    for known in [reading for reading in session.readings.values() if reading.is_resuming]:
+        subscriptions = [*known.subscriptions.values(), *subscriptions]
+        end_reading(s, known)
+    begin_reading(s, session, subscriptions, min(local.position for local in subscriptions), is_resuming=True)
+
+
+# ---- history and back --------------------------------------------------------------------------------------
+
+
+def read_on(s: BrokerState) -> bool:
+    """Go on with the readings that can, as long as the turn lasts. Whether anything has come to its end."""
+    has_ended = False
+    while s.due_readings and s.read_work < WORK_MAX:
+        number = next(iter(s.due_readings))
+        del s.due_readings[number]
+        reading = s.readings.get(number)
+        if reading is not None and advance(s, reading):
+            has_ended = True
+            if reading.until:
+                _finish(s, reading)
+            else:
+                _go_live(s, reading)
+    if s.due_readings:
+        rest(s)
+    return has_ended
+
+
+def _finish(s: BrokerState, reading: Reading) -> None:
+    """It has read up to its end."""
+    for local in list(reading.subscriptions.values()):
+        remove_local(s, local.name)
+        note(s, reading.session, Unsubscribed, local.name.local)
+
+
+def _go_live(s: BrokerState, reading: Reading) -> None:
+    """It has read up to a position after which all was kept: that follows."""
+    session, kept, subscriptions = reading.session, reading.kept, list(reading.subscriptions.values())
+    assert kept is not None, "what reads without an end keeps what is published"
+    end_reading(s, reading)
+    if reading.is_resuming:
+        session.is_lagging = False
+    place = note(s, session, Reached, reading.position, [local.name.local for local in subscriptions], True)
+    for local in subscriptions:
+        local.state, local.live_place = LocalState.LIVE, place
+    for events, names in kept.events:
+        present = [name for name in names if name in reading.subscriptions]
+        if events[0].stamp > reading.position and present:
+            deliver(s, session, events, present, cost_of(events), is_live=True)
+
+
+def fall_behind(s: BrokerState) -> None:
+    """Too much waits for these clients: drop what was published and not sent, and read it from history."""
+    lagging, s.lagging = s.lagging, {}
+    for client in lagging:
+        session = s.sessions.get(client)
+        if session is not None and session.waiting > s.options.lag_window:
+            drop_live(session)
+            live = [each for each in s.locals.values() if each.name.client == client and each.state is LocalState.LIVE]
+            if live:
+                _fall(s, session, live)
+
+
+def _fall(s: BrokerState, session: Session, live: list[LocalSubscription]) -> None:
+    session.is_lagging = True
+    place, position = session.position_sent
+    for local in live:
+        if place > local.live_place:
+            local.position = max(local.position, position)
+    start = min(local.position for local in live)
+    note(s, session, Lagging, start, [local.name.local for local in live])
+    _read_together(s, session, live)

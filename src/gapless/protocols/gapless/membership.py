@@ -1,0 +1,181 @@
+"""Statuses, how they spread, and who suspects whom.
+
+Statuses merge by the maximum, so brokers that have heard the same news in any order agree. Whoever learns something
+new tells its peers at once. Channels keep order: so whatever a broker says after it has learned of a new incarnation
+reaches a peer that knows of it, too. That is what lets a proposer, or a broker that counts who holds its journal,
+discard the word of an incarnation that is over (the *crash vectors* of Michael, Ports, Sharma and Szekeres, DISC
+2017).
+"""
+
+from collections import deque
+
+from gapless.protocol import Send
+from gapless.protocols.gapless.messages import Accusation, Excluded, Incarnation, Join, Members, Status
+from gapless.protocols.gapless.state import BrokerState, Stage
+from gapless.protocols.gapless.topology import Statuses
+
+__all__ = [
+    "accuse", "connected", "forget", "forgive", "greet", "learn", "merge", "note_accusation", "peers",
+    "tell_excluded",
+]  # fmt: skip
+
+
+def merge(one: Status, other: Status) -> Status:
+    """What both know."""
+    number, phase = max(one[:2], other[:2])
+    lengths = dict(one.lengths)
+    for incarnation, length in other.lengths:
+        lengths[incarnation] = min(length, lengths.get(incarnation, length))
+    sealed_below, forgotten_below = max(one.sealed_below, other.sealed_below), max(one[4], other[4])
+    return Status(number, phase, sealed_below, tuple(sorted(lengths.items())), forgotten_below)
+
+
+def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
+    """Merge news, tell the peers what was new, and begin anew with brokers that have a new incarnation."""
+    fresh: Statuses = {}
+    for name, status in news.items():
+        old = s.status(name)
+        new = merge(old, status)
+        if new != old:
+            fresh[name] = new
+    if not fresh:
+        return
+    _unsettle(s, fresh)
+    older = {name: s.status(name) for name in fresh}
+    s.statuses.update(fresh)
+    for name in [each for each in s.statuses if _is_beyond_vote(s, each)]:
+        older.setdefault(name, s.status(name))
+        number = s.status(name).number
+        fresh[name] = s.statuses[name] = s.status(name)._replace(sealed_below=number + 1)
+    s.disk.are_statuses_changed = True
+    s.membership_changed = True
+    for name, status in fresh.items():
+        if status.number > older[name].number and name != s.name:
+            _meet(s, name)
+        if status.sealed_below > older[name].sealed_below:
+            _note_exclusion(s, name, status)
+        for number, length in status.lengths:
+            copy = s.journals.get(Incarnation(name, number))
+            if copy is not None:
+                copy.cut_to(length)
+    if s.status(s.name).sealed_below > s.number:
+        s.stage = Stage.EXCLUDED
+        return
+    for peer in dict.fromkeys((*peers(s), *(link.peer for link in s.links.values()))):
+        if peer != source:
+            s.send(peer, Members(fresh))
+
+
+def peers(s: BrokerState) -> tuple[str, ...]:
+    """Who hears this broker's news first: those with whom it shares an electorate or a link of the tree, and those that
+    are next to it if one leaves out who cannot pass news on."""
+    around = s.topology.around(s.name, lambda name: name in s.suspects or s.is_forgotten(name) or not s.is_live(name))
+    return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
+
+
+def forget(s: BrokerState, broker: str) -> None:
+    """An operator says that the latest incarnation of a broker never returns."""
+    if broker != s.name:
+        status = s.status(broker)
+        learn(s, {broker: status._replace(forgotten_below=status.number + 1)})
+
+
+def _is_beyond_vote(s: BrokerState, name: str) -> bool:
+    """Whether nobody is left who could exclude an incarnation that never returns: then knowing that excludes it."""
+    status = s.status(name)
+    return status.is_forgotten and not status.is_excluded and not s.needed(s.topology.acceptors[name], 1)
+
+
+def _unsettle(s: BrokerState, fresh: Statuses) -> None:
+    """A broker that has joined while a larger handover here has taken its links away has to join again."""
+    if s.handover is None:
+        return
+    for name in s.handover.region.core:
+        if name in fresh and fresh[name].is_joined:
+            fresh[name] = fresh[name]._replace(phase=fresh[name].phase + 1)
+
+
+def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
+    """A seal is decided: proposals for it are over, and the broker is told if it may still be there."""
+    proposal = s.proposals.get(name)
+    s.proposal_attempts.pop(name, None)
+    if proposal is not None and proposal.below <= status.sealed_below:
+        del s.proposals[name]
+    if status.is_excluded and name != s.name:
+        tell_excluded(s, name)
+
+
+def _meet(s: BrokerState, peer: str) -> None:
+    """The peer has a new incarnation: nothing that was on its way to the old one matters, and it knows nothing."""
+    if peer in s.channels:
+        s.channels[peer].meet(s.status(peer).number)
+    for incarnation in [each for each in s.accusers if each.broker == peer]:
+        del s.accusers[incarnation]
+    for accusers in s.accusers.values():
+        accusers.discard(peer)
+    s.greeted.discard(peer)
+    s.waiting = deque(each for each in s.waiting if each.peer != peer)
+
+
+def connected(s: BrokerState, peer: str) -> None:
+    """The connection to a broker is fresh: say how far we are, or that it is excluded."""
+    if s.is_live(peer):
+        s.channel(peer).connected()
+    else:
+        tell_excluded(s, peer)
+
+
+def tell_excluded(s: BrokerState, peer: str) -> None:
+    """Tell an incarnation that the others go on without it."""
+    s.emit(Send(peer, Excluded({peer: s.status(peer)})))
+
+
+def greet(s: BrokerState, peer: str) -> None:
+    """Tell a peer, once for each of its incarnations, what it has to know of this one."""
+    s.greeted.add(peer)
+    s.send(peer, Members(dict(s.statuses)))
+    if s.stage is Stage.RECOVERING:
+        s.send(peer, Join(s.number, [(each, len(journal)) for each, journal in s.journals.items()]))
+    for incarnation, accusers in s.accusers.items():
+        if s.name in accusers and peer in s.topology.acceptors[incarnation.broker]:
+            s.send(peer, Accusation(incarnation, True))
+
+
+# ---- suspicions --------------------------------------------------------------------------------------------
+
+
+def accuse(s: BrokerState, peer: str) -> None:
+    """The failure detector suspects a broker: tell the others of its electorate."""
+    s.suspects.add(peer)
+    s.membership_changed = True
+    _speak(s, peer, True)
+
+
+def forgive(s: BrokerState, peer: str) -> None:
+    """The failure detector no longer suspects it."""
+    s.suspects.discard(peer)
+    s.membership_changed = True
+    _speak(s, peer, False)
+
+
+def _speak(s: BrokerState, peer: str, is_suspected: bool) -> None:
+    acceptors = s.topology.acceptors[peer]
+    if s.name not in acceptors or not s.is_live(peer):
+        return
+    accusation = Accusation(s.current(peer), is_suspected)
+    note_accusation(s, s.name, accusation)
+    for other in acceptors:
+        if other != s.name:
+            s.send(other, accusation)
+
+
+def note_accusation(s: BrokerState, accuser: str, message: Accusation) -> None:
+    """An acceptor of a broker suspects its present incarnation, or no longer does."""
+    incarnation = Incarnation(*message.incarnation)
+    if incarnation != s.current(incarnation.broker):
+        return
+    accusers = s.accusers.setdefault(incarnation, set())
+    if message.is_suspected:
+        accusers.add(accuser)
+    else:
+        accusers.discard(accuser)

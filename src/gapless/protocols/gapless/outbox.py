@@ -1,0 +1,131 @@
+"""What a session sends to its client: numbered, kept until the application has taken it, and at a bounded pace.
+
+At most `delivery_window` events are on their way or with the client at a time; what follows waits here. After a
+connection breaks, a client that comes back to the same incarnation gets what it lacks again. If more than `lag_window`
+events wait, the client **lags**: what was published and not sent is dropped, and read from history (`local`).
+
+The **cost** of events is their number, and one more for each KiB (`journal_state.cost_of`): a window bounds both.
+"""
+
+from collections import deque
+from typing import Any
+
+from gapless.events import Events
+from gapless.protocols.gapless.client_messages import Delivery, Position
+from gapless.protocols.gapless.client_state import Outgoing, Session
+from gapless.protocols.gapless.durable.state import GROUP_CLIENT
+from gapless.protocols.gapless.journal_state import cost_of
+from gapless.protocols.gapless.state import BrokerState
+
+__all__ = ["acknowledge", "deliver", "drop_live", "has_room", "note", "note_position", "repeat"]
+
+
+def deliver(
+    s: BrokerState, session: Session, events: Events, subscriptions: list[str], cost: int, *, is_live: bool
+) -> None:
+    """Send events for some of the client's subscriptions."""
+    s.measures.due(session, len(events), s.clock.now)
+    _put(s, session, Delivery, (events, subscriptions), cost, is_live)
+    if session.waiting > s.options.lag_window:
+        s.lagging[session.client] = None
+
+
+def note(s: BrokerState, session: Session, kind: type[Any], *fields: Any, cost: int = 0) -> int:
+    """Send something else in its place among the deliveries; returns which place that is."""
+    return _put(s, session, kind, fields, cost, is_live=False)
+
+
+def note_position(s: BrokerState, session: Session, timestamp: int) -> None:
+    """Everything up to a position has been put for all that is live. Of those that wait one after another, the last
+    says it all."""
+    if session.unsent and session.unsent[-1].kind is Position:
+        session.unsent.pop()
+    _put(s, session, Position, (timestamp,), 0, is_live=True)
+
+
+def has_room(s: BrokerState, session: Session) -> bool:
+    """Whether the client would be sent what is put now, so that history is read no faster than it is taken."""
+    return session.is_connected and session.in_flight + session.waiting < s.options.delivery_window
+
+
+def _put(
+    s: BrokerState, session: Session, kind: type[Any], fields: tuple[Any, ...], cost: int, is_live: bool
+) -> int:  # fmt: skip
+    place = session.next_place
+    session.next_place += 1
+    item = Outgoing(place, kind, fields, cost, is_live)
+    if not session.unsent and session.is_connected and session.in_flight + cost <= s.options.delivery_window:
+        _send(s, session, item)
+    else:
+        session.unsent.append(item)
+        session.waiting += cost
+        _send_more(s, session)
+    return place
+
+
+def _is_open(s: BrokerState, session: Session) -> bool:
+    return session.is_connected and session.in_flight < s.options.delivery_window
+
+
+def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
+    message = item.kind(session.number, session.next_number, *item.fields)
+    session.next_number += 1
+    if session.timed_delivery is not None:
+        s.measures.sent(session, item.place, message.number)
+    session.sent.append((message, item.cost))
+    session.in_flight += item.cost
+    if item.kind is Position:
+        session.position_sent = item.place, item.fields[0]
+    if not session.client.startswith(GROUP_CLIENT):  # a coordinator takes it from `sent`
+        s.tell(session.client, message)
+
+
+def _send_more(s: BrokerState, session: Session) -> None:
+    while session.unsent and _is_open(s, session):
+        item = session.unsent.popleft()
+        session.waiting -= item.cost
+        room = s.options.delivery_window - session.in_flight
+        if item.cost > room and item.kind is Delivery and len(item.fields[0]) > 1:
+            item, rest = _divided(item, room)
+            session.unsent.appendleft(rest)
+            session.waiting += rest.cost
+        _send(s, session, item)
+    s.due_readings |= dict.fromkeys(session.readings)
+
+
+def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
+    """The first events of a delivery, about as many as there is room for, and the others."""
+    events, subscriptions = item.fields
+    count = max(1, len(events) * room // item.cost)
+    parts = (events[:count], subscriptions), (events[count:], subscriptions)
+    first, rest = (item._replace(fields=fields, cost=cost_of(fields[0])) for fields in parts)
+    return first, rest
+
+
+def acknowledge(s: BrokerState, session: Session, number: int) -> None:
+    """The application has taken everything up to this number."""
+    if session.timed_delivery is not None:
+        s.measures.taken(session, number, s.clock.now)
+    while session.sent and session.sent[0][0].number <= number:
+        session.in_flight -= session.sent.popleft()[1]
+    _send_more(s, session)
+
+
+def drop_live(session: Session) -> None:
+    """Drop what was published and not sent."""
+    session.unsent = deque(item for item in session.unsent if not item.is_live)
+    session.waiting = sum(item.cost for item in session.unsent)
+
+
+def repeat(s: BrokerState, session: Session, received: int) -> None:
+    """The client came back to its session: send again what has not arrived."""
+    acknowledge(s, session, received)
+    again = [(_renumbered(message, session.number), cost) for message, cost in session.sent]
+    session.sent = deque(again)
+    for message, _ in session.sent:
+        s.tell(session.client, message)
+    _send_more(s, session)
+
+
+def _renumbered(message: Any, number: int) -> Any:
+    return message.__class__(number, *(getattr(message, name) for name in message.__struct_fields__[1:]))

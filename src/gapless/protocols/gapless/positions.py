@@ -1,0 +1,162 @@
+"""Final positions: consistent cuts of the whole network, each named by a timestamp.
+
+The root (the lowest-ranked broker that has joined) sends a **wave** with a timestamp. Every broker moves its clock
+past it, so that whatever it admits later has a larger one, and echoes when all behind it have echoed and what it had
+admitted before is released. Then the position is **final**: no event can get such a timestamp any more, and, since
+links are FIFO, every broker has processed all such events that reach it when `Final` arrives.
+
+Echoes also name the incarnations that handovers have removed. A seal that a final position includes is a **fence**:
+what those incarnations had admitted has arrived everywhere.
+
+A wave that used a link which a handover removed is dropped; the members of the handover ask the root for another.
+"""
+
+from gapless.protocols.gapless.client_state import LocalState
+from gapless.protocols.gapless.history import trim
+from gapless.protocols.gapless.messages import Echo, Final, FinalPosition, Incarnation, RequestWave, Wave
+from gapless.protocols.gapless.outbox import note_position
+from gapless.protocols.gapless.state import BrokerState, Link, Stage, WaveState
+
+__all__ = [
+    "WAVE_TIMER",
+    "ask_wave",
+    "drop_wave",
+    "echo_if_due",
+    "is_root",
+    "learn_final",
+    "receive_echo",
+    "receive_final",
+    "receive_request",
+    "receive_wave",
+    "tick",
+]
+
+WAVE_TIMER = "wave"
+PATIENCE = 20
+"""So many intervals after a wave began, the root begins another."""
+
+
+def root(s: BrokerState) -> str | None:
+    """Who begins the waves."""
+    return next((name for name in s.topology.brokers if s.status(name).is_joined), None)
+
+
+def is_root(s: BrokerState) -> bool:
+    """Whether this broker begins the waves."""
+    return root(s) == s.name and s.stage is Stage.JOINED
+
+
+def ask_wave(s: BrokerState, *, is_lost: bool = False) -> None:
+    """Somebody waits for a final position: let the root begin a wave, once until the next one. With `is_lost`, the one
+    that is passing may have used a link that is gone."""
+    first = root(s)
+    if first is None or (s.has_asked_wave and not is_lost):
+        return
+    s.has_asked_wave = True
+    if first == s.name:
+        receive_request(s, RequestWave(is_lost))
+    else:
+        s.send(first, RequestWave(is_lost))
+
+
+def receive_request(s: BrokerState, message: RequestWave) -> None:
+    """Somebody waits for a final position."""
+    s.wave_wanted = True
+    s.wave_lost |= message.is_lost
+
+
+def tick(s: BrokerState) -> None:
+    """It is time for a wave, or somebody asked for one."""
+    if s.is_frozen or not is_root(s):
+        return
+    interval = int(s.options.wave_ms * 1000)
+    if s.wave is not None and s.clock.now - s.wave_began < PATIENCE * interval and not s.wave_lost:
+        return
+    s.wave_wanted = s.wave_lost = False
+    s.wave_began = s.clock.now
+    _pass_on(s, None, Wave(s.clock.next(), s.smallest_final))
+
+
+def receive_wave(s: BrokerState, link: Link, message: Wave) -> None:
+    """A wave comes along the tree."""
+    if s.wave is None or s.wave.timestamp < message.timestamp:
+        _pass_on(s, link, message)
+
+
+def _pass_on(s: BrokerState, origin: Link | None, wave: Wave) -> None:
+    s.clock.see(wave.timestamp)
+    if wave.stable > s.stable:
+        s.stable = wave.stable
+        s.log = {key: events for key, events in s.log.items() if events[0].stamp > s.stable}
+        trim(s)
+    onward = [link for link in s.links.values() if link is not origin]
+    s.disk.is_clock_due = True
+    s.wave = WaveState(
+        wave.timestamp, origin, len(s.journal), {link.key for link in onward}, {}, s.final.timestamp, s.disk.next
+    )
+    for link in onward:
+        s.send_along(link, wave)
+
+
+def receive_echo(s: BrokerState, link: Link, message: Echo) -> None:
+    """All behind the link have echoed."""
+    wave = s.wave
+    if wave is None or wave.timestamp != message.timestamp or link.key not in wave.waits_for:
+        return
+    wave.waits_for.discard(link.key)
+    wave.final = min(wave.final, message.final)
+    _add_seals(wave.sealed, message.sealed)
+
+
+def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]]) -> None:
+    for incarnation, clock in more:
+        incarnation = Incarnation(*incarnation)
+        known[incarnation] = min(clock, known.get(incarnation, clock))
+
+
+def echo_if_due(s: BrokerState) -> None:
+    """Echo, or, at the root, call the position final."""
+    wave = s.wave
+    if wave is None or wave.waits_for or s.is_frozen or s.released < wave.need or s.disk.persisted < wave.batch:
+        return
+    s.wave = None
+    new = [(each, clock) for each, clock in s.sealed_here.items() if each not in s.sealed_final]
+    _add_seals(wave.sealed, new)
+    if wave.origin is not None:
+        s.send_along(wave.origin, Echo(wave.timestamp, list(wave.sealed.items()), wave.final))
+        return
+    s.smallest_final = wave.final
+    sealed = dict(s.sealed_final)
+    _add_seals(sealed, list(wave.sealed.items()))
+    receive_final(s, None, Final(FinalPosition(wave.timestamp, list(sealed.items()))))
+
+
+def receive_final(s: BrokerState, origin: Link | None, message: Final) -> None:
+    """A position is final."""
+    for link in s.links.values():
+        if link is not origin:
+            s.send_along(link, message)
+    learn_final(s, message.position)
+
+
+def learn_final(s: BrokerState, position: FinalPosition) -> None:
+    """Take note of it, and tell the clients."""
+    if position.timestamp <= s.final.timestamp:
+        return
+    s.final = position
+    s.has_asked_wave = False
+    s.due_readings |= dict.fromkeys(s.readings)
+    _add_seals(s.sealed_final, position.sealed)
+    live: dict[str, bool] = {}
+    for local in s.locals.values():
+        live[local.name.client] = live.get(local.name.client, False) or local.state is LocalState.LIVE
+    for client, is_live in live.items():
+        if is_live:
+            note_position(s, s.sessions[client], position.timestamp)
+
+
+def drop_wave(s: BrokerState, removed: list[Link]) -> None:
+    """These links are gone: a wave that used them cannot end."""
+    keys = {link.key for link in removed}
+    if s.wave is not None and (s.wave.origin in removed or s.wave.waits_for & keys):
+        s.wave = None

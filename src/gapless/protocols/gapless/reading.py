@@ -1,0 +1,293 @@
+"""Reading history: the journals of all brokers, merged page by page into one order.
+
+A **reading** serves all who need what was published before: subscriptions that go on at a new broker, that begin in the
+past, that end there, and those of a client that lags. It reads in **rounds**. A round ends at a final position, so what
+each journal has up to there is fixed. For each journal there is a **source**: the reading asks the nearest live member
+of its electorate for the next page, and the next member if that one cannot speak for what follows. What lies up to the
+smallest timestamp that all sources have passed is put into the session's queue, sorted by timestamp, publisher and
+number: effects have larger timestamps than their causes. It is put no faster than the client takes it.
+
+From the beginning of a round on, what is published and matches is kept, up to a bound. When a round ends at a position
+that is not before the beginning of what is kept, that follows, without what has a timestamp up to that position, and
+the subscriptions are live. If too much had to be kept, it is dropped, and another round follows.
+
+A member drops the oldest entries of a journal when they take too much memory. If nobody has the first entries that a
+source wants any more, the reading goes on behind these for all journals, and tells the client the **gap**.
+"""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+
+from gapless.errors import FilterError
+from gapless.events import Events
+from gapless.filters import parse
+from gapless.positions import TIMESTAMP_MAX
+from gapless.protocol import SetTimer
+from gapless.protocols.gapless.client_messages import Reached
+from gapless.protocols.gapless.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
+from gapless.protocols.gapless.history import PATIENCE, holders, look_up, sources
+from gapless.protocols.gapless.journal_state import cost_of
+from gapless.protocols.gapless.messages import Incarnation, Page, ReadPage
+from gapless.protocols.gapless.outbox import deliver, has_room, note
+from gapless.protocols.gapless.positions import ask_wave
+from gapless.protocols.gapless.sealed_journals import length_of, want
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
+from gapless.protocols.parts.alike import stretches
+
+__all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
+
+READ_TIMER = "read"
+WORK_MAX = 2_048
+"""Events that one turn of a broker puts into queues; a page that it looks up itself counts as many as `PAGE_WORK`."""
+PAGE_WORK = 512
+FEW = 32
+"""Up to so many filters are tested one by one."""
+TEXT_MAX = 10_000
+"""Characters in the filter of one reading. If there were more, all is read, and what nobody wants is left out here."""
+
+
+def begin_reading(
+    s: BrokerState, session: Session, subscriptions: list[LocalSubscription], position: int, until: int = 0,
+    *, is_resuming: bool = False,
+) -> None:  # fmt: skip
+    """Let subscriptions of a client read, from a position on, together."""
+    reading = Reading(s.next_request, session, {}, position, until, is_resuming)
+    s.next_request += 1
+    for local in subscriptions:
+        local.state, local.reading, local.kept = LocalState.READING, reading, None
+        reading.subscriptions[local.name.local] = local
+    reading.filter = _any_of([local.filter.text for local in subscriptions])
+    reading.is_earliest = position == 0 and not is_resuming
+    s.readings[reading.number] = session.readings[reading.number] = reading
+    s.due_readings[reading.number] = None
+
+
+def end_reading(s: BrokerState, reading: Reading) -> None:
+    """Nobody reads it any more."""
+    s.readings.pop(reading.number, None)
+    reading.session.readings.pop(reading.number, None)
+    for local in reading.subscriptions.values():
+        local.reading = None
+
+
+def _any_of(texts: list[str]) -> str:
+    """A filter that matches what any of them matches; all events, if no filter can say that."""
+    if len(texts) == 1:
+        return texts[0]
+    text = " OR ".join(f"({each})" for each in dict.fromkeys(texts))
+    if len(text) > TEXT_MAX:
+        return "TRUE"
+    try:
+        parse(text)
+    except FilterError:
+        return "TRUE"
+    return text
+
+
+def rest(s: BrokerState) -> None:
+    """Enough was done in this turn: go on in the next."""
+    s.emit(SetTimer(READ_TIMER, 0))
+
+
+# ---- rounds ------------------------------------------------------------------------------------------------
+
+
+def advance(s: BrokerState, reading: Reading) -> bool:
+    """Read on as far as that is possible now. Whether it is at its end: what follows is what was kept, if anything."""
+    while s.read_work < WORK_MAX:
+        if reading.position >= reading.target:
+            if _is_at_end(reading):
+                return bool(reading.until) or has_room(s, reading.session)
+            if not _begin_round(s, reading):
+                return False
+        for source in reading.sources.values():
+            if not source.asked and not source.events and source.upto < reading.target:
+                _ask(s, reading, source)
+        if not _merge(s, reading):
+            return False
+    s.due_readings[reading.number] = None
+    return False
+
+
+def _is_at_end(reading: Reading) -> bool:
+    """Whether nothing is left to read. Then it only waits for room: another round would take the room away again."""
+    if reading.until:
+        return reading.position >= reading.until
+    kept = reading.kept
+    return kept is not None and kept.is_complete and reading.position >= kept.since
+
+
+def _begin_round(s: BrokerState, reading: Reading) -> bool:
+    if not reading.until and (reading.kept is None or not reading.kept.is_complete):
+        reading.kept = Kept(s.clock.last, s.options.lag_window // 2)
+    needed = reading.until or (reading.kept.since if reading.kept else 0)
+    final = s.final.timestamp
+    if final < needed <= max(s.clock.last, s.clock.now):
+        ask_wave(s)
+    end = min(final, reading.until or final)
+    journals = sources(s) if end > reading.position else None
+    if journals is None:
+        return False
+    reading.target = end
+    for incarnation in journals:
+        if incarnation not in reading.sources:
+            reading.sources[incarnation] = Source(incarnation, reading.position)
+    return True
+
+
+# ---- sources -----------------------------------------------------------------------------------------------
+
+
+def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
+    """Ask the next member for the next page; this broker itself may be one of them."""
+    while s.read_work < WORK_MAX and not source.events and source.upto < reading.target:
+        sealed = length_of(s, source.incarnation)
+        length = -1 if sealed is None else sealed
+        if not length:
+            source.upto = TIMESTAMP_MAX
+            return
+        asked = next((name for name in holders(s, source.incarnation) if name not in source.tried), None)
+        if asked is None:
+            if source.dropped:
+                reading.gap_until = max(reading.gap_until, source.dropped)
+                source.upto, source.dropped = source.dropped, 0
+                source.tried.clear()
+            elif length >= 0:
+                want(s, source.incarnation)
+            return
+        question = ReadPage(
+            reading.number, source.incarnation, length, source.upto, reading.target, reading.filter
+        )  # fmt: skip
+        if asked != s.name:
+            source.asked, source.waited = s.current(asked), 0
+            s.send(asked, question)
+            return
+        s.read_work += PAGE_WORK
+        _take(source, s.name, look_up(s, question))
+
+
+def _take(source: Source, holder: str, page: Page) -> None:
+    if page.since != source.upto:
+        return
+    if page.dropped > source.upto:
+        source.tried.add(holder)
+        source.dropped = min(source.dropped or page.dropped, page.dropped)
+    elif page.upto <= source.upto:
+        source.tried.add(holder)
+    else:
+        source.upto, source.dropped = page.upto, 0
+        source.tried.clear()
+        source.events.extend(page.events)
+
+
+def receive_page(s: BrokerState, peer: str, page: Page) -> None:
+    """A member has answered."""
+    reading = s.readings.get(page.reading)
+    source = None if reading is None else reading.sources.get(Incarnation(*page.incarnation))
+    if reading is None or source is None:
+        return
+    if source.asked is not None and source.asked.broker == peer:
+        source.asked = None
+    _take(source, peer, page)
+    s.due_readings[reading.number] = None
+
+
+def ask_again(s: BrokerState) -> None:
+    """Answers may have been lost with their brokers, and who had no answer may have one now."""
+    for reading in s.readings.values():
+        for source in reading.sources.values():
+            asked = source.asked
+            if asked is None:
+                source.tried.clear()
+                continue
+            source.waited += 1
+            if s.is_dead(asked) or source.waited >= PATIENCE:
+                source.tried.add(asked.broker)
+                source.asked = None
+        s.due_readings[reading.number] = None
+
+
+# ---- the merge ---------------------------------------------------------------------------------------------
+
+
+def _merge(s: BrokerState, reading: Reading) -> bool:
+    """Put what all sources have passed, as far as there is room. Whether there may be more to do at once."""
+    if reading.gap_until > reading.position:
+        return _skip(s, reading)
+    horizon = min(reading.target, *(source.upto for source in reading.sources.values()))
+    if horizon <= reading.position or not has_room(s, reading.session):
+        return False
+    heads = [(_key(source.events[0]), place) for place, source in enumerate(reading.sources.values()) if source.events]
+    heapify(heads)
+    found = list(reading.sources.values())
+    while heads and heads[0][0][0] <= horizon and has_room(s, reading.session) and s.read_work < WORK_MAX:
+        place = heappop(heads)[1]
+        events = found[place].events
+        _put(s, reading, events.popleft())
+        if events:
+            heappush(heads, (_key(events[0]), place))
+    _reach(s, reading, min(horizon, heads[0][0][0] - 1 if heads else horizon))
+    return reading.position == horizon
+
+
+def _key(events: Events) -> tuple[int, str, int]:
+    first = events[0]
+    return first.stamp, first.publisher, first.seq
+
+
+def _reach(s: BrokerState, reading: Reading, position: int, gap: tuple[int, int] | None = None) -> None:
+    if position <= reading.position:
+        return
+    reading.position, reading.is_earliest = position, False
+    for local in reading.subscriptions.values():
+        local.position = max(local.position, position)
+    note(s, reading.session, Reached, position, list(reading.subscriptions), False, gap, cost=1)
+
+
+def _skip(s: BrokerState, reading: Reading) -> bool:
+    """Go on behind what nobody has any more, when it is known of all journals what that is."""
+    if any(source.upto <= reading.position for source in reading.sources.values()):
+        return False
+    end = min(reading.gap_until, reading.target)
+    _reach(s, reading, end, (0 if reading.is_earliest else reading.position, end))
+    for source in reading.sources.values():
+        while source.events and source.events[0][0].stamp <= end:
+            source.events.popleft()
+        source.upto = max(source.upto, end)
+    return True
+
+
+def _put(s: BrokerState, reading: Reading, events: Events) -> None:
+    """Deliver events of one entry to the subscriptions that they are for."""
+    for names, part in _parts(s, reading, events):
+        s.read_work += len(part)
+        if names:
+            deliver(s, reading.session, part, names, cost_of(part), is_live=False)
+
+
+def _parts(s: BrokerState, reading: Reading, events: Events) -> Iterator[tuple[list[str], Events]]:
+    """The events in stretches that are for the same subscriptions."""
+    stamp = events[0].stamp
+    wanted = {name: local for name, local in reading.subscriptions.items() if local.position < stamp}
+    if [local.filter.text for local in wanted.values()] == [reading.filter]:
+        yield list(wanted), events
+        return
+    if isinstance(events, list) and is_tombstone(events[0].publisher):
+        yield [name for name, local in wanted.items() if may_have_matched(events, local.filter)], events
+        return
+    alike = stretches(events)
+    begin = 0
+    client = reading.session.client
+    if len(wanted) > FEW:
+        found = s.index.match_many([attributes for attributes, _ in alike])
+        matches = [[name.local for name in each if name.client == client and name.local in wanted] for each in found]
+    else:
+        tests = [(name, local.filter.test) for name, local in wanted.items()]
+        matches = [[name for name, test in tests if test(attributes)] for attributes, _ in alike]
+    for place, (_, end) in enumerate(alike):
+        if place + 1 < len(alike) and matches[place + 1] == matches[place]:
+            continue
+        if matches[place]:
+            yield matches[place], events if (begin, end) == (0, len(events)) else events[begin:end]
+        begin = end

@@ -1,0 +1,302 @@
+"""Advertisements and subscriptions along the tree, and the cuts of subscriptions.
+
+An **advertisement** is flooded. A broker acknowledges it when all links behind it have, and sends every overlapping
+subscription towards the publisher first. So when the publisher's broker has all acknowledgements, it has every
+subscription that was there before, and only then admits events under it. It carries the publisher's last number.
+
+A **subscription** travels towards the advertisements that it overlaps with. Where it meets the publisher's broker,
+the answer is the publisher's next number: its **cut**. On a link over which an *active* subscription that covers it
+was sent, it is not sent: that one represents it, and this broker is the pivot. It answers for all publishers behind
+the link with one more than it has seen of each: the active subscription brings everything that follows, on a FIFO
+link.
+
+Every attempt has a number; an answer to another attempt is ignored.
+"""
+
+from gapless.filters import parse
+from gapless.protocols.gapless.client_messages import Stable
+from gapless.protocols.gapless.messages import (
+    ActivateSubscription,
+    AddAdvertisement,
+    AddSubscription,
+    AdvertisementAck,
+    Attempt,
+    CutAnswer,
+    Incarnation,
+    Name,
+    RemoveAdvertisement,
+    RemoveSubscription,
+    Void,
+)
+from gapless.protocols.gapless.state import Advertisement, BrokerState, Link, LocalState, Subscription
+from gapless.protocols.parts.filter_pairs import overlap
+from gapless.protocols.parts.messages import Cuts
+
+__all__ = [
+    "activate", "flood", "put_subscription", "receive_activation", "receive_advertisement", "receive_advertisement_ack",
+    "receive_advertisement_end", "receive_answer", "receive_subscription", "receive_subscription_end", "receive_void",
+    "refresh", "remove_advertisement", "remove_subscription", "send_subscription", "spread", "void",
+]  # fmt: skip
+
+
+# ---- subscriptions -----------------------------------------------------------------------------------------
+
+
+def put_subscription(s: BrokerState, subscription: Subscription) -> None:
+    """Enter it in the table, in place of an earlier attempt."""
+    name = subscription.name
+    if name in s.subscriptions:
+        for link in s.links.values():
+            _stop_representing(s, link, name)
+        s.index.remove(name)
+    s.subscriptions[name] = subscription
+    s.index.add(name, subscription.filter)
+
+
+def _stop_representing(s: BrokerState, link: Link, name: Name) -> None:
+    """It covers nothing any more on this link: send those that it represented."""
+    if name in link.covers:
+        link.covers.remove(name)
+    cover = link.represented.pop(name, None)
+    if cover is not None:
+        link.represents[cover].pop(name, None)
+    for other in link.represents.pop(name, {}):
+        del link.represented[other]
+        if other in s.subscriptions:
+            offer(s, link, s.subscriptions[other])
+
+
+def spread(s: BrokerState, subscription: Subscription) -> None:
+    """Send it towards the advertisements it overlaps with; answer where this broker is the publisher's or the pivot."""
+    cuts: Cuts = {}
+    for link in s.links.values():
+        if link is not subscription.origin:
+            cuts |= offer(s, link, subscription)
+    for advertisement in s.advertisements.values():
+        if advertisement.origin is None and overlap(advertisement.filter, subscription.filter):
+            cuts[advertisement.publisher] = s.seen.get(advertisement.publisher, 0) + 1
+    if cuts and not subscription.is_active:
+        _answer(s, subscription, cuts)
+
+
+def offer(s: BrokerState, link: Link, subscription: Subscription) -> Cuts:
+    """Send it over a link if that is needed. The answers of the pivot, if something represents it there."""
+    name = subscription.name
+    needs = [each for each in link.advertisements.values() if overlap(each.filter, subscription.filter)]
+    if not needs or link.sent.get(name) == (subscription.attempt, subscription.is_active):
+        return {}
+    cover = link.covers.find(subscription.filter) if name not in link.sent else None
+    if cover is None:
+        send_subscription(s, link, subscription)
+        return {}
+    link.represented[name] = cover
+    link.represents.setdefault(cover, {})[name] = None
+    return {each.publisher: s.seen.get(each.publisher, 0) + 1 for each in needs}
+
+
+def send_subscription(s: BrokerState, link: Link, subscription: Subscription, *, silently: bool = False) -> None:
+    """Send it over a link; silently, if the other end knows it already."""
+    name = subscription.name
+    if name in link.covers:
+        link.covers.remove(name)
+    link.sent[name] = subscription.attempt, subscription.is_active
+    if subscription.is_active or "active-only" in s.off:
+        link.covers.add(name, subscription.filter)
+    if not silently:
+        text = subscription.filter.text
+        s.send_along(link, AddSubscription(name, text, subscription.attempt, subscription.is_active))
+
+
+def refresh(s: BrokerState, link: Link) -> None:
+    """Send what an advertisement behind the link needs: active subscriptions first, for they represent others."""
+    waiting = [each for each in s.subscriptions.values() if each.origin is not link and each.name not in link.sent]
+    for subscription in sorted(waiting, key=lambda each: not each.is_active):
+        if subscription.name not in link.represented:
+            offer(s, link, subscription)
+
+
+def _answer(s: BrokerState, subscription: Subscription, cuts: Cuts) -> None:
+    if subscription.origin is not None:
+        s.send_along(subscription.origin, CutAnswer(subscription.name, subscription.attempt, cuts))
+        return
+    local = s.locals.get(subscription.name)
+    if local is not None and local.state is LocalState.PENDING and local.attempt == subscription.attempt:
+        for publisher, cut in cuts.items():
+            local.cuts.setdefault(publisher, cut)
+
+
+def receive_subscription(s: BrokerState, link: Link, message: AddSubscription) -> None:
+    """Somebody behind the link subscribes."""
+    name, attempt = Name(*message.name), Attempt(*message.attempt)
+    old = s.subscriptions.get(name)
+    is_active = message.is_active
+    if old is not None:
+        if old.attempt > attempt:
+            return
+        is_active |= old.is_active and old.attempt == attempt
+    subscription = Subscription(name, parse(message.filter), attempt, link, is_active)
+    put_subscription(s, subscription)
+    spread(s, subscription)
+
+
+def receive_answer(s: BrokerState, link: Link, message: CutAnswer) -> None:
+    """A marker: what follows it on this link has these numbers at least."""
+    subscription = s.subscriptions.get(Name(*message.name))
+    if subscription is None or subscription.attempt != message.attempt:
+        return
+    for publisher, cut in message.cuts.items():
+        s.seen[publisher] = max(s.seen.get(publisher, 0), cut - 1)
+    if not subscription.is_active:
+        _answer(s, subscription, message.cuts)
+
+
+def receive_activation(s: BrokerState, link: Link, message: ActivateSubscription) -> None:
+    """The attempt has succeeded at its client's broker."""
+    subscription = s.subscriptions.get(Name(*message.name))
+    if subscription is not None and subscription.attempt == message.attempt:
+        activate(s, subscription)
+
+
+def activate(s: BrokerState, subscription: Subscription) -> None:
+    """It may represent others from now on: tell all to whom it was sent."""
+    subscription.is_active = True
+    for link in s.links.values():
+        known = link.sent.get(subscription.name)
+        if known is not None and known != (subscription.attempt, True):
+            send_subscription(s, link, subscription, silently=True)
+            s.send_along(link, ActivateSubscription(subscription.name, subscription.attempt))
+
+
+def receive_subscription_end(s: BrokerState, link: Link, message: RemoveSubscription) -> None:
+    """A subscription behind the link ended."""
+    subscription = s.subscriptions.get(Name(*message.name))
+    if subscription is not None and subscription.origin is link:
+        remove_subscription(s, subscription.name)
+
+
+def remove_subscription(s: BrokerState, name: Name) -> None:
+    """Take it out of the table. Those that it represented are sent before its end: no gap lies between."""
+    if s.subscriptions.pop(name, None) is None:
+        return
+    s.index.remove(name)
+    for link in s.links.values():
+        was_sent = link.sent.pop(name, None) is not None
+        _stop_representing(s, link, name)
+        if was_sent:
+            s.send_along(link, RemoveSubscription(name))
+
+
+# ---- advertisements ----------------------------------------------------------------------------------------
+
+
+def receive_advertisement(s: BrokerState, link: Link, message: AddAdvertisement) -> None:
+    """Somebody behind the link advertises."""
+    name, attempt = Name(*message.name), Attempt(*message.attempt)
+    if "last-numbers" not in s.off:
+        s.seen[name.client] = max(s.seen.get(name.client, 0), message.last)
+    old = s.advertisements.get(name)
+    if old is not None and old.attempt > attempt:
+        return
+    put_advertisement(s, Advertisement(name, parse(message.filter), attempt, link, message.home, message.base))
+    flood(s, s.advertisements[name])
+
+
+def put_advertisement(s: BrokerState, advertisement: Advertisement) -> None:
+    """Enter it in the table, in place of an earlier attempt, and send the subscriptions that it needs."""
+    name, origin = advertisement.name, advertisement.origin
+    advertisement.home = Incarnation(*advertisement.home)
+    old = s.advertisements.get(name)
+    if old is not None and old.origin is not None:
+        old.origin.advertisements.pop(name, None)
+    s.advertisements[name] = advertisement
+    if origin is not None:
+        origin.advertisements[name] = advertisement
+        if origin.key in s.links:
+            refresh(s, origin)
+
+
+def flood(s: BrokerState, advertisement: Advertisement) -> None:
+    """Send it over all other links, and wait until all have acknowledged it."""
+    last = s.seen.get(advertisement.publisher, 0)
+    onward = [link for link in s.links.values() if link is not advertisement.origin]
+    advertisement.waits_for = {link.key for link in onward}
+    name, text, attempt = advertisement.name, advertisement.filter.text, advertisement.attempt
+    for link in onward:
+        s.send_along(link, AddAdvertisement(name, text, attempt, last, advertisement.home, advertisement.base))
+    _acknowledge_if_everywhere(s, advertisement)
+
+
+def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> None:
+    if advertisement.waits_for:
+        return
+    if advertisement.origin is None:
+        _call_stable(s, advertisement)
+    elif advertisement.origin.key in s.links:
+        last = max(advertisement.last_seen, s.seen.get(advertisement.publisher, 0))
+        s.send_along(advertisement.origin, AdvertisementAck(advertisement.name, advertisement.attempt, last))
+
+
+def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
+    """All brokers know it: what it allows may be admitted, and its client is told."""
+    advertisement.is_stable = True
+    session = s.sessions.get(advertisement.publisher)
+    if session is not None:
+        s.tell(session.client, Stable(session.number, advertisement.name.local))
+        if advertisement.last_seen > s.seen.get(advertisement.publisher, 0):
+            s.missing[advertisement.publisher] = advertisement.last_seen
+
+
+def receive_advertisement_ack(s: BrokerState, link: Link, message: AdvertisementAck) -> None:
+    """All brokers behind the link have it."""
+    advertisement = s.advertisements.get(Name(*message.name))
+    if advertisement is not None and advertisement.attempt == message.attempt and link.key in advertisement.waits_for:
+        advertisement.waits_for.discard(link.key)
+        advertisement.last_seen = max(advertisement.last_seen, message.last)
+        _acknowledge_if_everywhere(s, advertisement)
+
+
+def receive_advertisement_end(s: BrokerState, link: Link, message: RemoveAdvertisement) -> None:
+    """An advertisement behind the link ended."""
+    advertisement = s.advertisements.get(Name(*message.name))
+    if advertisement is not None and advertisement.origin is link and advertisement.attempt <= message.attempt:
+        remove_advertisement(s, advertisement)
+
+
+def remove_advertisement(s: BrokerState, advertisement: Advertisement) -> None:
+    """Take it out of the table, and restart the local attempts that wait for its publisher."""
+    del s.advertisements[advertisement.name]
+    if advertisement.origin is not None:
+        advertisement.origin.advertisements.pop(advertisement.name, None)
+    for link in s.links.values():
+        if link is not advertisement.origin:
+            s.send_along(link, RemoveAdvertisement(advertisement.name, advertisement.attempt))
+    publisher = advertisement.publisher
+    for local in s.locals.values():
+        if local.state is LocalState.PENDING and publisher in local.expected:
+            others = (each for each in s.advertisements.values() if each.publisher == publisher)
+            if not any(overlap(each.filter, local.filter) for each in others):
+                s.restarts[local.name] = None
+
+
+# ---- voids -------------------------------------------------------------------------------------------------
+
+
+def receive_void(s: BrokerState, link: Link, message: Void) -> None:
+    """A handover has crossed the path of an attempt."""
+    void(s, Name(*message.name), Attempt(*message.attempt), is_subscription=message.is_subscription)
+
+
+def void(s: BrokerState, name: Name, attempt: Attempt, *, is_subscription: bool) -> None:
+    """Let the attempt start again, unless it is over or has succeeded."""
+    item = s.subscriptions.get(name) if is_subscription else s.advertisements.get(name)
+    if item is None or item.attempt != attempt:
+        return
+    if item.origin is not None:
+        if item.origin.key in s.links:
+            s.send_along(item.origin, Void(name, attempt, is_subscription))
+    elif isinstance(item, Subscription):
+        if not item.is_active:
+            s.restarts[name] = None
+    elif not item.is_stable:
+        item.attempt = Attempt(attempt.session, attempt.restart + 1)
+        flood(s, item)

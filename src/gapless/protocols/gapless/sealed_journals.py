@@ -1,0 +1,81 @@
+"""Sealed journals that are wanted here, for a handover, for a reading, or for the last number of a client.
+
+The members of the electorate are asked for what they have. One that recovers answers afterwards, so it then has what
+any f + 1 others had. While at most f fail, one of them has all. If all have answered that may still return, and none
+has all, nobody has: the rest is **given up**. The length of the journal shrinks to what there is, and everybody learns
+that. What was admitted beyond it is lost (`losses`).
+"""
+
+from gapless.protocols.gapless.membership import learn
+from gapless.protocols.gapless.messages import Incarnation, JournalCopy, JournalReply, RequestJournal
+from gapless.protocols.gapless.state import BrokerState, Journal
+
+__all__ = ["answer_journal", "ask_journals", "length_of", "receive_journal", "sealed_copy", "want"]
+
+
+def length_of(s: BrokerState, incarnation: Incarnation) -> int | None:
+    """How long the journal is, if it is sealed."""
+    status = s.status(incarnation.broker)
+    if incarnation.number >= status.sealed_below:
+        return None
+    return dict(status.lengths).get(incarnation.number, 0)
+
+
+def sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> JournalCopy | None:
+    """What not all brokers have processed of a sealed journal, if all of it is here."""
+    journal = s.journals.get(incarnation, Journal())
+    return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
+
+
+def want(s: BrokerState, incarnation: Incarnation) -> None:
+    """Have the journal here, or know that nobody has all of it."""
+    if incarnation not in s.wanted_journals:
+        s.wanted_journals[incarnation] = set()
+        _ask(s, incarnation)
+
+
+def ask_journals(s: BrokerState) -> None:
+    """Ask those that have not answered."""
+    for incarnation in list(s.wanted_journals):
+        if not _is_settled(s, incarnation):
+            _ask(s, incarnation)
+
+
+def _is_settled(s: BrokerState, incarnation: Incarnation) -> bool:
+    """Whether the journal is here, or nobody is left who could have more of it: then the rest is given up."""
+    length, held = length_of(s, incarnation) or 0, len(s.journals.get(incarnation, ()))
+    answered = s.wanted_journals[incarnation]
+    others = [name for name in s.topology.electorate(incarnation.broker) if name != s.name]
+    if held < length and not all(s.is_forgotten(name) or s.current(name) in answered for name in others):
+        return False
+    del s.wanted_journals[incarnation]
+    if held < length:
+        status = s.status(incarnation.broker)
+        lengths = {**dict(status.lengths), incarnation.number: held}
+        learn(s, {incarnation.broker: status._replace(lengths=tuple(sorted(lengths.items())))})
+    return True
+
+
+def _ask(s: BrokerState, incarnation: Incarnation) -> None:
+    for name in s.topology.electorate(incarnation.broker):
+        if name != s.name and s.current(name) not in s.wanted_journals[incarnation]:
+            s.send(name, RequestJournal(incarnation))
+
+
+def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
+    """Send what is here; a broker that recovers does not know that yet."""
+    incarnation = Incarnation(*message.incarnation)
+    length = length_of(s, incarnation)
+    if length is not None and s.acceptors[incarnation.broker].has_recovered:
+        journal = s.journals.get(incarnation, Journal())
+        s.send(peer, JournalReply(journal.copy(incarnation, journal.place_after(s.stable), length)))
+
+
+def receive_journal(s: BrokerState, peer: str, message: JournalReply) -> None:
+    """What a member of the electorate has."""
+    incarnation = Incarnation(*message.copy.incarnation)
+    journal = s.journals.setdefault(incarnation, Journal())
+    journal.extend_from(message.copy)
+    if incarnation in s.wanted_journals:
+        s.wanted_journals[incarnation].add(s.current(peer))
+        _is_settled(s, incarnation)

@@ -1,0 +1,311 @@
+"""Excluding an incarnation: its electorate agrees on the length of its journal.
+
+A journal is a sequence of entries, and each copy of it is a prefix. So all that has to be agreed on about an
+incarnation that is excluded is one number, the **length** of its journal: up to it entries count, beyond it they
+never did. The 2f acceptors of a broker agree by Paxos, on all its incarnations below a number at once:
+
+1. *Prepare and promise.* An acceptor that promises holds no further entries of these journals, for ever, and says
+   what it holds. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one wrong
+   suspicion does no harm), or when a new incarnation seals those before it.
+2. *Accept.* With f + 1 promises, the length of a journal is what was accepted under the highest ballot, or else the
+   longest copy that was promised, or that the proposer holds. Acceptors get the entries they lack. With f + 1
+   acceptances it is decided, and becomes part of the broker's status.
+
+*Nothing confirmed is lost*: an event is confirmed when f acceptors hold it; f + 1 others have promised; there are 2f,
+so one of those that hold it has promised, and did so after it held it. *No exclusion is forgotten*: f + 1 acceptors
+have accepted it, and at most f fail. *No event is confirmed after the exclusion*: f + 1 of 2f acceptors hold nothing
+more.
+
+An acceptor that restarts could break its promises: see `recovery`. A restarted broker votes on its own earlier
+journals, too; nobody votes to exclude itself.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from gapless.protocols.gapless.disk import say
+from gapless.protocols.gapless.membership import learn
+from gapless.protocols.gapless.messages import (
+    Accept,
+    Accepted,
+    AcceptorState,
+    Ballot,
+    Incarnation,
+    JournalCopy,
+    Members,
+    Memory,
+    Prepare,
+    Promise,
+    Refused,
+)
+from gapless.protocols.gapless.state import BrokerState, Journal, Proposal, ProposalPhase, Stage
+
+__all__ = [
+    "PROPOSAL_TIMER", "carry_on", "propose_where_due", "receive_accept", "receive_accepted", "receive_prepare",
+    "receive_promise", "receive_refused", "repeat_proposals", "state_of", "take_copies",
+    "wait_for_others",
+]  # fmt: skip
+
+PROPOSAL_TIMER = "proposal"
+ATTEMPTS_MAX = 6
+"""A proposer waits twice as long with each attempt, so that any round trip fits; and no longer after so many."""
+
+
+def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) -> list[Incarnation]:
+    return [each for each in s.journals if each.broker == broker and (below is None or each.number < below)]
+
+
+def state_of(
+    s: BrokerState, broker: str, below: int | None = None, held: Mapping[Incarnation, int] | None = None
+) -> AcceptorState:
+    """What this acceptor has to say of a broker; without the entries that the other has already."""
+    acceptor = s.acceptors[broker]
+    journals = {each: s.journals[each] for each in _incarnations_held(s, broker, below)}
+    if broker == s.name and below is None:
+        journals[s.incarnation] = s.journal
+    copies = [_copy(s, journal, each, (held or {}).get(each, 0)) for each, journal in journals.items()]
+    memory = Memory.SETTLED if acceptor.has_recovered else s.memory
+    return AcceptorState(broker, memory, acceptor.promised_below, acceptor.promised, dict(acceptor.accepted), copies)
+
+
+def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation, held: int) -> JournalCopy:
+    """What not all brokers have processed. The rest is history: a copy gets that later (`history`)."""
+    return journal.copy(incarnation, max(journal.place_after(s.stable), min(held, len(journal))))
+
+
+def take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
+    """Hold what another holds, up to where a journal is sealed."""
+    for copy in copies:
+        incarnation = Incarnation(*copy.incarnation)
+        journal = s.journals.setdefault(incarnation, Journal())
+        journal.extend_from(copy)
+        length = dict(s.status(incarnation.broker).lengths).get(incarnation.number)
+        if length is not None:
+            journal.cut_to(length)
+
+
+# ---- proposing ---------------------------------------------------------------------------------------------
+
+
+def propose_where_due(s: BrokerState) -> None:
+    """Begin a proposal wherever this broker is the first that should."""
+    if s.stage is Stage.RECOVERING and s.status(s.name).sealed_below < s.number:
+        if s.name not in s.proposals and f"{PROPOSAL_TIMER}/{s.name}" not in s.timers:
+            _propose(s, s.name, s.number)
+        return
+    for broker in dict.fromkeys([*(each.broker for each in s.accusers), *filter(s.is_forgotten, s.acceptors)]):
+        if f"{PROPOSAL_TIMER}/{broker}" in s.timers or broker in s.proposals:
+            continue
+        if s.is_live(broker) and _may_vote(s, broker) and _is_accused(s, broker):
+            if s.name == min(filter(s.is_live, _accusers(s, broker)), key=s.topology.overlay.rank.__getitem__):
+                _propose(s, broker, s.current(broker).number + 1)
+            else:
+                s.set_timer_once(f"{PROPOSAL_TIMER}/{broker}", _patience_us(s, broker))
+
+
+def _accusers(s: BrokerState, broker: str) -> set[str]:
+    """Who wants to exclude the present incarnation: all who can, if it never returns."""
+    if s.is_forgotten(broker):
+        return {name for name in s.topology.acceptors[broker] if not s.is_forgotten(name)}
+    return s.accusers.get(s.current(broker), set())
+
+
+def _is_accused(s: BrokerState, broker: str) -> bool:
+    """Whether this broker and enough others want to exclude it."""
+    accusers = _accusers(s, broker)
+    return s.name in accusers and len(accusers) >= _quorum(s, s.topology.acceptors[broker])
+
+
+def _quorum(s: BrokerState, voters: Iterable[str]) -> int:
+    return 1 if "majority" in s.off else s.needed(voters, s.topology.quorum)
+
+
+def _may_vote(s: BrokerState, broker: str) -> bool:
+    acceptor = s.acceptors.get(broker)
+    return acceptor is not None and acceptor.has_recovered
+
+
+def _patience_us(s: BrokerState, broker: str) -> int:
+    """Later the lower an acceptor ranks, so that proposals do not compete."""
+    acceptors = s.topology.acceptors[broker]
+    place = acceptors.index(s.name) if s.name in acceptors else 0
+    return int(s.options.proposal_ms * 1000 * (1 + place / 4))
+
+
+def wait_for_others(s: BrokerState, broker: str) -> None:
+    """Somebody else's proposal makes progress: carry it on only if it does not end."""
+    s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * _patience_us(s, broker))
+
+
+def carry_on(s: BrokerState, broker: str) -> None:
+    """A proposal takes long, or the broker that should have made it is gone."""
+    proposal = s.proposals.pop(broker, None)
+    if broker == s.name:
+        if s.status(s.name).sealed_below < s.number:
+            _propose(s, broker, s.number)
+        return
+    if not _may_vote(s, broker):
+        return
+    acceptor = s.acceptors[broker]
+    below = max(acceptor.promised_below, proposal.below if proposal else 0)
+    if _is_accused(s, broker):
+        below = max(below, s.current(broker).number + 1)
+    if below > s.status(broker).sealed_below:
+        _propose(s, broker, below)
+
+
+def _voters(s: BrokerState, broker: str, below: int) -> list[str]:
+    """The electorate; without the broker itself, if its present incarnation is to be excluded."""
+    others = s.topology.acceptors[broker]
+    return [broker, *others] if s.current(broker).number >= below else list(others)
+
+
+def _propose(s: BrokerState, broker: str, below: int) -> None:
+    s.ballot_round += 1
+    ballot = Ballot(s.ballot_round, f"{s.name}/{s.number}")
+    s.proposals[broker] = Proposal(below, ballot)
+    voters = _voters(s, broker, below)
+    for voter in voters:
+        if voter != s.name:
+            s.send(voter, Prepare(broker, below, ballot))
+    if s.name in voters:
+        receive_prepare(s, s.name, Prepare(broker, below, ballot))
+    attempt = s.proposal_attempts[broker] = min(s.proposal_attempts.get(broker, 0) + 1, ATTEMPTS_MAX)
+    patience = _patience_us(s, broker) << attempt
+    s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * patience if broker == s.name else patience)
+    _go_on(s, broker)
+
+
+def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
+    """How many of these votes count: those of incarnations that are not over."""
+    return sum(s.current(vote.broker) == vote and s.is_live(vote.broker) for vote in votes)
+
+
+def _go_on(s: BrokerState, broker: str) -> None:
+    proposal = s.proposals.get(broker)
+    if proposal is None:
+        return
+    quorum = _quorum(s, _voters(s, broker, proposal.below))
+    if proposal.phase is ProposalPhase.PREPARING and _counted(s, proposal.promises) >= quorum:
+        _send_accepts(s, broker, proposal)
+    if proposal.phase is ProposalPhase.ACCEPTING and _counted(s, proposal.accepted) >= quorum:
+        lengths = tuple(sorted(proposal.lengths.items()))
+        learn(s, {broker: s.status(broker)._replace(sealed_below=proposal.below, lengths=lengths)})
+
+
+def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
+    proposal.phase = ProposalPhase.ACCEPTING
+    promises = [promise for voter, promise in proposal.promises.items() if s.current(voter.broker) == voter]
+    accepted: dict[int, tuple[Ballot, int]] = {}
+    for promise in promises:
+        take_copies(s, promise.state.copies)
+        for number, (ballot, length) in promise.state.accepted.items():
+            if number not in accepted or tuple(ballot) > tuple(accepted[number][0]):
+                accepted[number] = Ballot(*ballot), length
+    known = dict(s.status(broker).lengths)
+    for incarnation in _incarnations_held(s, broker, proposal.below):
+        longest = max([len(s.journals[incarnation]), *(_length_in(each.state, incarnation) for each in promises)])
+        length = accepted[incarnation.number][1] if incarnation.number in accepted else longest
+        proposal.lengths[incarnation.number] = known.get(incarnation.number, length)
+        s.journals[incarnation].cut_to(proposal.lengths[incarnation.number])
+    for voter in _voters(s, broker, proposal.below):
+        if voter == s.name:
+            receive_accept(s, s.name, _accept_for(s, broker, proposal, s.incarnation))
+        else:
+            s.send(voter, _accept_for(s, broker, proposal, s.current(voter)))
+
+
+def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnation) -> Accept:
+    """The proposal as one acceptor gets it: with the entries that it did not promise to have."""
+    promise = proposal.promises.get(voter)
+    copies = []
+    for number, length in proposal.lengths.items():
+        incarnation = Incarnation(broker, number)
+        journal = s.journals[incarnation]
+        known = 0 if promise is None else min(length, _length_in(promise.state, incarnation))
+        copies.append(journal.copy(incarnation, max(known, journal.place_after(s.stable)), length))
+    return Accept(broker, proposal.below, proposal.ballot, dict(proposal.lengths), copies)
+
+
+def repeat_proposals(s: BrokerState, peer: str) -> None:
+    """Tell a new incarnation of an acceptor of the proposals that are under way."""
+    for broker, proposal in s.proposals.items():
+        if peer in _voters(s, broker, proposal.below):
+            if proposal.phase is ProposalPhase.PREPARING:
+                s.send(peer, Prepare(broker, proposal.below, proposal.ballot))
+            else:
+                s.send(peer, _accept_for(s, broker, proposal, s.current(peer)))
+
+
+def _length_in(state: AcceptorState, incarnation: Incarnation) -> int:
+    return next((copy.length for copy in state.copies if Incarnation(*copy.incarnation) == incarnation), 0)
+
+
+# ---- voting ------------------------------------------------------------------------------------------------
+
+
+def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
+    """Phase 1 at an acceptor."""
+    if not _may_vote(s, message.broker) or (message.broker == s.name and message.below > s.number):
+        return
+    acceptor = s.acceptors[message.broker]
+    ballot = Ballot(*message.ballot)
+    s.ballot_round = max(s.ballot_round, ballot.round)
+    if message.below <= s.status(message.broker).sealed_below:
+        if proposer != s.name:
+            s.send(proposer, Members({message.broker: s.status(message.broker)}))
+        return
+    if ballot < acceptor.promised:
+        if proposer != s.name:
+            s.send(proposer, Refused(message.broker, ballot, acceptor.promised))
+        return
+    acceptor.promised = ballot
+    acceptor.promised_below = max(acceptor.promised_below, message.below)
+    s.disk.changed_acceptors.add(message.broker)
+    say(s, proposer, Promise(state_of(s, message.broker, message.below), message.below, ballot))
+    if proposer != s.name:
+        wait_for_others(s, message.broker)
+
+
+def receive_promise(s: BrokerState, voter: str, message: Promise) -> None:
+    """A vote at the proposer."""
+    proposal = s.proposals.get(message.state.broker)
+    if proposal is not None and proposal.ballot == message.ballot and proposal.phase is ProposalPhase.PREPARING:
+        proposal.promises[s.current(voter) if voter != s.name else s.incarnation] = message
+        _go_on(s, message.state.broker)
+
+
+def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
+    """Another proposal is ahead: go on with a larger ballot, later if the other may still end."""
+    s.ballot_round = max(s.ballot_round, Ballot(*message.promised).round)
+    proposal = s.proposals.get(message.broker)
+    if proposal is not None and proposal.ballot == message.ballot:
+        del s.proposals[message.broker]
+        if message.broker == s.name:
+            s.set_timer(f"{PROPOSAL_TIMER}/{message.broker}", _patience_us(s, message.broker) // 8)
+        else:
+            wait_for_others(s, message.broker)
+
+
+def receive_accept(s: BrokerState, proposer: str, message: Accept) -> None:
+    """Phase 2 at an acceptor."""
+    acceptor = s.acceptors[message.broker]
+    ballot = Ballot(*message.ballot)
+    if ballot < acceptor.promised or not acceptor.has_recovered:
+        return
+    acceptor.promised = ballot
+    acceptor.promised_below = max(acceptor.promised_below, message.below)
+    if proposer != s.name:
+        wait_for_others(s, message.broker)
+    take_copies(s, message.copies)
+    for number, length in message.lengths.items():
+        acceptor.accepted[number] = ballot, length
+    s.disk.changed_acceptors.add(message.broker)
+    say(s, proposer, Accepted(message.broker, message.below, ballot))
+
+
+def receive_accepted(s: BrokerState, voter: str, message: Accepted) -> None:
+    """An acceptance at the proposer."""
+    proposal = s.proposals.get(message.broker)
+    if proposal is not None and proposal.ballot == message.ballot:
+        proposal.accepted.add(s.current(voter) if voter != s.name else s.incarnation)
+        _go_on(s, message.broker)

@@ -1,0 +1,420 @@
+"""The state of one incarnation of a broker, and the ten kinds of things it consists of.
+
+Everything here is plain data. The modules of the protocol are functions that change it; `broker.after_step` then
+re-establishes what has to hold between steps.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Any, TypeAlias
+
+from gapless.events import Events
+from gapless.filters import Filter, FilterIndex
+from gapless.filters.cover_index import CoverIndex
+from gapless.protocol import Effect, Owners, Send, SetTimer
+from gapless.protocols.gapless.channel import Channel
+from gapless.protocols.gapless.client_state import (
+    LocalState,
+    LocalSubscription,
+    NewestSearch,
+    Reading,
+    Session,
+    SessionPhase,
+)
+from gapless.protocols.gapless.disk_state import Disk, Waiting
+from gapless.protocols.gapless.durable.state import DurableState
+from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.measures import Measures
+from gapless.protocols.gapless.messages import (
+    Attempt,
+    Ballot,
+    Body,
+    Contribution,
+    FinalPosition,
+    Incarnation,
+    LinkBody,
+    LinkMessage,
+    Memory,
+    Name,
+    Promise,
+    Status,
+)
+from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.topology import FIRST, Region, Statuses, Topology
+from gapless.protocols.parts.clock import Clock
+
+__all__ = [
+    "Acceptor", "Advertisement", "BrokerState", "Handover", "Journal", "Link", "LinkKey", "LocalState",
+    "LocalSubscription", "Proposal", "ProposalPhase", "Reading", "Session", "SessionPhase", "Stage", "Subscription",
+    "WaveState",
+]  # fmt: skip
+
+
+class Stage(Enum):
+    """How far an incarnation has come.
+
+    RECOVERING -> JOINING -> JOINED -> EXCLUDED; the first incarnation begins as JOINED. A recovering one cannot rely on
+    knowing what its predecessor promised: it neither votes, holds nor contributes before enough of each electorate that
+    it belongs to have told it (`recovery`).
+    """
+
+    RECOVERING = "recovering"
+    JOINING = "joining"
+    JOINED = "joined"
+    EXCLUDED = "excluded"
+
+
+LinkKey: TypeAlias = tuple[str, int]
+"""The peer and the tag of a link."""
+
+
+@dataclass(eq=False)
+class Link:
+    """One installation of a link of the tree."""
+
+    peer: str
+    tag: int
+    via: frozenset[str]
+    """The excluded brokers that it bypasses."""
+    advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
+    """Those that came over it."""
+    sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
+    """The subscriptions that the other end knows from here: attempt, and whether it was told that it is active."""
+    covers: CoverIndex[Name] = field(default_factory=CoverIndex)
+    """The active ones of these: they may represent others."""
+    represented: dict[Name, Name] = field(default_factory=dict)
+    """Subscriptions that are not sent, because an active one that covers them was."""
+    represents: dict[Name, dict[Name, None]] = field(default_factory=dict)
+    """The same, by representative."""
+
+    @property
+    def key(self) -> LinkKey:
+        return self.peer, self.tag
+
+
+@dataclass(eq=False)
+class Subscription:
+    """A subscription in the routing table."""
+
+    name: Name
+    filter: Filter
+    attempt: Attempt
+    origin: Link | None
+    """The link over which it came; None if its client is here."""
+    is_active: bool
+
+
+@dataclass(eq=False)
+class Advertisement:
+    """An advertisement in the routing table."""
+
+    name: Name
+    filter: Filter
+    attempt: Attempt
+    origin: Link | None
+    home: Incarnation
+    """Its publisher's broker."""
+    base: int
+    """What the publisher published before it came there has numbers up to this."""
+    last_seen: int = 0
+    """The largest number of the publisher that those have seen who have acknowledged it."""
+    waits_for: set[LinkKey] = field(default_factory=set)
+    """The links behind which it is not known to be everywhere."""
+    is_stable: bool = False
+    """At its client's broker: everybody has acknowledged it."""
+
+    @property
+    def publisher(self) -> str:
+        return self.name.client
+
+
+NO_BALLOT = Ballot(0, "")
+
+
+@dataclass(eq=False)
+class Acceptor:
+    """What this broker has promised and accepted about the journals of another."""
+
+    promised_below: int = 0
+    promised: Ballot = NO_BALLOT
+    accepted: dict[int, tuple[Ballot, int]] = field(default_factory=dict)
+    """By incarnation: the length, and the ballot under which it was accepted."""
+    has_recovered: bool = True
+    """Whether it knows what its predecessor had promised."""
+
+
+class ProposalPhase(Enum):
+    """PREPARING -> ACCEPTING -> decided (then it is gone)."""
+
+    PREPARING = "preparing"
+    ACCEPTING = "accepting"
+
+
+@dataclass(eq=False)
+class Proposal:
+    """This broker's proposal to seal the journals of another below a number."""
+
+    below: int
+    ballot: Ballot
+    phase: ProposalPhase = ProposalPhase.PREPARING
+    promises: dict[Incarnation, Promise] = field(default_factory=dict)
+    accepted: set[Incarnation] = field(default_factory=set)
+    lengths: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Handover:
+    """The handover of one region that this broker takes part in."""
+
+    region: Region
+    removed: list[Link] = field(default_factory=list)
+    """The links that it has taken away, in this and the smaller handovers that it replaced."""
+    own: Contribution | None = None
+
+
+@dataclass(eq=False)
+class WaveState:
+    """The wave that is passing."""
+
+    timestamp: int
+    origin: Link | None
+    need: int
+    """Own journal entries that have to be released before the echo."""
+    waits_for: set[LinkKey]
+    """The links that have not echoed."""
+    sealed: dict[Incarnation, int] = field(default_factory=dict)
+    final: int = 0
+    batch: int = 0
+    """The clock is on the disk with this batch."""
+
+
+class BrokerState:
+    """One incarnation of a broker."""
+
+    def __init__(self, name: str, number: int, topology: Topology, options: GaplessOptions) -> None:
+        self.name = name
+        self.number = number
+        self.topology = topology
+        self.options = options
+        self.off = frozenset(options.switched_off)
+        self.effects: list[Effect] = []
+        self.timers: set[str] = set()
+        """The keys of those that are running."""
+        self.clock = Clock()
+        self.stage = Stage.JOINED if number == 0 else Stage.RECOVERING
+        # membership
+        self.statuses: Statuses = {}
+        if number:
+            self.statuses[name] = Status(number, 0, 0)
+        self.channels: dict[str, Channel] = {}
+        self.suspects: set[str] = set()
+        self.accusers: dict[Incarnation, set[str]] = {}
+        self.acceptors: dict[str, Acceptor] = {
+            other: Acceptor(has_recovered=number == 0) for other in (name, *topology.accepts_for[name])
+        }
+        self.proposals: dict[str, Proposal] = {}
+        self.proposal_attempts: dict[str, int] = {}
+        self.ballot_round = number
+        """Of the last ballot that was heard of; a new incarnation begins above those that sealed the ones before it."""
+        self.memory = Memory.NONE
+        """What it began with, if it is not its first incarnation."""
+        self.has_waited = False
+        """Whether it has given those that return from an outage their time."""
+        self.disk = Disk()
+        self.waiting: deque[Waiting] = deque()
+        """What leaves when the disk has what it relies on."""
+        self.join_replies: dict[str, dict[str, Any]] = {}
+        """While it recovers: by broker whose electorate it belongs to, who has answered, and what."""
+        self.vouched: dict[Incarnation, set[Incarnation]] = {}
+        """Before its first handover: by incarnation, the members of its electorate that had not promised to exclude it
+        when they heard of this one."""
+        self.asked_vouchers: set[str] = set()
+        self.greeted: set[str] = set()
+        # journals
+        self.journal = Journal()
+        self.journals: dict[Incarnation, Journal] = {}
+        """Copies of others' journals."""
+        self.released = 0
+        self.stable_entries = 0
+        """So many entries of the journal have been processed by all brokers."""
+        self.window = topology.window(name, options.window, options.history_bytes)
+        self.window_used = 0
+        """What the others cost (`journal_state.cost_of`)."""
+        self.refilling: tuple[Incarnation, str] | None = None
+        """The journal whose earlier entries were asked for, and of whom."""
+        self.refill_waited = 0
+        self.refill_tried: set[str] = set()
+        """Who has none of them."""
+        self.wanted_journals: dict[Incarnation, set[Incarnation]] = {}
+        """Sealed ones that are wanted here: who has sent all that it has."""
+        self.held_by: dict[Incarnation, int] = {}
+        """How much of the journal each acceptor has acknowledged."""
+        self.holders: list[Incarnation] = []
+        """The acceptors that get what is admitted."""
+        # routing
+        self.links: dict[LinkKey, Link] = {}
+        self.early: dict[LinkKey, list[LinkBody]] = {}
+        """Messages along links that are not installed here yet."""
+        self.removed_links: set[LinkKey] = set()
+        self.subscriptions: dict[Name, Subscription] = {}
+        self.index: FilterIndex[Name] = FilterIndex()
+        self.advertisements: dict[Name, Advertisement] = {}
+        self.seen: dict[str, int] = {}
+        """By publisher: whatever comes by from now on has a larger number."""
+        self.log: dict[tuple[str, int], Events] = {}
+        """What was processed here and is not stable, by publisher and last number."""
+        # clients
+        self.sessions: dict[str, Session] = {}
+        self.arrivals: dict[str, Session] = {}
+        """Sessions that wait for their fence."""
+        self.latest_sessions: dict[str, int] = {}
+        """By client that has left for another broker: the session that it asked for there. An earlier process that is
+        still there does not come back."""
+        self.locals: dict[Name, LocalSubscription] = {}
+        self.pending: dict[Name, LocalSubscription] = {}
+        self.searches: dict[Name, NewestSearch] = {}
+        """Local subscriptions that begin or end at the newest position, until that is known."""
+        self.busy_clients: dict[str, None] = {}
+        """Those whose sessions have calls to take, or close."""
+        self.missing: dict[str, int] = {}
+        """By client with a session here: a number of its publications that others have seen, and that is not here."""
+        self.restarts: dict[Name, None] = {}
+        """Local attempts that a void or the end of an advertisement starts again."""
+        # positions
+        self.final = FinalPosition()
+        self.sealed_final: dict[Incarnation, int] = {}
+        """The seals that a final position includes: an entry speaks of all incarnations below its number, and has the
+        clock of the handover that removed them."""
+        self.sealed_here: dict[Incarnation, int] = {}
+        """The same for handovers that this broker has completed."""
+        self.stable = 0
+        self.smallest_final = 0
+        """At the root: what the last wave found."""
+        self.wave: WaveState | None = None
+        self.wave_began = 0
+        self.wave_wanted = False
+        """At the root: whether somebody waits for a final position."""
+        self.wave_lost = False
+        """At the root: whether a handover has ended since the last wave began."""
+        self.has_asked_wave = False
+        """Whether the root was asked for a wave since the last final position."""
+        # history
+        self.readings: dict[int, Reading] = {}
+        self.due_readings: dict[int, None] = {}
+        """Those that may go on."""
+        self.read_work = 0
+        """What was done for them in this turn."""
+        self.lagging: dict[str, None] = {}
+        """Clients for which too much waits."""
+        self.next_request = 1
+        # handover
+        self.handover: Handover | None = None
+        self.contributions: dict[str, Contribution] = {}
+        """The latest of each broker."""
+        self.completed: dict[int, Region] = {}
+        self.covered: list[tuple[frozenset[Any], frozenset[Any]]] = []
+        """Of each completed handover: the statuses of the core, and the incarnations of the group."""
+        self.is_installed = number == 0
+        """Whether it has ever been part of the tree."""
+        self.membership_changed = True
+        self.completions: dict[int, set[str]] = {}
+        self.inbox: deque[tuple[str, Any]] = deque()
+        """What waits for the end of a handover."""
+        self.waiting_weights: dict[str, int] = {}
+        """By client: how much of the inbox is its (see `claims`)."""
+        self.waiting_attaches: dict[str, Any] = {}
+        """Of the `Attach` messages of one client only the last one waits."""
+        self.isolated_ticks = 0
+        """For how long it has not heard enough acceptors to confirm anything."""
+        self.is_cut_off = False
+        """Whether that has lasted: its clients are served elsewhere."""
+        self.owners = Owners()
+        self.measures = Measures()
+        self.durable = DurableState(is_first=number == 0)
+
+    # ---- shorthands ---------------------------------------------------------------------------------------
+
+    @property
+    def incarnation(self) -> Incarnation:
+        return Incarnation(self.name, self.number)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether a handover, or the wait for the first one, keeps everything else waiting."""
+        return self.handover is not None or not self.is_installed
+
+    def status(self, name: str) -> Status:
+        return self.statuses.get(name, FIRST)
+
+    def current(self, name: str) -> Incarnation:
+        """The latest incarnation of a broker."""
+        return Incarnation(name, self.status(name).number)
+
+    def is_live(self, name: str) -> bool:
+        """Whether the latest incarnation is not excluded."""
+        return not self.status(name).is_excluded
+
+    def is_forgotten(self, name: str) -> bool:
+        """Whether the latest incarnation never returns."""
+        return self.status(name).is_forgotten
+
+    def needed(self, voters: Iterable[str], most: int) -> int:
+        """How many of these have to agree: so many, or all that may still return."""
+        return min(most, sum(not self.is_forgotten(name) for name in voters))
+
+    @property
+    def needed_holders(self) -> int:
+        """How many acceptors have to hold what is released here."""
+        return self.needed(self.topology.acceptors[self.name], self.topology.f)
+
+    def is_dead(self, incarnation: Incarnation) -> bool:
+        """Whether an incarnation is over."""
+        status = self.status(incarnation.broker)
+        return incarnation.number < max(status.number, status.sealed_below)
+
+    def is_seal_final(self, incarnation: Incarnation) -> bool:
+        """Whether a final position includes the seal of an incarnation."""
+        return any(each.broker == incarnation.broker and each.number > incarnation.number for each in self.sealed_final)
+
+    # ---- sending ------------------------------------------------------------------------------------------
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def set_timer_once(self, key: str, delay_us: int) -> None:
+        """Set a timer, unless one of this key is running."""
+        if key not in self.timers:
+            self.set_timer(key, delay_us)
+
+    def set_timer(self, key: str, delay_us: int) -> None:
+        """Set a timer, in place of a running one of this key."""
+        self.timers.add(key)
+        self.effects.append(SetTimer(key, delay_us))
+
+    def channel(self, peer: str) -> Channel:
+        found = self.channels.get(peer)
+        if found is None:
+            emit = partial(_emit_to, self, peer)
+            found = self.channels[peer] = Channel(self.number, self.status(peer).number, self.clock, emit)
+        return found
+
+    def send(self, peer: str, body: Body) -> None:
+        """Send a body to a live broker; to an excluded one nothing is said but that it is excluded."""
+        assert peer != self.name, f"{peer} sends {body!r} to itself"
+        if self.is_live(peer):
+            self.channel(peer).send(body)
+
+    def send_along(self, link: Link, body: LinkBody) -> None:
+        """Send along a link of the tree."""
+        self.send(link.peer, LinkMessage(link.tag, body))
+
+    def tell(self, client: str, message: Any) -> None:
+        """Send to a client."""
+        self.effects.append(Send(client, message))
+
+
+def _emit_to(state: BrokerState, peer: str, message: Any) -> None:
+    state.effects.append(Send(peer, message))

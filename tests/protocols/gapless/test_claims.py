@@ -1,0 +1,336 @@
+"""Clients that follow the protocol up to some point and then lie: each is sent away with a sentence, or hurts itself
+alone. The traffic of others goes on, and no clock of a broker moves."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gapless.events import Event, EventRun
+from gapless.filters.lexer import TEXT_LENGTH_MAX
+from gapless.positions import TIMESTAMP_MAX
+from gapless.protocol import Owners
+from gapless.protocols.gapless.claims import EFFORT_MAX
+from gapless.protocols.gapless.client_messages import (
+    Active,
+    Attach,
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnsubscribe,
+    Detach,
+    Ready,
+    Retry,
+    Stable,
+)
+from gapless.protocols.gapless.durable.messages import (
+    ClientAck,
+    ClientAttach,
+    ClientGroupReport,
+    ClientList,
+    ClientMove,
+    Item,
+    Report,
+    Returned,
+)
+from gapless.protocols.gapless.messages import FinalPosition, Incarnation
+from gapless.protocols.gapless.numbers import NUMBER_MAX
+from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX
+
+from .bench import Bench
+
+
+def event(seq: int, publisher: str = "liar", **attributes: Any) -> Event:
+    return Event(publisher, seq, dict(attributes))
+
+
+def attach(**changes: Any) -> Attach:
+    return msgspec.structs.replace(Attach(2, None, 0, 0, 0, 0, 0), **changes)
+
+
+def ack(**changes: Any) -> ClientAck:
+    return msgspec.structs.replace(ClientAck(1, "liar/s1", "n", 1, 1, 0, {}, 0, 0), **changes)
+
+
+def report(**changes: Any) -> ClientGroupReport:
+    return ClientGroupReport(1, "liar/s1", "n", msgspec.structs.replace(Report("line", 1), **changes))
+
+
+LIES: dict[str, tuple[Any, str]] = {
+    "no session": (ClientGot(0, 1), "sessions are counted from 1"),
+    "a session beyond all": (attach(session=2**62), "numbers go from 0 to"),
+    "a session before the one it goes on with": (attach(resumes=3), "a later one"),
+    "more confirmed than published": (attach(published=3, confirmed=4), "of which 4 are confirmed"),
+    "fewer than none": (attach(received=-1), "number -1"),
+    "a timestamp beyond all": (attach(largest=2**63 - 1), "numbers go from 0 to"),
+    "a broker that is none": (attach(incarnation=Incarnation("b9", 0)), "comes from 'b9', incarnation 0"),
+    "an incarnation to come": (attach(incarnation=Incarnation("b0", 10**9)), "which this network never had"),
+    "an incarnation before all": (attach(incarnation=Incarnation("b1", -1)), "number -1"),
+    "another's subscription": (ClientSubscribe(1, "reader/s1", "TRUE"), "which belongs to 'reader'"),
+    "another's advertisement": (ClientAdvertise(1, "honest/a1", "TRUE"), "which belongs to 'honest'"),
+    "a name without end": (ClientSubscribe(1, "liar/" + "s" * 500, "TRUE"), "this one has 505"),
+    "a name that steers terminals": (ClientSubscribe(1, "liar/\x1b[2J", "TRUE"), "can be printed"),
+    "no name": (ClientUnsubscribe(1, ""), "0 characters"),
+    "a filter that cannot be read": (ClientSubscribe(1, "liar/s1", "a <"), "found the end"),
+    "an advertisement that cannot be read": (ClientAdvertise(1, "liar/a1", "a = NULL"), "IS NOT NULL"),
+    "a position beyond all": (ClientSubscribe(1, "liar/s1", "TRUE", TIMESTAMP_MAX + 1), "positions go to"),
+    "a position before all": (ClientSubscribe(1, "liar/s1", "TRUE", -2), "positions go to"),
+    "an end before all": (ClientSubscribe(1, "liar/s1", "TRUE", 0, -1), "positions go to"),
+    "resumed at no position": (ClientSubscribe(1, "liar/s1", "TRUE", is_resumed=True), "at no position"),
+    "no events": (ClientPublish(1, []), "publishes no events"),
+    "another's event": (ClientPublish(1, [event(1, "honest")]), "in the name of 'honest'"),
+    "an event of another between its own": (ClientPublish(1, [event(1), event(2, "honest")]), "in the name of"),
+    "another's run": (ClientPublish(1, EventRun("honest", 1, [b"", b""], [({}, 2)])), "in the name of 'honest'"),
+    "a number that jumps": (ClientPublish(1, [event(1), event(7)]), "number 7, but number 2 is next"),
+    "a number that goes back": (ClientPublish(1, [event(1), event(1)]), "number 1, but number 2 is next"),
+    "a first number that jumps": (ClientPublish(1, [event(2)]), "number 2, but number 1 is next"),
+    "a run that jumps": (ClientPublish(1, EventRun("liar", 2, [b""], [({}, 1)])), "number 2, but number 1 is next"),
+    "a number below nothing": (ClientPublish(1, [event(-5)]), "number -5"),
+    "number 0": (ClientPublish(1, [event(0)]), "counted from 1"),
+    "a run below nothing": (ClientPublish(1, EventRun("liar", -1, [b"", b""], [({}, 2)])), "number -1"),
+    "a run beyond all": (ClientPublish(1, EventRun("liar", 2**53, [b"", b""], [({}, 2)])), "numbers go from 0"),
+    "an attribute without a name": (ClientPublish(1, [Event("liar", 1, {"": 1})]), "an attribute without a name"),
+    "a run with one": (
+        ClientPublish(1, EventRun("liar", 1, [b"", b""], [({}, 1), ({"": 1}, 2)])), "an attribute without a name",
+    ),
+    "a run without end": (
+        ClientPublish(1, EventRun("liar", 1, [b""] * 20_000, [({}, 20_000)])), "more than 16,000 publications",
+    ),
+    "an acknowledgement of what it never got": (ClientGot(1, 5), "acknowledges delivery 5, but was sent only 0"),
+    "an acknowledgement beyond all": (ClientGot(1, 2**63 - 1), "numbers go from 0"),
+    "another's durable subscription": (
+        ClientAttach(1, "reader/s1", "n", "TRUE", line="l"), "which belongs to 'reader'",
+    ),
+    "a durable subscription without a name": (ClientAttach(1, "liar/s1", "", "TRUE", line="l"), "0 characters"),
+    "an attachment without end": (ClientAttach(1, "liar/s1", "n", "TRUE", line="l" * 2_000), "this one has 2,000"),
+    "a durable filter that cannot be read": (ClientAttach(1, "liar/s1", "n", "a <", line="l"), "found the end"),
+    "a time without end": (
+        ClientAttach(1, "liar/s1", "n", "TRUE", is_shared=True, redeliver_us=NUMBER_MAX, line="l"),
+        "86,400,000,000 is the limit",
+    ),
+    "acknowledged beyond all": (ack(got={"p": 2**63 - 1}), "numbers go from 0"),
+    "a position acknowledged beyond all": (ack(position=2**60), "numbers go from 0"),
+    "acknowledged publishers without end": (ack(got={f"p{n}": 1 for n in range(60_001)}), "60,001 publishers"),
+    "publishers with names without end": (ack(got={"p" * (1 << 18): 1, "q": 1}), "262,145 characters"),
+    "a range beyond all": (ack(done={"p": [(1, 2**63 - 1)]}), "numbers go from 0"),
+    "a move beyond all": (ClientMove(1, "liar/1", "n", "TRUE", 2**60), "positions go from 0"),
+    "a move after nobody's event": (ClientMove(1, "liar/1", "n", "TRUE", 5, (6, "", 1)), "there cannot be"),
+    "a move after another place": (ClientMove(1, "liar/1", "n", "TRUE", 5, (9, "p", 1)), "there cannot be"),
+    "a request without end": (ClientList(1, 2**60), "numbers go from 0"),
+    "a report without end": (report(holds=[Item("p", 1)] * 10_001), "reports 10,001 deliveries"),
+    "given back without end": (report(returned=[Returned(1, 0)] * 10_001), "reports 10,001 deliveries"),
+    "given back for ever": (report(returned=[Returned(1, 2**50)]), "86,400,000,000 is the limit"),
+    "a report of nobody": (report(line=""), "0 characters"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LIES)
+def test_a_lie_is_refused_with_a_sentence_and_harms_nobody_else(kind: str) -> None:
+    lie, complaint = LIES[kind]
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    bench.say("liar", "b0", lie)
+    assert complaint in bench.expelled["liar"]
+    bench.check_honest()
+
+
+def test_a_lie_that_waits_for_a_handover_is_refused_after_it() -> None:
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    state = bench.nodes["b0"].state
+    state.is_installed = False  # as before the first handover
+    bench.say("liar", "b0", ClientPublish(1, [event(2)]), ClientGot(1, 7))
+    assert "liar" not in bench.expelled
+    state.is_installed = True
+    bench.pass_time(0.5)
+    assert "liar" in bench.expelled
+    bench.check_honest()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_waits_is_bounded(frozen: bool) -> None:
+    """For an advertisement that never becomes stable, or for a handover."""
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    state = bench.nodes["b0"].state
+    state.is_installed = not frozen
+    for n in range(0, 17_000, 1_000):
+        bench.say("liar", "b0", ClientPublish(1, EventRun("liar", 1 + n, [b""] * 1_000, [({}, 1_000)])))
+        if frozen:
+            bench.say("liar", "b0", *(ClientGot(1, 0) for _ in range(5_000)))
+    assert "have to wait" in bench.expelled["liar"] or "has no time for them" in bench.expelled["liar"]
+    assert len(state.inbox) < 100_000
+    state.is_installed = True
+    bench.check_honest()
+
+
+def test_of_many_attempts_to_attach_one_waits() -> None:
+    bench = Bench()
+    bench.begin_honest()
+    state = bench.nodes["b0"].state
+    state.is_installed = False
+    for session in range(1, 1_000):
+        bench.say("eager", "b0", attach(session=session))
+    assert len(state.inbox) == 1
+    assert len(bench.told("eager", Retry)) == 999
+    state.is_installed = True
+    bench.pass_time(0.5)
+    assert [ready.session for ready in bench.told("eager", Ready)] == [999]
+    bench.check_honest()
+
+
+# ---- forged positions, incarnations and timestamps -------------------------------------------------------------
+
+
+def test_a_timestamp_that_no_broker_gave_moves_no_clock_and_opens_no_session() -> None:
+    """The client says that it was delivered something of next year: it waits, and nobody else does."""
+    bench = Bench()
+    bench.begin_honest()
+    ahead = bench.now + 365 * 86_400_000_000
+    bench.say("liar", "b0", attach(incarnation=Incarnation("b1", 0), largest=ahead))
+    bench.pass_time(5.0)
+    assert not bench.told("liar", Ready)
+    assert bench.told("liar", Retry)
+    bench.check_honest()
+
+
+def test_timestamps_in_everything_that_a_client_says_move_no_clock() -> None:
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    ahead = bench.now + 365 * 86_400_000_000
+    bench.say("liar", "b0", ClientAdvertise(1, "liar/a1", "TRUE"))
+    bench.pass_time(1.0)
+    assert bench.told("liar", Stable)
+    bench.say(
+        "liar", "b0",
+        ClientPublish(1, [Event("liar", 1, {"topic": "honest"}, b"", ahead)]),
+        ClientPublish(1, EventRun("liar", 2, [b"", b""], [({"topic": "honest"}, 2)], ahead)),
+        ClientSubscribe(1, "liar/s1", "TRUE", ahead),
+        ClientSubscribe(1, "liar/s2", "TRUE", 0, ahead),
+        ClientSubscribe(1, "liar/s3", "TRUE", ahead, is_resumed=True),
+        ClientAttach(1, "liar/s4", "n", "TRUE", line="l"),
+    )  # fmt: skip
+    bench.pass_time(1.0)
+    bench.say(
+        "liar", "b0", ack(subscription="liar/s4", position=ahead, latest=ahead, delivered=ahead, got={"honest": 2**50})
+    )
+    bench.pass_time(1.0)
+    bench.say("liar", "b0", ClientMove(1, "liar/m", "n", "TRUE", ahead))
+    bench.pass_time(1.0)
+    assert "liar" not in bench.expelled
+    bench.say("reader", "b1", ClientSubscribe(1, "reader/all", "TRUE", 0))
+    bench.check_honest()
+    stamps = [each.stamp for delivery in bench.heard["reader"] for each in getattr(delivery, "events", [])]
+    assert stamps
+    assert max(stamps) <= bench.now
+
+
+@pytest.mark.parametrize("incarnation", [None, ("b0", 0), ("b1", 0), ("b1", 999), ("b1", 10**6)])
+@pytest.mark.parametrize("published", [(0, 0), (9, 0), (9, 9), (NUMBER_MAX, NUMBER_MAX)])
+def test_forged_pasts_cost_the_liar_its_own_events_alone(
+    incarnation: tuple[str, int] | None, published: tuple[int, int]
+) -> None:
+    bench = Bench()
+    bench.begin_honest()
+    said, confirmed = published
+    home = None if incarnation is None else Incarnation(*incarnation)
+    bench.say("liar", "b0", attach(incarnation=home, resumes=1, received=5, published=said, confirmed=confirmed))
+    bench.pass_time(2.0)
+    bench.say("liar", "b0", ClientAdvertise(2, "liar/a1", "topic = 'honest'"), Detach(2))
+    bench.pass_time(2.0)
+    bench.check_honest()
+
+
+def test_a_client_that_did_not_hear_of_its_session_opens_another() -> None:
+    """Its broker is dead, and the answer of the next one was lost. The first session here is in the way."""
+    bench = Bench(3, f=1)
+    bench.begin_honest()
+    bench.attach("mover", "b2")
+    bench.crash("b2")
+    bench.pass_time(5.0)
+    for session in (2, 3):
+        bench.say("mover", "b1", attach(session=session, incarnation=Incarnation("b2", 0)))
+        bench.pass_time(2.0)
+    assert [ready.session for ready in bench.told("mover", Ready)] == [1, 2, 3]
+
+
+def test_two_sessions_of_one_name_at_two_brokers_hurt_nobody_else() -> None:
+    bench = Bench(3)
+    bench.begin_honest()
+    for broker in ("b0", "b2"):
+        bench.attach("liar", broker)
+        bench.say("liar", broker, ClientAdvertise(1, "liar/a1", "topic = 'honest'"))
+        bench.pass_time(0.5)
+        bench.say("liar", broker, ClientPublish(1, [event(1, topic="honest"), event(2, topic="honest")]))
+        bench.pass_time(0.5)
+    bench.say("liar", "b1", attach(incarnation=Incarnation("b0", 0), published=2))
+    bench.pass_time(1.0)
+    bench.check_honest()
+    assert bench.got("reader", "reader/s1").count("liar:1") == 1
+
+
+# ---- how much --------------------------------------------------------------------------------------------------
+
+
+def test_filters_of_one_client_are_bounded_together_and_ended_ones_do_not_count() -> None:
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    texts = [f"a IN ('{'x' * (TEXT_LENGTH_MAX - 100)}', '{number}')" for number in range(17)]
+    for number, text in enumerate(texts[:16] * 2):
+        bench.say("liar", "b0", ClientSubscribe(1, f"liar/s{number}", text))
+        bench.say("liar", "b0", ClientUnsubscribe(1, f"liar/s{number}"))
+    assert "liar" not in bench.expelled
+    for number, text in enumerate(texts):
+        bench.say("liar", "b0", ClientSubscribe(1, f"liar/t{number}", text))
+    assert f"{TEXT_MAX:,} is the limit; end some of them" in bench.expelled["liar"]
+    bench.check_honest()
+
+
+def test_the_effort_of_one_client_is_bounded() -> None:
+    def hard(number: int) -> str:
+        groups = (" AND ".join(f"(a LIKE 'x{number}_{n}%_a%' OR a NOT LIKE '_{n}%b')" for n in range(6)),) * 20
+        return " OR ".join(f"({group.replace('%b', f'%b{place}')})" for place, group in enumerate(groups))
+
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    for number in range(200):
+        bench.say("liar", "b0", ClientSubscribe(1, f"liar/s{number}", hard(number)))
+        if "liar" in bench.expelled:
+            break
+    assert f"more than {EFFORT_MAX:,} steps" in bench.expelled["liar"]
+    bench.check_honest()
+
+
+def test_history_is_read_with_few_subscriptions_at_a_time() -> None:
+    bench = Bench()
+    bench.begin_honest()
+    bench.attach("liar", "b0")
+    for number in range(READINGS_MAX + 1):
+        assert "liar" not in bench.expelled
+        bench.say("liar", "b0", ClientSubscribe(1, f"liar/s{number}", "TRUE", bench.now + 10**12, bench.now + 10**13))
+    assert f"more than {READINGS_MAX} subscriptions at a time" in bench.expelled["liar"]
+    bench.check_honest()
+
+
+# ---- tickets ---------------------------------------------------------------------------------------------------
+
+
+def test_no_ticket_grants_all_of_history_because_a_broker_knows_no_final_position_yet() -> None:
+    owners = Owners(may_read_history=lambda client: False, ticket=lambda client, text, position: b"%d" % position)
+    bench = Bench(owners=owners)
+    bench.begin_honest()
+    bench.attach("early", "b0")
+    bench.nodes["b0"].state.final = FinalPosition()
+    bench.say("early", "b0", ClientSubscribe(1, "early/s", "topic = 'honest'"))
+    bench.pass_time(1.0)
+    [active] = bench.told("early", Active)
+    assert int(active.ticket) == active.position > 0
+    bench.check_honest()
+    assert bench.got("early", "early/s") == ["honest:1"]

@@ -1,0 +1,40 @@
+"""What a client finds to be lost of a publisher, from what it knows of a subscription."""
+
+from gapless.filters import parse
+from gapless.positions import Position
+from gapless.protocols.gapless.client_subscription import HeldSubscription
+
+
+def held(since: int | None = None) -> HeldSubscription:
+    return HeldSubscription("s", parse("x > 0"), None if since is None else Position.at(since), None)
+
+
+def test_what_came_is_not_lost() -> None:
+    subscription = held()
+    subscription.cuts["p"] = 2
+    subscription.came("p", 2, 3)
+    assert subscription.lose("p", 1, 5) == [(4, 5)]
+    assert subscription.lose("p", 1, 5) == [], "it is told once"
+
+
+def test_what_was_lost_before_the_cut_is_not_told() -> None:
+    subscription = held()
+    subscription.cuts["p"] = 4
+    assert subscription.lose("p", 1, 5) == [(4, 5)]
+
+
+def test_what_is_lost_lies_between_what_was_read_and_what_was_published_then() -> None:
+    subscription = held(since=0)
+    subscription.came("p", 1, 3)
+    subscription.go_live()
+    subscription.came("p", 45, 45)
+    assert subscription.lose("p", 2, 46) == [(4, 44), (46, 46)]
+    assert subscription.lose("p", 2, 46) == []
+
+
+def test_what_is_published_after_a_loss_is_no_part_of_it() -> None:
+    subscription = held(since=0)
+    subscription.go_live()
+    assert subscription.lose("p", 1, 2) == [(1, 2)]
+    subscription.came("p", 3, 3)
+    assert subscription.lose("p", 1, 4) == [(4, 4)]

@@ -1,0 +1,135 @@
+"""More than f brokers are lost: what is lost is reported exactly, once, to both ends, and to nobody else.
+
+    b0 - b1 - b2 - b3 - b4
+
+`ann` is at b4, whose journal b3 holds (f = 1); the subscribers are at b0. Her events 3 to 5 are confirmed, and get no
+farther than b3, when both brokers are lost.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from gapless.checkers import check
+from gapless.protocol import Effect, Input, PublicationsLost
+from gapless.protocols.gapless.client import GaplessClient
+from gapless.simulator import run_scenario
+from gapless.simulator.scenario import (
+    AdvertiseAction,
+    Client,
+    Crash,
+    Cut,
+    Delay,
+    Fault,
+    Forget,
+    Heal,
+    LatencySpec,
+    Network,
+    ProtocolChoice,
+    PublishAction,
+    Restart,
+    Run,
+    Scenario,
+    SubscribeAction,
+)
+from gapless.trace import Trace
+
+DEAD = ("b3", "b4")
+NEVER_BACK = tuple(Forget(9_000.0, name, "b1") for name in DEAD)
+BACK_EMPTY = tuple(Restart(6_000.0, name) for name in DEAD)
+LOST = [("ann", 3), ("ann", 4), ("ann", 5)]
+
+
+def scenario(*faults: Fault) -> Scenario:
+    return Scenario(
+        name="more than f",
+        network=Network(
+            shape="chain", brokers=5, f=1, latency=LatencySpec(ms=5.0), detection=Delay(50.0, 60.0)
+        ),
+        protocol=ProtocolChoice("gapless"),
+        clients=(Client("ann", "b4"), Client("pat", "b2"), *(Client(name, "b0") for name in ("bob", "cat", "dan"))),
+        actions=(
+            AdvertiseAction(0.0, "ann", "a", "kind = 'x' AND x > 0"),
+            AdvertiseAction(0.0, "pat", "a", "kind = 'y'"),
+            SubscribeAction(1_000.0, "bob", "all", "TRUE"),
+            SubscribeAction(1_000.0, "bob", "some", "x = 2"),
+            SubscribeAction(1_000.0, "bob", "other", "kind = 'y'"),
+            SubscribeAction(1_000.0, "cat", "impossible", "x < 0"),
+            SubscribeAction(1_000.0, "dan", "durable", "x > 0", name="keep"),
+            PublishAction(2_000.0, "ann", {"kind": "x", "x": 1}, count=2),
+            PublishAction(2_000.0, "pat", {"kind": "y"}, count=2),
+            PublishAction(5_000.0, "ann", {"kind": "x", "x": 2}, count=3),
+            PublishAction(20_000.0, "ann", {"kind": "x", "x": 2}, count=2),
+            PublishAction(20_000.0, "pat", {"kind": "y"}, count=2),
+            SubscribeAction(30_000.0, "cat", "late", "x > 0"),
+            PublishAction(40_000.0, "ann", {"kind": "x", "x": 3}, count=1),
+        ),
+        faults=(
+            Cut(4_990.0, ("b2", "b3")),
+            *(Crash(5_030.0, name) for name in DEAD),
+            Heal(5_500.0, ("b2", "b3")),
+            *faults,
+        ),
+        run=Run(settle_ms=30_000.0, may_lose=True),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
+def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
+    """The trace, and what the clients' nodes caused."""
+    effects: list[Effect] = []
+    step = GaplessClient.step
+
+    def noted(self: GaplessClient, item: Input, now: int) -> Sequence[Effect]:
+        caused = step(self, item, now)
+        effects.extend(caused)
+        return caused
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GaplessClient, "step", noted)
+        trace = run_scenario(scenario(*request.param)).trace
+    assert trace is not None
+    return trace, effects
+
+
+def losses(trace: Trace, subscription: str) -> list[tuple[str, int]]:
+    """Return each number that was reported to the subscription as lost, as often as it was reported."""
+    rows = [row for row in trace.skipped if row.subscription_id == subscription]
+    return sorted((row.publisher, seq) for row in rows for seq in range(row.from_seq, row.to_seq + 1))
+
+
+def came(trace: Trace, subscription: str) -> Counter[str]:
+    return Counter(row.event_id for row in trace.history if row.subscription_id == subscription)
+
+
+def test_nothing_is_missing_beyond_what_is_reported(told: tuple[Trace, list[Effect]]) -> None:
+    verdict = check(told[0])
+    assert verdict.status == "valid"
+    assert not verdict.anomalies
+
+
+@pytest.mark.parametrize("subscription", ["all", "durable"])
+def test_a_subscription_is_told_exactly_what_is_lost_and_once(
+    subscription: str, told: tuple[Trace, list[Effect]]
+) -> None:
+    assert losses(told[0], subscription) == LOST
+
+
+@pytest.mark.parametrize("subscription", ["other", "impossible", "late"])
+def test_a_subscription_that_lacks_nothing_is_told_nothing(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
+    assert losses(told[0], subscription) == []
+
+
+def test_everything_else_comes_once(told: tuple[Trace, list[Effect]]) -> None:
+    assert came(told[0], "all") == dict.fromkeys(
+        ["ann:1", "ann:2", "ann:6", "ann:7", "ann:8", "pat:1", "pat:2", "pat:3", "pat:4"], 1
+    )
+    assert came(told[0], "durable") == dict.fromkeys(["ann:1", "ann:2", "ann:6", "ann:7", "ann:8"], 1)
+    assert came(told[0], "late") == {"ann:8": 1}
+
+
+def test_the_publisher_is_told_once_and_of_all_that_is_lost(told: tuple[Trace, list[Effect]]) -> None:
+    [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
+    [(first, last)] = lost.ranges
+    assert (first <= 3, last) == (True, 5)
