@@ -6,9 +6,9 @@ __all__ = ["RULES", "GaplessOptions"]
 
 RULES = frozenset({"active-only", "void", "sort", "majority", "last-numbers", "fence", "synced", "union"})
 """What tests can switch off to see that the checker notices: that only active subscriptions represent others; that a
-handover voids pending attempts; that the members of a handover process the union of their logs, sorted by timestamp; that an exclusion needs a
-majority; that advertisements carry the publisher's last number; that a client that moves waits for a final position;
-that brokers wait for their disks."""
+handover voids pending attempts; that its members process the union of their logs, sorted by timestamp; that an
+exclusion needs a majority; that advertisements carry the publisher's last number; that a client that moves waits for a
+final position; that brokers wait for their disks."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
