@@ -4,30 +4,23 @@ import msgspec
 import pytest
 
 from gapless.events import Event
-from gapless.protocol.carrying import body_of, events_of, layers_of, may_carry_events, publications_of
+from gapless.protocol.carrying import body_of, events_of, layers_of, may_carry_events
 from gapless.protocols.gapless.client_messages import Attach, Delivery
-from gapless.protocols.gapless.messages import Completed, Frame, Publication, Tree
+from gapless.protocols.gapless.messages import Completed, Frame, LinkMessage, Publication
 
 EVENT = Event("p", 1, {})
 SAID = Publication([EVENT])
-WRAPPED = Frame(0, 0, 1, 0, 0, Tree(7, SAID))
+WRAPPED = Frame(0, 0, 1, 0, 0, LinkMessage(7, SAID))
 
 
 def test_what_is_wrapped_is_found_layer_by_layer() -> None:
-    assert [type(layer) for layer in layers_of(WRAPPED)] == [Frame, Tree, Publication]
+    assert [type(layer) for layer in layers_of(WRAPPED)] == [Frame, LinkMessage, Publication]
     assert [len(events_of(layer)) for layer in layers_of(WRAPPED)] == [0, 0, 1]
     assert body_of(SAID) is None
 
 
 def test_a_message_without_events_carries_none() -> None:
     assert list(events_of(Completed(1))) == []
-    assert list(publications_of(Completed(1))) == []
-
-
-def test_what_a_client_brings_again_is_told_apart() -> None:
-    attach = Attach(1, "", [], {}, [EVENT], 1)
-    assert publications_of(attach) == [EVENT]
-    assert list(events_of(attach)) == []
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,6 @@
 
 import pytest
 
-from gapless.events import Event
-from gapless.overlay import chain
-from gapless.protocol import BrokerPlace, Received, Send, Start
-from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.client_messages import (
-    Attach,
-    Attached,
-    ClientAdvertise,
-    ClientPublish,
-    ClientSubscribe,
-    Delivery,
-    NotYet,
-)
-from gapless.protocols.gapless.options import GaplessOptions
 from gapless.registry import find_protocol, protocols
 from gapless.simulator import generate, parse_scenario, search, try_scenario
 from gapless.simulator.clock_plan import draws_clocks
@@ -93,23 +79,3 @@ def test_a_node_clock_stands_still_when_it_is_set_back() -> None:
     clock.set(1_900, -900, 0.0)
     clock.begin()
     assert clock(2_000) == 1_100, "a broker that begins anew takes its clock as it is"
-
-
-def test_a_client_moves_no_clock_beyond_what_brokers_gave() -> None:
-    broker = GaplessBroker(BrokerPlace("b0", chain(1), 0), GaplessOptions())
-    broker.step(Start(), 1_000)
-
-    def answers(client: str, message: object) -> list[object]:
-        effects = broker.step(Received(client, message), 1_000)
-        return [effect.message for effect in effects if isinstance(effect, Send) and effect.peer == client]
-
-    for clock in (2**63, 1_000_000):
-        assert answers("liar", Attach(2, "b0/0", [], {}, [], 1, clock=clock)) == [NotYet(2)]
-    attached, *_ = answers("liar", Attach(3, "b0/0", [], {}, [], 1, clock=1_000))
-    assert isinstance(attached, Attached)
-    answers("liar", ClientAdvertise(3, "a", "TRUE", 1))
-    answers("liar", ClientSubscribe(3, "s", "TRUE"))
-    [delivery] = [
-        each for each in answers("liar", ClientPublish(3, [Event("liar", 1, {})])) if isinstance(each, Delivery)
-    ]
-    assert 1_000 < delivery.events[0].stamp < 1_100, "neither of the two moved it"

@@ -9,11 +9,9 @@ import pytest
 from gapless.client import connect
 from gapless.errors import ConnectError
 from gapless.events import Event, EventRun
-from gapless.protocols.gapless.client_messages import Attach, ClientPublish, ClientSubscribe, Invite
-from gapless.protocols.gapless.lives import Status
-from gapless.protocols.gapless.messages import Fenced
+from gapless.protocols.gapless.client_messages import ClientPublish, ClientSubscribe
+from gapless.protocols.gapless.messages import Excluded, Status
 from gapless.runtime import wire
-from gapless.runtime.codec import Codec
 from gapless.runtime.event_loop import run
 from gapless.runtime.wire import Refusal
 
@@ -68,7 +66,7 @@ AFTER_GREETING = {
     "a batch that is none": (framed(wire.MESSAGES, b"\xc1"), "malformed"),
     "a message that is no text": (framed(wire.MESSAGES, b"\x91\x92\xa9ClientG\xfft\x01"), "malformed"),
     "an unknown message": (framed(wire.MESSAGES, msgspec.msgpack.encode([["Nonsense"]])), "malformed"),
-    "words of a broker": (batch(Fenced(0, {"b0": Status(1)})), "malformed"),
+    "words of a broker": (batch(Excluded({"b0": Status(1)})), "malformed"),
     "another greeting": (wire.greeting("client", "c"), "there is no frame of kind 1"),
     "an unknown frame": (framed(77, b""), "there is no frame of kind 77"),
     "a frame too large": (b"\x7f\xff\xff\xff", "too large"),
@@ -91,24 +89,17 @@ def test_after_the_greetings(kind: str) -> None:
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (ClientSubscribe(2, "s", "price <"), "price <"),
-        (ClientPublish(2, [Event("somebody", 1, {})]), "'c' cannot publish in the name of 'somebody'"),
-        (ClientPublish(2, [Event("c", 1, {"x": 2**63})]), "Expected `int` <= 9223372036854775807"),
-        (ClientPublish(2, [Event("c", 1, {"x": 2**64 - 1})]), "Expected `int` <= 9223372036854775807"),
-        (ClientPublish(2, EventRun("c", 1, [b"", b""], [({"x": 2**63}, 2)])), "Expected `int` <= 9223372036854775807"),
+        (ClientSubscribe(1, "c/s", "price <"), "price <"),
+        (ClientPublish(1, [Event("somebody", 1, {})]), "'c' cannot publish in the name of 'somebody'"),
+        (ClientPublish(1, [Event("c", 1, {"x": 2**63})]), "Expected `int` <= 9223372036854775807"),
+        (ClientPublish(1, [Event("c", 1, {"x": 2**64 - 1})]), "Expected `int` <= 9223372036854775807"),
+        (ClientPublish(1, EventRun("c", 1, [b"", b""], [({"x": 2**63}, 2)])), "Expected `int` <= 9223372036854775807"),
     ],
 )
 def test_what_a_client_may_not_say_is_its_own_fault(message: Any, complaint: str) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
-            peer = (await Raw.dial(network)).greet("c").say(batch(Attach(1, "", [], {}, [], 1)))
-            kind, _ = await peer.hear()
-            assert kind == wire.WELCOME
-            kind, body = await peer.hear()
-            [invite] = Codec(network.config.spec, 1 << 24).decode(memoryview(body), is_client=False)
-            assert isinstance(invite, Invite)
-            peer.say(batch(Attach(2, invite.home, [], {}, [], 1), message))
-            refusal = await peer.refusal()
+            refusal = await (await Raw.attached(network, "c")).say(batch(message)).refusal()
             assert refusal.code == "malformed"
             assert complaint in refusal.reason
 
@@ -190,7 +181,7 @@ def test_a_name_that_would_write_lines_of_its_own_into_logs_is_refused(name: str
             refusal = await (await Raw.dial(network)).greet(name).refusal()
             assert "the name of a client or broker " in refusal.reason
             liar = await Raw.attached(network)
-            liar.say(batch(ClientSubscribe(2, f"liar/{name}", "TRUE")))
+            liar.say(batch(ClientSubscribe(1, f"liar/{name}", "TRUE")))
             assert "only what can be printed" in (await liar.refusal()).reason
             with logged() as log:
                 network.brokers["b0"].logger.warning(f"refused by a peer: {name}")

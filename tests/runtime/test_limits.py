@@ -12,14 +12,12 @@ from gapless.client import Client, connect
 from gapless.errors import ConnectError, DeniedError
 from gapless.events import Event
 from gapless.overlay import chain
-from gapless.protocols.gapless.client_messages import Attach, Attached, ClientPublish, SubscriptionProgress
-from gapless.runtime import request_checks
+from gapless.protocols.gapless.client_messages import ClientPublish
 from gapless.runtime.event_loop import run
 from gapless.security.limits import Limits
 
 from .local import local
 from .logged import logged
-from .raw_peer import Raw, batch
 from .secure import PATIENT, Secure, secure, until
 
 EVERYTHING = {"publish": ["TRUE"], "subscribe": ["TRUE"]}
@@ -336,25 +334,5 @@ def test_without_users_the_clients_of_an_address_are_counted() -> None:
                 await asyncio.wait_for(second.advertise("TRUE"), 30)
             await second.close()
             await first.close()
-
-    run(main())
-
-
-def test_what_a_client_brings_is_understood_while_others_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes a turn of the event loop for each of 2,000 filters, and a witness is served within these turns."""
-    monkeypatch.setattr(request_checks, "PIECE_US", -1)
-
-    async def main() -> None:
-        async with local(1, f=0) as network, connect(network.url) as witness:
-            await witness.advertise("TRUE")
-            peer = await Raw.attached(network)
-            held = [SubscriptionProgress(f"liar/s{n}", f"x = {n}", {}, {}, False) for n in range(2_000)]
-            answer = asyncio.create_task(peer.say(batch(Attach(3, "b0/0", held, {}, [], 1))).wait_for(Attached))
-            link = network.brokers["b0"].links.links["liar"]
-            await until(lambda: link.connection is not None and bool(link.connection.backlog))
-            await witness.publish({"n": 1})
-            assert not answer.done()
-            assert len((await answer).fresh) == 2_000
-            peer.close()
 
     run(main())

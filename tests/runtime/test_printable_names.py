@@ -12,8 +12,8 @@ from gapless.client import connect
 from gapless.errors import CallError, GaplessError, WireError
 from gapless.events import Event
 from gapless.printable import name_complaint, printable, printable_json, printable_lines
-from gapless.protocols.gapless.client_messages import ClientMove, ClientOpen
-from gapless.protocols.gapless.names.calls import check_call
+from gapless.protocols.gapless.durable.claims import check_durable_call
+from gapless.protocols.gapless.durable.messages import ClientAttach, ClientMove
 from gapless.runtime.event_loop import run
 from gapless.runtime.wire import FORGET, decode_hello, decode_name, frame, greeting
 
@@ -32,12 +32,12 @@ def test_a_name_is_accepted_or_refused_by_one_rule() -> None:
 
 def test_a_broker_refuses_such_a_name_wherever_a_client_can_give_one() -> None:
     calls = (
-        ClientOpen(attempt=1, subscription="c/s", name=BAD, filter="TRUE"),
-        ClientMove(attempt=1, request="c/r", name=BAD, filter="TRUE", position=0),
+        ClientAttach(session=1, subscription="c/s", name=BAD, filter="TRUE", line="l"),
+        ClientMove(session=1, request="c/r", name=BAD, filter="TRUE", position=0),
     )
     for call in calls:
         with pytest.raises(CallError, match="only what can be printed") as caught:
-            check_call("c", call)
+            check_durable_call("c", call)
         assert str(caught.value).isprintable()
     for give in (lambda: decode_hello(memoryview(greeting("client", BAD)[5:])),
                  lambda: decode_name(memoryview(frame(FORGET, BAD)[5:]))):  # fmt: skip

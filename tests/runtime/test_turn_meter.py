@@ -7,8 +7,8 @@ from typing import Any
 from gapless.client import connect
 from gapless.events import Event
 from gapless.protocol import Input, Received, TimerFired
-from gapless.protocols.gapless.client_messages import Attach, ClientPublish
-from gapless.protocols.gapless.messages import Frame, Tree, Wave
+from gapless.protocols.gapless.client_messages import ClientPublish, Detach
+from gapless.protocols.gapless.messages import Frame, LinkMessage, Wave
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
 from gapless.runtime.turn_meter import LONG_MS, TurnMeter
@@ -28,7 +28,7 @@ def test_the_longest_turn_is_known_with_the_longest_of_its_pieces() -> None:
     async def main() -> None:
         meter = TurnMeter(asyncio.get_running_loop(), logger_of("b0"))
         messages: list[Any] = [ClientPublish(1, [Event("ann", 1, {})]), ClientPublish(1, [Event("ann", 2, {})])]
-        messages.append(Frame(0, 0, 1, 0, 0, Tree(1, Wave(1, 0, 0, 0))))
+        messages.append(Frame(0, 0, 1, 0, 0, LinkMessage(1, Wave(1, 0))))
         for milliseconds, who, what in ((3, "ann", messages), (15, "ann", messages), (2, "", TimerFired("wave"))):
             begun = meter.begin()
             inner = meter.begin()
@@ -38,7 +38,7 @@ def test_the_longest_turn_is_known_with_the_longest_of_its_pieces() -> None:
         await asyncio.sleep(0)
         assert 20 <= meter.longest_ms < 40
         assert meter.longest_by_clock_ms >= meter.longest_ms
-        assert meter.what == "ClientPublish of 1 events × 2, Frame/Tree/Wave from ann"
+        assert meter.what == "ClientPublish of 1 events × 2, Frame/LinkMessage/Wave from ann"
         begun = meter.begin()
         time.sleep(0.05)
         meter.end(begun, "", TimerFired("asleep"))
@@ -100,7 +100,7 @@ def test_a_connection_that_ends_with_a_batch_half_taken_harms_nobody() -> None:
             link = links.links[ann.name]
             connection = link.connection
             assert connection is not None
-            connection.backlog = [Attach(99, "nowhere", [], {}, [], 1)]
+            connection.backlog = [Detach(99)]
             links.turns.wait(connection)
             connection.abort()
             async with asyncio.timeout(20):

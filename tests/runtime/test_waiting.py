@@ -7,7 +7,7 @@ import pytest
 
 from gapless.cli.status import remarks
 from gapless.overlay import chain
-from gapless.protocols.gapless.overview import BEHIND_SHOWN
+from gapless.protocols.gapless.overview import LAGGING_SHOWN
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
@@ -129,7 +129,7 @@ def test_halves_that_met_are_told_of_once() -> None:
 
 
 def test_where_more_lie_behind_than_are_told_nobody_has_caught_up_for_sure() -> None:
-    assert BEHIND_MAX == BEHIND_SHOWN
+    assert BEHIND_MAX == LAGGING_SHOWN
     news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
         news.tell({"behind": [f"c{number}" for number in range(BEHIND_MAX)]})

@@ -3,7 +3,6 @@
 | field | content |
 | --- | --- |
 | `events` | events that travel with the message |
-| `publications` | events that a client supplies again |
 | `body` | a wrapped message |
 """
 
@@ -12,19 +11,13 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["body_of", "events_of", "layers_of", "may_carry_events", "publications_of"]
+__all__ = ["body_of", "events_of", "layers_of", "may_carry_events"]
 
 
 def events_of(message: Any) -> Sequence[Any]:
     """Return the events of the message itself, without those of a wrapped message."""
     events: Sequence[Any] = getattr(message, "events", ())
     return events
-
-
-def publications_of(message: Any) -> Sequence[Any]:
-    """Return the events that a client supplies again."""
-    publications: Sequence[Any] = getattr(message, "publications", ())
-    return publications
 
 
 def body_of(message: Any) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 from gapless.errors import ProtocolError, WireError
 from gapless.events import Event, EventList, EventRun, bounds_of
 from gapless.protocol import ProtocolSpec
-from gapless.protocol.carrying import body_of, events_of, may_carry_events, publications_of
+from gapless.protocol.carrying import body_of, events_of, may_carry_events
 from gapless.runtime.object_count import has_more_entries, length_of
 from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
@@ -142,10 +142,10 @@ class Codec:
 def _check_sizes(messages: list[Any], event_max: int) -> None:
     """Check the size of each event. A regular client does this before it sends them."""
     for message in messages:
-        for events in (events_of(message), publications_of(message)):
-            for event in _largest(events) if isinstance(events, EventRun) else events:
-                if isinstance(event, Event) and (size := size_of(event.attributes, event.payload)) > event_max:
-                    raise WireError(f"the event {event.id} has {size:,} bytes, but {event_max:,} is the limit")
+        events = events_of(message)
+        for event in _largest(events) if isinstance(events, EventRun) else events:
+            if isinstance(event, Event) and (size := size_of(event.attributes, event.payload)) > event_max:
+                raise WireError(f"the event {event.id} has {size:,} bytes, but {event_max:,} is the limit")
 
 
 def _largest(run: EventRun) -> Iterator[Event]:
