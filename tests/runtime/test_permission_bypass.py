@@ -111,7 +111,7 @@ def test_history_holds_no_more_for_a_user_than_its_filters(tmp_path: Path) -> No
     ("rights", "why"),
     [
         ({**READER, "history": False}, "may not read what was published before"),
-        ({**READER, "subscribe": ["topic = 'news'"]}, "may not subscribe to"),
+        ({**READER, "subscribe": ["topic = 'news'"]}, "may not subscribe any more to"),
         ({**READER, "disabled": True}, "was revoked"),
     ],
 )
@@ -153,12 +153,13 @@ def test_a_reading_does_not_go_on_at_the_broker_that_inherits_it_when_the_right_
     run(main())
 
 
-def test_a_reading_that_its_client_goes_on_with_is_over_when_the_right_is_gone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [20, MANY])
+def test_a_reading_that_its_client_goes_on_with_is_over_when_the_right_is_gone(count: int, tmp_path: Path) -> None:
     """A client of its own making comes back, and asks for the rest under the same name, in each way that there is."""
 
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": READER}, runtime=STEADY) as network:
-            admin = await _publishes(network, 20, "shop/x")
+            admin = await _publishes(network, count, "shop/x")
             liar = await Liar.attach(network, "ann")
             liar.say(ClientSubscribe(1, "ann:liar/s1", "topic LIKE 'shop/%'", since=1))
             assert (await liar.hears(Delivery)).events
@@ -166,17 +167,40 @@ def test_a_reading_that_its_client_goes_on_with_is_over_when_the_right_is_gone(t
             await network.reload()
             assert (await liar.refusal()).code == "changed"
             again = await Liar.greeted(network, "ann", "ann:liar")
-            again.say(Attach(2, Incarnation("b0", 0), 1, 0, 0, 0, 0))
-            assert not (await again.hears(Ready)).is_resumed
+            again.say(Attach(2, Incarnation("b0", 0), 1, 10**6, 0, 0, 0))
+            is_live = (await again.hears(Ready)).is_resumed
+            assert is_live == (count == 20), "only what has read all that it may"
             asked = [("s1", 1, 0, False), ("s1", 1, 0, True), ("s2", 1, 2**53, False), ("s3", 1, 2**53, True)]
-            for name, since, until_, is_resumed in asked:
-                again.say(ClientSubscribe(2, f"ann:liar/{name}", "topic LIKE 'shop/%'", since, until_, is_resumed))
+            for name, since, end, is_resumed in asked:
+                again.say(ClientSubscribe(2, f"ann:liar/{name}", "topic LIKE 'shop/%'", since, end, is_resumed))
                 assert "may not read what was published before" in await again.denial()
             again.say(ClientSubscribe(2, "ann:liar/s4", "topic LIKE 'shop/%'"))
             await again.hears(Active)
             event = await admin.publish({"topic": "shop/x"})
             got = await asyncio.wait_for(again.hears(Delivery), 30)
-            assert [(each.seq, got.subscriptions) for each in got.events] == [(event.seq, ["ann:liar/s4"])]
+            assert [each.seq for each in got.events] == [event.seq]
+            assert sorted(got.subscriptions) == ["ann:liar/s1"] * is_live + ["ann:liar/s4"]
+            await admin.close()
+
+    run(main())
+
+
+def test_what_does_not_rely_on_the_right_to_history_goes_on_without_it(tmp_path: Path) -> None:
+    """Also at another broker, to which its client moves after the right is gone."""
+
+    async def main() -> None:
+        async with asyncio.timeout(90), secure(chain(3), tmp_path, users={"ann": READER}) as network:
+            admin = await _publishes(network, 20, "shop/x")
+            ann = await _comes(network, "ann", "b1")
+            live = await ann.subscribe("topic LIKE 'shop/%'")
+            network.set_users({"ann": {**READER, "history": False}})
+            await network.reload()
+            crash = asyncio.create_task(network.crash("b1"))
+            events = [await admin.publish({"topic": "shop/x"}) for _ in range(10)]
+            await crash
+            events += [await admin.publish({"topic": "shop/x"}) for _ in range(10)]
+            assert [(await anext(live)).id for _ in events] == [event.id for event in events]
+            await ann.close()
             await admin.close()
 
     run(main())

@@ -39,7 +39,7 @@ class Node(BrokerNode):
 
 
 def attach(*texts: str) -> Demand:
-    return Demand({f"ann:c/s{number}": text for number, text in enumerate(texts)}, is_whole=True)
+    return Demand({f"ann:c/s{number}": text for number, text in enumerate(texts)}, is_resuming=True)
 
 
 class _Asked:
@@ -73,7 +73,7 @@ class _Asked:
         return found
 
     def wait_s(self, spent_us: int = 0) -> float:
-        return self._gate.wait_s(self._link, 0, 0, spent_us)
+        return self._gate.wait_s(self._link, 0, spent_us)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,6 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """A subscription or advertisement that it ends."""
     act: str = ""
     """If it changes what others may rely on: the key of that event in audit logs."""
-    is_whole: bool = False
-    """Whether the client has no other subscriptions and advertisements than these."""
     is_resuming: bool = False
     """Whether the client goes on with its session, and what that holds. If some of it is refused, the rewritten message
     does not go on: the client says again what it holds."""
@@ -52,7 +50,7 @@ class Judging(msgspec.Struct, frozen=True):
     """How a runtime can check the requests of a protocol's clients.
 
     Its brokers then also report their sessions, and what those hold (`sessions`, `held_by`,
-    `names_held`, `reads_history`).
+    `names_held`, `reads_history`, `take_history_bytes`).
     """
 
     demand: Callable[[Any], Demand | None]

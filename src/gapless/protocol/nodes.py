@@ -90,8 +90,12 @@ class BrokerNode(Node, Protocol):
         return (), ()
 
     def reads_history(self, client: str) -> bool:
-        """Return whether the client is reading history."""
+        """Return whether the client is brought what was published before."""
         return False
+
+    def take_history_bytes(self, client: str) -> int:
+        """Return how many bytes of history the client was brought since the last call."""
+        return 0
 
     @property
     def is_working(self) -> bool:

@@ -379,7 +379,7 @@ class Links:
         finally:
             self.meter.end(begun, link.name, messages)
         if self.gate is not None and link.is_client:
-            connection.hold(self.gate.wait_s(link, size, connection.bytes_out, now_us() - begun_us))
+            connection.hold(self.gate.wait_s(link, size, now_us() - begun_us))
         self.queues.look()
 
     def drained(self, connection: Connection) -> None:

@@ -20,9 +20,10 @@ filters, is checked in pieces: cheap bounds first, then some filters in each tur
 is read from the client.
 
 A session can hold a filter that was allowed when it began, whatever its client sends later. So when
-a client attaches, its session's subscriptions are checked as well. Refused ones are removed from
-the request, and a session drops what its client does not supply. So changed permissions take effect
-with a new connection, here or at the successor of the broker.
+a client attaches, its session's subscriptions are checked as well. If one is refused, or if the
+session reads history and its user may not any longer, the client does not get its session back: it
+asks for everything again, with its tickets. So changed permissions take effect with a new
+connection, at this broker or another.
 """
 
 import time
@@ -65,7 +66,7 @@ class _Client:
     """The state of one connected client."""
 
     __slots__ = (
-        "attaches", "attaching", "brings_filters", "ended", "is_reading", "owner", "sent", "understood", "work",
+        "attaches", "attaching", "brings_filters", "ended", "owner", "understood", "work",
     )  # fmt: skip
 
     def __init__(self, owner: str, now: float) -> None:
@@ -82,10 +83,6 @@ class _Client:
         """The unfinished check of its last message."""
         self.ended: set[str] = set()
         """Subscriptions that it ended, while its session still holds them."""
-        self.sent = 0
-        """How many bytes had been sent to it when its last message arrived."""
-        self.is_reading = False
-        """Whether it was reading history at that time."""
 
 
 class Gate:
@@ -148,7 +145,7 @@ class Gate:
         return Owners(user_of, self._names_max, self._may_read_history, self._ticket)
 
     def _ticket(self, client: str, text: str, position: int) -> bytes:
-        if self._broker_security is None or self._may_read_history(client):
+        if self._broker_security is None or not position:  # position 0 would grant all of history
             return b""
         return self._broker_security.ticket(client, text, position)
 
@@ -199,13 +196,12 @@ class Gate:
             asked = self._demand(message)
             if asked is None:
                 return message
-            is_attaching = asked.is_whole or asked.is_resuming
-            if not asked.subscriptions and not asked.advertisements and not is_attaching:
+            if not asked.subscriptions and not asked.advertisements and not asked.is_resuming:
                 return self._judge_small(link, client, asked, message)
             client.brings_filters = True
             if self._must_wait(client):
                 return UNJUDGED
-            client.attaches += is_attaching
+            client.attaches += asked.is_resuming
             client.work = self._judge_in_pieces(link, client, asked, message)
         work, client.work = client.work, None
         begun = now_us()
@@ -231,12 +227,11 @@ class Gate:
             self._quotas.charge_attaching(owner, (now_us() - begun_us) / 1e6)
         return is_working or self._quotas.charge_attaching(client.owner, 0.0) > 0.0
 
-    def wait_s(self, link: Link, size: int, sent: int, spent_us: int) -> float:
-        """Return for how many seconds to pause reading a client that sent `size` bytes and received
-        `sent` on its connection.
+    def wait_s(self, link: Link, size: int, spent_us: int) -> float:
+        """Return for how many seconds to pause reading a client that sent `size` bytes.
 
-        The time spent on the message counts if it contained filters. So do the events checked since
-        the last call, and while the client reads history, all bytes sent to it.
+        The time spent on the message counts if it contained filters. So do the events checked, and
+        the bytes of history that the client was brought, since the last call.
         """
         client = self._clients.get(link.name)
         if client is None:
@@ -244,9 +239,7 @@ class Gate:
         events, self._events = self._events, 0
         attaches, client.attaches = client.attaches, 0
         node = self._node()
-        was_reading, client.is_reading = client.is_reading, node is not None and node.reads_history(link.name)
-        read = sent - client.sent if was_reading or client.is_reading else 0
-        client.sent = sent
+        read = 0 if node is None else node.take_history_bytes(link.name)
         wait_s = self._quotas.wait_s(client.owner, events=events, size=size, read=read)
         if not client.brings_filters:
             return wait_s
@@ -333,13 +326,11 @@ class Gate:
         refused: dict[str, str] = {}
         narrowed: dict[str, str] = {}
         node = self._node()
-        held = node.held_by(link.name) if asked.is_whole and node is not None else {}
+        must_begin_anew = False
         room = self._room(link, client, asked, "subscriptions")
         for name, text in asked.subscriptions.items():
             user = self._known_user(client)
             why = self._why_no_name(link, name) or ("" if asked.is_passing else room.why_not(name))
-            if not why:
-                why = self._why_not_held(user, held.get(name, ""))
             if not why and name in asked.named and not user.may_hold.has(asked.named[name]):
                 why = _not_held(user, asked.named[name])
             if not why and name in asked.histories and not user.history:
@@ -359,12 +350,13 @@ class Gate:
             if why:
                 refused[name] = why
             yield
-        if asked.is_resuming:
-            for name, text in () if node is None else node.held_by(link.name).items():
+        if asked.is_resuming and node is not None:
+            for name, text in node.held_by(link.name).items():
                 why = self._why_not_held(self._known_user(client), text)
                 if why:
                     refused[name] = why
                 yield
+            must_begin_anew = node.reads_history(link.name) and not self._known_user(client).history
         room = self._room(link, client, asked, "advertisements")
         for name, text in asked.advertisements.items():
             user = self._known_user(client)
@@ -374,7 +366,7 @@ class Gate:
             if why:
                 refused[name] = why
             yield
-        return self._without(link, message, narrowed, refused)
+        return self._without(link, message, narrowed, refused, must_begin_anew)
 
     def _granted(self, client: str, text: str, position: int, ticket: bytes) -> str | None:
         """What of the filter a client may go on with from a position on; None if it did not have it."""
@@ -395,9 +387,13 @@ class Gate:
                 refused |= {name: why for name in names if (why := room.why_not(name))}
         return self._without(link, message, {}, refused)
 
-    def _without(self, link: Link, message: Any, narrowed: dict[str, str], refused: dict[str, str]) -> Any:
-        """Return the message with narrowed filters and without refused ones."""
-        if not refused and not narrowed:
+    def _without(
+        self, link: Link, message: Any, narrowed: dict[str, str], refused: dict[str, str], must_begin_anew: bool = False
+    ) -> Any:
+        """Return the message with narrowed filters and without refused ones; with `must_begin_anew`,
+        so that the client's session does not go on.
+        """
+        if not refused and not narrowed and not must_begin_anew:
             return message
         for name, why in refused.items():
             self._deny(link, name, why)
@@ -431,8 +427,6 @@ class Gate:
                 count = sum(len(self._held(each, what)) for each in self._sessions(owner))
                 taken.append((count, most, self._named(owner) if owner else "this broker"))
         own = self._held(link.name, what)
-        if asked.is_whole:  # it drops what it does not supply
-            return Room(what, [(count - len(own), most, whose) for count, most, whose in taken], ())
         return Room(what, taken, own)
 
     def _sessions(self, owner: str) -> list[str]:

@@ -1,8 +1,9 @@
 """Tickets: a broker's signed word that a client had a subscription, for the broker to which the client moves.
 
 A client that moves to another broker says where its subscriptions had got to, and reads what followed from history. A
-user without the right `history` must not read anything else that way. So the broker that activates a subscription of
-such a user signs what it grants: the client, the filter, and the position from which on everything is delivered. The
+user without the right `history` must not read anything else that way. So the broker that activates a subscription signs
+what it grants: the client, the filter, and the position from which on everything is delivered; also of a user who has
+that right, because it may be taken back. Subscriptions that begin in the past rely on the right, and get none. The
 client shows this **ticket** when it resumes the subscription anywhere. A subscription without a valid ticket, or from
 before its position, is refused; of a wider filter it gets what the ticket's filter matches.
 

@@ -452,3 +452,11 @@ class GaplessBroker(BrokerNode):
         """Whether the client is brought what was published before."""
         session = self.state.sessions.get(client)
         return session is not None and bool(session.readings)
+
+    def take_history_bytes(self, client: str) -> int:
+        """How many bytes of it, since the last call."""
+        session = self.state.sessions.get(client)
+        if session is None:
+            return 0
+        found, session.history_bytes = session.history_bytes, 0
+        return found

@@ -174,6 +174,8 @@ class Session:
     """The last `Position` that was sent: its place in the queue, and the position."""
     is_connected: bool = True
     readings: dict[int, "Reading"] = field(default_factory=dict)
+    history_bytes: int = 0
+    """How much of what these read was put into the queue since somebody asked for it."""
     last_closed: tuple[int, int] | None = None
     """What the old broker, or a holder of its sealed journal, answered: clock and last number."""
 

@@ -26,7 +26,7 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Reached
 from gapless.protocols.gapless.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
 from gapless.protocols.gapless.history import PATIENCE, holders, look_up, sources
-from gapless.protocols.gapless.journal_state import cost_of
+from gapless.protocols.gapless.journal_state import cost_of, size_of
 from gapless.protocols.gapless.messages import Incarnation, Page, ReadPage
 from gapless.protocols.gapless.outbox import deliver, has_room, note
 from gapless.protocols.gapless.positions import ask_wave
@@ -263,6 +263,7 @@ def _put(s: BrokerState, reading: Reading, events: Events) -> None:
     for names, part in _parts(s, reading, events):
         s.read_work += len(part)
         if names:
+            reading.session.history_bytes += size_of(part)
             deliver(s, reading.session, part, names, cost_of(part), is_live=False)
 
 
