@@ -309,7 +309,7 @@ class Chaos:
 
     async def _who_lies_behind(self) -> set[str]:
         reports = await self._reports()
-        behind = {client for report in reports.values() for client in report.get("overview", {}).get("behind", ())}
+        behind = {client for report in reports.values() for client in report.get("overview", {}).get("lagging", ())}
         return behind & {client.name for client in self._clients}
 
     async def _grow_quiet(self) -> None:

@@ -152,7 +152,7 @@ async def _watch(fleet: Fleet, facts: dict[str, Any]) -> None:
             if report:
                 latest[name] = {key: report.get(key, 0) for key in counters}
                 overview = report["overview"]
-                excluded.update(overview.get("excluded", overview.get("stand_ins", {})))
+                excluded.update(overview.get("replaced_by", {}))
         facts["excluded"] = sorted(excluded)
         facts.update({key: sum(each[key] for each in latest.values()) for key in counters})
         await asyncio.sleep(0.5)

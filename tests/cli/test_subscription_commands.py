@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from typing import Any
 
 from gapless.cli.status import remarks
 from gapless.cli.subscriptions import lag_text
@@ -92,30 +91,10 @@ def test_two_that_share_a_name_print_each_event_once() -> None:
     run(main())
 
 
-def test_status_says_for_which_name_history_is_kept() -> None:
-    async def main() -> None:
-        options: dict[str, Any] = {"history_keeps_names": True, "history_bytes": 20_000}
-        async with local(chain(3), **options) as network, connect(network.at("b0"), name="ann") as ann:
-            await ann.advertise("n > 0")
-            await (await ann.durable("billing", "n > 0")).close()
-            for number in range(1, 61):
-                await ann.publish({"n": number}, bytes(500))
-            while "beyond its bound" not in (out := " ".join((await gapless(network, "status"))[1].split())):
-                await asyncio.sleep(0.2)
-            assert "MiB of history beyond its bound for the durable subscription 'billing', which lies" in out
-            subscription = await ann.durable("billing", "n > 0")
-            found: list[object] = []
-            while len(found) < 60:
-                found += await subscription.take()
-            assert len(found) == 60
-
-    run(asyncio.wait_for(main(), 120))
-
-
 def test_status_says_what_is_held_by_fewer_than_it_should_be() -> None:
     report = {
         "f": 1, "links": {}, "waits": [], "paused": False,
-        "overview": {"history": {"held_by_few": ["b0", "b1"], "final": 0}},
+        "overview": {"history": {"under_replicated": ["b0", "b1"], "final": 0}},
     }  # fmt: skip
     [remark] = remarks({"b1": report, "b2": None})
     assert remark == (

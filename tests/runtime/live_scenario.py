@@ -162,7 +162,7 @@ class _Run:
         return (
             all(client.is_all_confirmed for client in clients)
             and all(at_home)
-            and not any(overview.get("hand_overs") for overview in overviews)
+            and not any(overview.get("handovers") for overview in overviews)
         )
 
 

@@ -18,7 +18,7 @@ from .test_backpressure import until
 def waits(network: Local) -> bool:
     """Whether b2 waits for somebody who is gone."""
     overview = network.brokers["b2"].report()["overview"]
-    return bool(overview["unheard"] or overview["hand_overs"] or overview["cut_off"])
+    return bool(overview["suspected"] or overview["handovers"] or overview["isolated"])
 
 
 def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None:
@@ -35,7 +35,7 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
             async with asyncio.timeout(90):
                 for name in ("b3", "b4"):
                     await network.crash(name)
-                await until(lambda: set(network.brokers["b2"].report()["overview"]["unheard"]) == {"b3", "b4"})
+                await until(lambda: set(network.brokers["b2"].report()["overview"]["suspected"]) == {"b3", "b4"})
                 assert await forget(network, "b0") == (1, "nobody forgets b0: 'b0' is this broker, and it is running")
                 unknown = await forget(network, "b9")
                 assert unknown == (1, "nobody forgets b9: there is no broker 'b9' in this network")

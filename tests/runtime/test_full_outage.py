@@ -169,7 +169,7 @@ def test_a_broker_that_has_to_start_over_finds_its_data_and_goes_on(tmp_path: Pa
             await client.publish({"n": 2})
             got = [(await anext(subscription)).attributes["n"] for _ in range(2)]
             assert got == [1, 2]
-            while not brokers["b0"].report()["overview"]["settled"]:
+            while not brokers["b0"].report()["overview"]["joined"]:
                 await asyncio.sleep(0.05)
 
     run(main())

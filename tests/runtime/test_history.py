@@ -165,7 +165,7 @@ def test_an_operator_sees_what_is_kept_who_reads_and_for_whom_it_waits() -> None
         assert (waiting["subscription"], waiting["waits_for"]) == (reading.id, [reader.name])
         assert network.brokers["b0"].report()["overview"]["history"]["bytes"] > 5_000
         assert len(await numbers(reading)) == 499
-        assert network.brokers["b2"].report()["overview"]["history"]["readings"] == 0
+        assert network.brokers["b2"].report()["overview"]["history"]["reads"] == 0
 
     history(test, delivery_window=10)
 

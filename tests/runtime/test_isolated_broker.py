@@ -55,13 +55,13 @@ def test_clients_of_a_broker_that_is_cut_off_move_to_one_that_is_not(protocol: s
             for other in ("b1", "b2", "b3"):
                 proxy.cut("b0", other)
             async with asyncio.timeout(60):
-                await until(lambda: network.brokers["b0"].report()["overview"]["cut_off"])
+                await until(lambda: network.brokers["b0"].report()["overview"]["isolated"])
                 await ann.publish({"n": 2})
                 assert await numbers(subscription, 2) == [1, 2], "while it is cut off"
                 assert bob.broker != "b0"
                 for other in ("b1", "b2", "b3"):
                     proxy.heal("b0", other)
-                await until(lambda: not network.brokers["b0"].report()["overview"]["cut_off"])
+                await until(lambda: not network.brokers["b0"].report()["overview"]["isolated"])
                 await ann.publish({"n": 3})
                 assert await numbers(subscription, 3) == [3]
 

@@ -215,7 +215,7 @@ def test_the_metrics_that_are_asked_for_first() -> None:
             r'gapless_delivery_seconds_bucket{le="0.1"} \d',
             r"gapless_clients 2\.0",
             r"gapless_up 1\.0",
-            r'gapless_wait_seconds{kind="hand-over"} 0\.0',
+            r'gapless_wait_seconds{kind="handover"} 0\.0',
             r"process_resident_memory_bytes \d",
             r"process_cpu_seconds_total \d",
             r"python_gc_collections_total",

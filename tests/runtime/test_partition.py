@@ -44,10 +44,10 @@ async def _use(network: Local, proxy: CutProxy) -> None:
         for pair in pairs:
             proxy.cut(*pair)
         async with asyncio.timeout(90):
-            await until(lambda: "b3" in network.brokers["b2"].report()["overview"]["unheard"])
+            await until(lambda: "b3" in network.brokers["b2"].report()["overview"]["suspected"])
             for number in range(1, EVENTS):
                 await ann.publish({"n": number})
             for pair in pairs:
                 proxy.heal(*pair)
             assert await numbers(subscription, EVENTS - 1) == [*range(EVENTS)]
-            await until(lambda: not network.brokers["b2"].report()["overview"]["unheard"])
+            await until(lambda: not network.brokers["b2"].report()["overview"]["suspected"])

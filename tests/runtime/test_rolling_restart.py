@@ -15,7 +15,7 @@ async def until_whole(network: Local) -> None:
 
     def is_whole() -> bool:
         overviews = [broker.report()["overview"] for broker in network.brokers.values()]
-        return all(o["settled"] and not o["stand_ins"] and not o["hand_overs"] for o in overviews)
+        return all(o["joined"] and not o["replaced_by"] and not o["handovers"] for o in overviews)
 
     async with asyncio.timeout(PATIENCE_S):
         while not is_whole():

@@ -7,11 +7,12 @@ import pytest
 
 from gapless.cli.status import remarks
 from gapless.overlay import chain
+from gapless.protocols.gapless.messages import Contribution
 from gapless.protocols.gapless.overview import LAGGING_SHOWN
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
-from gapless.runtime.membership_log import BEHIND_MAX, MembershipLog
+from gapless.runtime.membership_log import LAGGING_MAX, MembershipLog
 from gapless.runtime.waiting import KINDS, LONG_S, Waiting
 from tests.conftest import Cli
 
@@ -21,27 +22,27 @@ from .test_links import connected
 from .test_log_backoff import Clock
 from .test_operator_messages import fetch, until_said, with_http
 
-HAND_OVER = {"settled": True, "hand_overs": [{"of": ["b1"], "waits_for": ["b2", "b3"]}]}
+HANDOVER = {"joined": True, "handovers": [{"around": ["b1"], "waits_for": ["b2", "b3"]}]}
 
 
 def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_over() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
     with logged() as log:
-        found.look(HAND_OVER, {})
+        found.look(HANDOVER, {})
         assert [(wait.kind, wait.names, wait.stops_broker) for wait in found.waits] == [
-            ("hand-over", ("b2", "b3"), False)
+            ("handover", ("b2", "b3"), False)
         ]
         assert log.records == []
         clock.now = LONG_S
-        found.look(HAND_OVER, {})
+        found.look(HANDOVER, {})
         assert [wait.text for wait in found.waits] == ["waits for b2, b3, in a handover around b1, for 5 s"]
         assert found.waits[0].stops_broker
         for tenth in range(20):
             clock.now = LONG_S + tenth / 10
-            found.look(HAND_OVER, {})
+            found.look(HANDOVER, {})
         assert len(log.of("b0", "waits for b2, b3")) == 2, "not each time that it is looked at"
-        found.look({"settled": True, "hand_overs": []}, {})
+        found.look({"joined": True, "handovers": []}, {})
         assert found.waits == []
         assert log.of("b0")[-1] == "no longer waiting"
 
@@ -54,7 +55,7 @@ def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_un
 
     def look(change: int) -> None:
         names = {"billing": {"change": change, "waits_for": ["b1", "b2"]}}
-        found.look({"names": names, "history": {"waiting": [reading, slow]}}, {})
+        found.look({"durable_changes": names, "history": {"waiting": [reading, slow]}}, {})
 
     look(1)
     clock.now = LONG_S
@@ -68,74 +69,55 @@ def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_un
     assert [wait.is_long for wait in found.waits] == [False, True]
 
 
-def test_a_client_that_is_put_off_is_named() -> None:
+def test_a_client_that_is_deferred_is_named() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
     for clock.now in (0, LONG_S):
-        found.look({"put_off": {"ann": "a hand-over may bring its session"}}, {})
+        found.look({"deferred": {"ann": "its last session is not closed"}}, {})
     [wait] = found.waits
-    assert wait.text == "waits before it accepts client ann: a hand-over may bring its session, for 5 s"
-    assert (wait.kind, wait.names, wait.is_long, wait.stops_broker) == ("arrival", ("ann",), True, False)
+    assert wait.text == "waits before it accepts client ann: its last session is not closed, for 5 s"
+    assert (wait.kind, wait.names, wait.is_long, wait.stops_broker) == ("attach", ("ann",), True, False)
 
 
-def test_a_client_is_named_while_it_is_waited_for_and_less_often_if_it_is_slow_again_and_again() -> None:
+def test_blocked_publishers_are_named_and_logged_less_often_if_that_happens_again_and_again() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
-
-    def look(took: int, lag_ms: float = 2_000.0) -> None:
-        found.look({"lag_ms": lag_ms, "held_up_by": {"ann": {"owes": took + 1, "took": took}}}, {})
-
     with logged() as log:
         for turn in range(40):
-            look(turn)
-            clock.now += 1.0
+            found.look(blocked(turn), {})
+            clock.now += LONG_S
             assert [wait.is_long for wait in found.waits] == [True], "it is as long as it is now"
-            look(turn)
-        assert 3 <= len(log.of("b0", "waits for client ann")) <= 8
+            found.look(blocked(turn), {})
+        assert 3 <= len(log.of("b0", "waits for b3")) <= 8
         found.look({}, {})
-        assert len(log.of("b0", "no longer waiting")) == len(log.of("b0", "waits for client ann"))
-    look(0, lag_ms=60_000.0)
-    clock.now += LONG_S - 0.1
-    assert not found.waits[0].is_long
-    clock.now += 0.1
-    assert found.waits[0].is_long
+        assert len(log.of("b0", "no longer waiting")) == len(log.of("b0", "waits for b3"))
 
 
-def test_who_is_left_behind_and_who_has_caught_up_is_said() -> None:
+def test_lagging_clients_and_those_that_caught_up_are_logged() -> None:
     news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
-        news.tell({"behind": ["ann", "bob"]})
-        news.tell({"behind": ["ann", "bob"]})
-        news.tell({"behind": []}, lambda client: client == "ann")
+        news.tell({"lagging": ["ann", "bob"]})
+        news.tell({"lagging": ["ann", "bob"]})
+        news.tell({"lagging": []}, lambda client: client == "ann")
         assert log.of("b0") == [
             "client ann lags: it is served from history from now on",
             "client bob lags: it is served from history from now on",
             "client ann has caught up",
             "client bob lagged, and has no session here any more",
         ]
-        news.tell({"behind": ["ann"]})
-        news.tell({"behind": []})
+        news.tell({"lagging": ["ann"]})
+        news.tell({"lagging": []})
         assert len(log.of("b0")) == 4, "not each time"
 
 
-def test_halves_that_met_are_told_of_once() -> None:
+def test_where_more_clients_lag_than_are_reported_none_has_caught_up_for_sure() -> None:
+    assert LAGGING_MAX == LAGGING_SHOWN
     news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
-        for parted in ([0, 0], [5, 9], [5, 9]):
-            news.tell({"parted": parted})
-        assert len(log.of("b0", "two partitions of the network both stayed active")) == 1
-        news.tell({"parted": [5, 12]})
-        assert len(log.of("b0")) == 2
-
-
-def test_where_more_lie_behind_than_are_told_nobody_has_caught_up_for_sure() -> None:
-    assert BEHIND_MAX == LAGGING_SHOWN
-    news = MembershipLog(logger_of("b0"), Clock())
-    with logged() as log:
-        news.tell({"behind": [f"c{number}" for number in range(BEHIND_MAX)]})
-        news.tell({"behind": [f"c{number}" for number in range(1, BEHIND_MAX + 1)]})
+        news.tell({"lagging": [f"c{number}" for number in range(LAGGING_MAX)]})
+        news.tell({"lagging": [f"c{number}" for number in range(1, LAGGING_MAX + 1)]})
         assert not log.of("b0", "has caught up")
-        news.tell({"behind": [f"c{number}" for number in range(2, BEHIND_MAX + 1)]})
+        news.tell({"lagging": [f"c{number}" for number in range(2, LAGGING_MAX + 1)]})
         assert log.of("b0", "has caught up") == ["client c1 has caught up"]
 
 
@@ -144,7 +126,7 @@ def test_who_reads_history_is_shown_with_how_far_behind_and_for_whom_it_waits() 
         return {"client": client, "subscription": "s1", "position": 3_000_000, "waits_for": list(waits_for)}
 
     waiting = [reading("ann", "ann"), reading("bob", "b1", "b2"), *(reading(f"c{number}") for number in range(5))]
-    history = {"final": 7_000_000, "waiting": waiting, "readings": 9}
+    history = {"final": 7_000_000, "waiting": waiting, "reads": 9}
     report = {"links": {}, "overview": {"history": history}, "waits": [], "paused": False}
     assert remarks({"b0": report}) == [
         "client ann reads history at b0, 4 s behind (s1), and waits for the client to take it",
@@ -156,62 +138,58 @@ def test_who_reads_history_is_shown_with_how_far_behind_and_for_whom_it_waits() 
 
 def test_what_it_waits_for_in_a_cut_is_named() -> None:
     found = Waiting(logger_of("b0"), Clock())
-    found.look({"unheard": ["b3"], "hand_overs": [{"of": ["b1", "b2"], "waits_for": [], "needs_back": ["b2"]}]}, {})
-    assert [(wait.kind, wait.names) for wait in found.waits] == [("unheard", ("b3",)), ("return", ("b2",))]
+    found.look(
+        {"suspected": ["b3"], "handovers": [{"around": ["b1", "b2"], "waits_for": [], "needs_back": ["b2"]}]}, {}
+    )
+    assert [(wait.kind, wait.names) for wait in found.waits] == [("suspected", ("b3",)), ("return", ("b2",))]
     assert [wait.what for wait in found.waits] == [
         "for b3: no heartbeat, but its neighbours have not excluded it",
         "for b2 to return: no other broker has everything that was confirmed there",
     ]
-    found.look({"stays_away": True, "settled": False}, {})
-    assert [(wait.kind, wait.what) for wait in found.waits] == [
-        ("away", "before it rejoins: the others excluded it repeatedly")
-    ]
     assert {wait.kind for wait in found.waits} <= set(KINDS)
 
 
-def held_up(owes: int, took: int) -> dict[str, Any]:
-    return {"held_up_by": {"ann": {"owes": owes, "took": took}}, "lag": {"ann": owes - took}}
+def blocked(processed: int) -> dict[str, Any]:
+    return {"blocked_publishers": {"clients": ["ann"], "processed_by_all": processed, "waits_for": ["b3"]}}
 
 
-def test_a_wait_that_goes_on_with_others_is_the_same_and_a_client_that_gets_on_is_waited_for_anew() -> None:
+def test_a_handover_that_goes_on_with_others_is_the_same_wait_and_progress_begins_another() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
-    found.look(HAND_OVER, {})
+    found.look(HANDOVER, {})
     clock.now = 3.0
-    found.look({"hand_overs": [{"of": ["b1", "b4"], "waits_for": ["b3"]}]}, {})
+    found.look({"handovers": [{"around": ["b1", "b4"], "waits_for": ["b3"]}]}, {})
     assert found.waits[0].seconds == 3.0
-    found.look(held_up(owes=20, took=5), {})
+    found.look(blocked(5), {})
     clock.now = 10.0
-    found.look(held_up(owes=30, took=18), {})
+    found.look(blocked(5), {})
     [wait] = found.waits
-    assert (wait.kind, wait.seconds, wait.stops_broker) == ("client", 7.0, False), "also if another wave waits for it"
-    assert wait.text == "waits for client ann, which has not taken 12 deliveries, for 7 s"
-    found.look(held_up(owes=30, took=20), {})
-    assert found.waits[0].seconds == 0.0, "it has taken what was waited for first"
-    clock.now = 12.0
-    found.look(held_up(owes=40, took=29), {})
-    assert found.waits[0].seconds == 2.0
+    assert (wait.kind, wait.seconds, wait.stops_broker) == ("publish", 7.0, False)
+    assert wait.text == "waits for b3: until then ann cannot publish, as the window is full, for 7 s"
+    found.look(blocked(6), {})
+    assert found.waits[0].seconds == 0.0, "all brokers have processed more"
 
 
-def test_a_life_that_was_not_taken_in_waits() -> None:
+def test_an_incarnation_that_was_not_accepted_waits() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
-    found.look({"life": 5, "settled": False, "hand_overs": []}, {})
+    found.look({"incarnation": 5, "joined": False, "handovers": []}, {})
     clock.now = 6.0
-    found.look({"life": 5, "settled": False, "hand_overs": []}, {})
+    found.look({"incarnation": 5, "joined": False, "handovers": []}, {})
     assert found.waits[0].text == "waits to rejoin: its neighbours have not accepted it yet, for 6 s"
     assert found.waits[0].stops_broker
 
 
 async def stuck(network: Local) -> None:
-    """A hand-over that does not end, because one member keeps its contribution to itself."""
+    """A handover that does not end, because one member keeps its contribution to itself."""
     await connected(network, pairs=5)
     node: Any = network.brokers["b2"].links.host.node
-    node.life.handovers._tell = lambda unit, body: None
+    send = node.state.send
+    node.state.send = lambda peer, body: None if isinstance(body, Contribution) else send(peer, body)
     await network.crash("b1")
 
 
-def test_a_network_with_a_hand_over_that_does_not_end_is_not_up(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_with_a_handover_that_does_not_end_is_not_up(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "LONG_S", 0.5)
 
     async def main() -> None:
@@ -228,7 +206,7 @@ def test_a_network_with_a_hand_over_that_does_not_end_is_not_up(cli: Cli, monkey
             assert body.startswith(b"waits for b2, in a handover around b1, for ")
             metrics = (await asyncio.to_thread(fetch, f"{url}/metrics"))[1].decode()
             assert "gapless_up 0.0" in metrics
-            assert "gapless_hand_overs 1.0" in metrics
+            assert "gapless_handovers 1.0" in metrics
             shown = await asyncio.to_thread(cli, "status", "--url", network.at("b0"))
             assert shown.code == 1
             assert "b0 waits for b2, in a handover around b1" in " ".join(shown.out.split())

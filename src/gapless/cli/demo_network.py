@@ -282,6 +282,6 @@ class _Live:
         neighbour = self._fleet.config.overlay.neighbours(VICTIM)[0]
         while True:
             overview = (await self._fleet.report(neighbour)).get("overview", {})
-            if VICTIM in overview.get("stand_ins", {}) and not overview["hand_overs"]:
-                return str(overview["stand_ins"][VICTIM])
+            if VICTIM in overview.get("replaced_by", {}) and not overview["handovers"]:
+                return str(overview["replaced_by"][VICTIM])
             await asyncio.sleep(0.02)

@@ -132,7 +132,6 @@ def state_text(report: Mapping[str, Any]) -> Text:
 def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
     """Return remarks: suspicions, excluded brokers, waits, paused clients."""
     told: dict[str, None] = {}
-    last_name = _last_name(reports)
     for name, report in reports.items():
         if report is None:
             continue
@@ -141,20 +140,20 @@ def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
                 told[f"{name} suspects {peer}"] = None
             elif link["left"]:
                 told[f"{peer} has left in good order"] = None
-        for gone, chief in report["overview"].get("stand_ins", {}).items():
-            told[f"{chief} stands in for {gone}"] = None
+        for excluded, successor in report["overview"].get("replaced_by", {}).items():
+            told[f"{excluded} is excluded: {successor} takes over for it"] = None
         for wait in report["waits"]:
             if wait["is_long"]:
                 told[f"{name} {wait['text']}"] = None
-        told.update(dict.fromkeys(_history_remarks(name, report, last_name)))
+        told.update(dict.fromkeys(_history_remarks(name, report)))
         if report["paused"]:
             told[f"{name} holds its clients back: too much waits to be sent"] = None
     return list(told)
 
 
-def _history_remarks(name: str, report: Mapping[str, Any], last_name: str) -> Iterator[str]:
+def _history_remarks(name: str, report: Mapping[str, Any]) -> Iterator[str]:
     history = report["overview"].get("history", {})
-    few = history.get("held_by_few", [])
+    few = history.get("under_replicated", [])
     if few:
         shown = ", ".join(few[:SHOWN]) + (", …" if len(few) > SHOWN else "")
         count = report["f"] + 1
@@ -163,9 +162,6 @@ def _history_remarks(name: str, report: Mapping[str, Any], last_name: str) -> It
             "few are there to hold it"
         )
     yield from _reading_remarks(name, history)
-    if history.get("kept_for_names"):
-        size = history["kept_for_names"] / 2**20
-        yield f"{name} keeps {size:,.1f} MiB of history beyond its bound {last_name}"
 
 
 def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
@@ -181,21 +177,6 @@ def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
         else:
             why = f"and waits for {' or '.join(whom)}"
         yield f"client {client} reads history at {name}, {lag} behind ({reading['subscription']}), {why}"
-    more = history.get("readings", 0) - len(waiting[:SHOWN])
+    more = history.get("reads", 0) - len(waiting[:SHOWN])
     if more > 0:
         yield f"{more} more read history at {name}"
-
-
-def _last_name(reports: Mapping[str, dict[str, Any] | None]) -> str:
-    """Return the durable subscription that retains history."""
-    found: list[tuple[int, str, float]] = []
-    for report in reports.values():
-        history = {} if report is None else report["overview"].get("history", {})
-        if history.get("last_name"):
-            name, position = history["last_name"]
-            found.append((position, name, max(0, history["final"] - position) / 1e6))
-    if not found:
-        return "for durable subscriptions"
-    _, name, lag_s = min(found)
-    lag = lag_text(lag_s)
-    return f"for the durable subscription {name!r}, which lies {lag} behind; move or end it if nobody needs it"

@@ -13,8 +13,8 @@ _OF_REPORT = (
     "messages_in", "messages_out", "bytes_in", "bytes_out", "clock", "turns", "data", "refusals",
 )  # fmt: skip
 _OF_OVERVIEW = (
-    "published", "delivered", "confirming", "taking", "lag", "lag_ms", "behind", "away", "unheard", "parted",
-    "unconfirmed",
+    "published", "delivered", "confirmation_latency", "delivery_latency", "lag", "lagging", "disconnected", "suspected",
+    "unconfirmed", "replaced_by", "handovers", "blocked_publishers",
 )  # fmt: skip
 
 
@@ -26,15 +26,8 @@ def broker_summary(report: Mapping[str, Any]) -> dict[str, Any]:
     summary |= {key: overview[key] for key in _OF_OVERVIEW if key in overview}
     if "history" in overview:
         history = overview["history"]
-        summary["history"] = {key: history[key] for key in ("bytes", "readings") if key in history}
-    handovers = overview.get("hand_overs") or []
-    return summary | {
-        "kept": report["state"],
-        "excluded": overview.get("stand_ins", {}),
-        "handovers": handovers,
-        "unreplicated": sorted({name for handover in handovers for name in handover.get("needs_back", ())}),
-        "holding_up": sorted(overview.get("held_up_by", {})),
-    }
+        summary["history"] = {key: history[key] for key in ("bytes", "reads", "under_replicated") if key in history}
+    return summary | {"kept": report["state"]}
 
 
 def _state(report: Mapping[str, Any]) -> str:

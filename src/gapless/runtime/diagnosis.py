@@ -31,18 +31,17 @@ ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
     "clock": "set the clock of its host by NTP; or those of the others, if they are wrong",
     "recovery": "start or reconnect those it names: it continues when enough of them have answered",
-    "hand-over": "check the brokers that it names: they have not reported their state",
+    "handover": "check the brokers that it names: they have not reported their state",
     "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
-    "cut-off": "repair its network, or start the brokers that it misses; its clients are redirected to others",
-    "unheard": "repair the connection between the two, or start the broker that is not heard",
-    "away": "look for a connection of this broker that carries data in one direction only",
-    "arrival": "start or reconnect the brokers that it misses",
-    "client": "let that client take its deliveries, or end it",
-    "name": "start or reconnect those it names: a durable subscription needs most of its 2f + 1 registry replicas",
+    "isolated": "repair its network, or start the brokers that it misses; its clients are redirected to others",
+    "suspected": "repair the connection between the two, or start the broker that is not heard",
+    "attach": "start or reconnect the brokers that it misses",
+    "publish": "check the brokers that it names: they have not processed or replicated what was published",
+    "durable": "start or reconnect those it names: a durable subscription needs most of its 2f + 1 registry replicas",
     "history": "start or reconnect one of those it names: they hold the history that the client reads",
 }
 """Advice by kind of wait."""
-FORGETTABLE = ("recovery", "return", "cut-off", "unheard", "hand-over")
+FORGETTABLE = ("recovery", "return", "isolated", "suspected", "handover")
 """Kinds of waits that end when the brokers they name are forgotten."""
 
 
@@ -198,8 +197,6 @@ def _waits(answers: Answers, options: str) -> Iterator[Finding]:
                 gone = [one for one in wait["names"] if one in answers and answers[one].report is None]
                 if wait["kind"] in FORGETTABLE and gone:
                     todo += f"; if {' and '.join(gone)} will never return: {_commands('network forget', gone, options)}"
-                if wait["kind"] == "client":
-                    todo += f": {_commands('client end', wait['names'], options)}"
                 yield Finding(f"{name} {wait['text']}", todo)
 
 

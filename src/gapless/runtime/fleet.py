@@ -199,7 +199,7 @@ class Fleet:
             while True:
                 report = await self.report(name)
                 overview = report.get("overview", {})
-                if report.get("ready") and overview.get("settled", True) and not overview.get("stand_ins"):
+                if report.get("ready") and overview.get("joined", True) and not overview.get("replaced_by"):
                     break
                 if not self.is_alive(name):
                     raise self.complain(name)

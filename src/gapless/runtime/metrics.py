@@ -49,11 +49,11 @@ _PROTOCOL_COUNTERS = {
     ),
 }
 _LATENCIES = {
-    "confirming": (
+    "confirmation_latency": (
         "gapless_confirmation_seconds",
         "Time from the arrival of a publication until it is replicated; a sample.",
     ),
-    "taking": (
+    "delivery_latency": (
         "gapless_delivery_seconds",
         "Time from the delivery of an event until its application has taken it; a sample.",
     ),
@@ -164,18 +164,12 @@ def _links(links: dict[str, Any]) -> Iterator[Metric]:
 
 def _waits(waits: list[dict[str, Any]]) -> Iterator[Metric]:
     longest = GaugeMetricFamily("gapless_wait_seconds", "For how long the broker waits now, by kind.", labels=["kind"])
-    clients = GaugeMetricFamily(
-        "gapless_client_holds_up_seconds", "How long publishers have waited for a client that takes no deliveries.",
-        labels=["client"],
-    )  # fmt: skip
     kinds = dict.fromkeys(KINDS, 0.0)
     for wait in waits:
         kinds[wait["kind"]] = max(kinds[wait["kind"]], wait["seconds"])
-        if wait["kind"] == "client" and wait["is_long"]:
-            clients.add_metric(wait["names"], wait["seconds"])
     for kind, seconds in kinds.items():
         longest.add_metric([kind], seconds)
-    yield from (longest, clients)
+    yield longest
 
 
 def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
@@ -183,21 +177,21 @@ def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
     for key, (name, text) in _PROTOCOL_COUNTERS.items():
         if key in overview:
             yield CounterMetricFamily(name, text, value=overview[key])
-    if "hand_overs" in overview:
-        yield GaugeMetricFamily("gapless_hand_overs", "Handovers in progress.", value=len(overview["hand_overs"]))
+    if "handovers" in overview:
+        yield GaugeMetricFamily("gapless_handovers", "Handovers in progress.", value=len(overview["handovers"]))
     if "lag" in overview:
         lag = GaugeMetricFamily(
             "gapless_client_lag",
             "Deliveries that a client has not taken; the clients that lag most.",
             labels=["client"],
         )
-        for client, behind in overview["lag"].items():
-            lag.add_metric([client], behind)
+        for client, count in overview["lag"].items():
+            lag.add_metric([client], count)
         yield lag
     if "history" in overview:
         history = overview["history"]
         yield GaugeMetricFamily("gapless_history_bytes", "History kept for replay.", value=history["bytes"])
-        yield GaugeMetricFamily("gapless_readings", "Subscriptions that read history.", value=history["readings"])
+        yield GaugeMetricFamily("gapless_history_reads", "Subscriptions that read history.", value=history["reads"])
     for key, (name, text) in _LATENCIES.items():
         if key in overview:
             told = overview[key]

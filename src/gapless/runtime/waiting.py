@@ -8,21 +8,18 @@ compares successive reports. The kinds of waits:
 | `start` | it starts, and other brokers do not answer | no |
 | `clock` | it starts, and its host's clock is far from those of most brokers that it reaches | no |
 | `recovery` | it has restarted, and other brokers have not reported what they know of it | no |
-| `hand-over` | in a handover a broker has not contributed, or this one has not rejoined yet | no |
+| `handover` | in a handover a broker has not contributed, or this one has not rejoined yet | no |
 | `return` | no broker has what an excluded one had confirmed; it must return, or another that holds it | no |
-| `cut-off` | it reaches too few other brokers to continue | no |
-| `unheard` | it no longer hears a broker that is not excluded: messages that pass through it wait | yes |
-| `away` | it was excluded repeatedly, and stays away for a while | no |
-| `arrival` | a client claims its session, and is asked to retry | yes |
-| `client` | a client has not taken its deliveries: brokers have to keep them, and publishers are blocked | yes |
-| `name` | a durable subscription is opened, acknowledged or moved, and too few registry replicas answer | yes |
+| `isolated` | it reaches too few other brokers to continue | no |
+| `suspected` | it no longer hears a broker that is not excluded: messages that pass through it wait | yes |
+| `attach` | a client attaches, and its session cannot be opened yet | yes |
+| `publish` | publishers are blocked: too many publications have not been processed by all brokers | yes |
+| `durable` | a durable subscription is opened, acknowledged or moved, and too few registry replicas answer | yes |
 | `history` | a client reads history, and the brokers that have it do not answer | yes |
 
-A wait of less than `LONG_S` is normal. If the protocol marks a client as lagging earlier (`lag_ms`
-of the overview), the client is reported at half of that time.
+A wait of less than `LONG_S` is normal.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -38,19 +35,18 @@ KINDS = (
     "start",
     "clock",
     "recovery",
-    "hand-over",
+    "handover",
     "return",
-    "cut-off",
-    "unheard",
-    "away",
-    "arrival",
-    "client",
-    "name",
+    "isolated",
+    "suspected",
+    "attach",
+    "publish",
+    "durable",
     "history",
 )
 
 LONG_S = 5.0
-"""Handovers and healthy clients take less; longer waits are logged."""
+"""Handovers and healthy networks take less; longer waits are logged."""
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -62,18 +58,16 @@ class Wait(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     """The brokers or the client that it waits for."""
     seconds: float
-    long_s: float = math.inf
-    """After how long it is reported, if that is before `LONG_S`."""
 
     @property
     def is_long(self) -> bool:
         """Return whether it has lasted longer than normal."""
-        return self.seconds >= min(LONG_S, self.long_s)
+        return self.seconds >= LONG_S
 
     @property
     def stops_broker(self) -> bool:
         """Return whether the broker is not healthy because of it."""
-        return self.is_long and self.kind not in ("arrival", "client", "unheard", "name", "history")
+        return self.is_long and self.kind not in ("attach", "publish", "suspected", "durable", "history")
 
     @property
     def text(self) -> str:
@@ -117,12 +111,8 @@ class Waiting:
             begun, before = self._since.get((kind, name), (now, goal))
             since[kind, name] = (begun, before) if reached < before else (now, goal)
         self._since = since
-        long_s = {"client": overview.get("lag_ms", math.inf) / 2000}
         self._looked = now
-        self._waits = [
-            Wait(kind, what, names, now - since[kind, name][0], long_s.get(kind, math.inf))
-            for kind, name, _, _, what, names in found
-        ]
+        self._waits = [Wait(kind, what, names, now - since[kind, name][0]) for kind, name, _, _, what, names in found]
         for wait in self._waits:
             if wait.is_long and wait.kind not in ("start", "clock") and self._log_backoff.due((wait.kind, wait.names)):
                 self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
@@ -130,12 +120,12 @@ class Waiting:
         self._tell_what_is_over()
 
     def _tell_what_is_over(self) -> None:
-        """Log the end of waits. A client that is slow repeatedly is logged less and less often, so
-        it is not forgotten here.
+        """Log the end of waits. Publishers that are blocked repeatedly are logged less and less often, so
+        the back-off of that wait is kept.
         """
         lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
         for kind, names in [key for key in self._told if key not in lasting]:
-            if kind != "client":
+            if kind != "publish":
                 self._log_backoff.forget((kind, names))
             elif (kind, names) not in self._warned:
                 continue
@@ -152,49 +142,42 @@ def _found(
     """
     for peer, reason in awaited.items():
         yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
-    if overview.get("cut_off"):
-        missing = tuple(overview.get("not_heard", ()))
+    if overview.get("isolated"):
+        missing = tuple(overview.get("unreachable", ()))
         whom = f" (not {', '.join(missing)})" if missing else ""
-        yield "cut-off", "", 1, 0, f"for other brokers: it reaches too few of them to continue{whom}", missing
-    unheard = tuple(overview.get("unheard", ()))
-    if unheard:
-        what = f"for {', '.join(unheard)}: no heartbeat, but its neighbours have not excluded it"
-        yield "unheard", "", 1, 0, what, unheard
+        yield "isolated", "", 1, 0, f"for other brokers: it reaches too few of them to continue{whom}", missing
+    suspected = tuple(overview.get("suspected", ()))
+    if suspected:
+        what = f"for {', '.join(suspected)}: no heartbeat, but its neighbours have not excluded it"
+        yield "suspected", "", 1, 0, what, suspected
     recovering = tuple(overview.get("recovery", ()))
     if recovering:
         what = f"for {', '.join(recovering)}: it has restarted, and does not know what it had promised them"
         yield "recovery", "", 1, 0, what, recovering
-    handed = overview.get("hand_overs") or []
-    needed = tuple(dict.fromkeys(name for item in handed for name in item.get("needs_back", ())))
-    if overview.get("stays_away"):
-        yield "away", "", 1, 0, "before it rejoins: the others excluded it repeatedly", ()
-    elif needed:
+    handovers = overview.get("handovers") or []
+    needed = tuple(dict.fromkeys(name for item in handovers for name in item.get("needs_back", ())))
+    if needed:
         what = f"for {' or '.join(needed)} to return: no other broker has everything that was confirmed there"
         yield "return", "", 1, 0, what, needed
-    elif handed:
-        names = tuple(dict.fromkeys(name for item in handed for name in item["waits_for"]))
-        of = ", ".join(dict.fromkeys(name for item in handed for name in item["of"]))
-        yield "hand-over", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a handover around {of}", names
-    elif not overview.get("settled", True) and not recovering:
-        yield (
-            "hand-over",
-            f"life {overview.get('life')}",
-            1,
-            0,
-            "to rejoin: its neighbours have not accepted it yet",
-            (),
-        )
-    for client, why in overview.get("put_off", {}).items():
-        yield "arrival", client, 1, 0, f"before it accepts client {client}: {why}", (client,)
-    for client, wanted in overview.get("held_up_by", {}).items():
-        behind = overview.get("lag", {}).get(client)
-        left = f" {behind} deliveries" if behind else " its deliveries"
-        where = "is away and has not taken" if client in overview.get("away", ()) else "has not taken"
-        yield "client", client, wanted["owes"], wanted["took"], f"for client {client}, which {where}{left}", (client,)
-    for name, change in overview.get("names", {}).items():
-        keepers = tuple(change["waits_for"])
-        what = f"for a majority of the registry replicas, to change {name!r} (not {', '.join(keepers)})"
-        yield "name", name, change["change"] + 1, change["change"], what, keepers
+    elif handovers:
+        names = tuple(dict.fromkeys(name for item in handovers for name in item["waits_for"]))
+        around = ", ".join(dict.fromkeys(name for item in handovers for name in item["around"]))
+        yield "handover", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a handover around {around}", names
+    elif not overview.get("joined", True) and not recovering:
+        incarnation = f"incarnation {overview.get('incarnation')}"
+        yield "handover", incarnation, 1, 0, "to rejoin: its neighbours have not accepted it yet", ()
+    for client, why in overview.get("deferred", {}).items():
+        yield "attach", client, 1, 0, f"before it accepts client {client}: {why}", (client,)
+    blocked = overview.get("blocked_publishers")
+    if blocked:
+        brokers, processed = tuple(blocked["waits_for"]), blocked["processed_by_all"]
+        for_whom = ", ".join(brokers) or "the next final position"
+        what = f"for {for_whom}: until then {', '.join(blocked['clients'])} cannot publish, as the window is full"
+        yield "publish", "", processed + 1, processed, what, brokers
+    for name, change in overview.get("durable_changes", {}).items():
+        replicas = tuple(change["waits_for"])
+        what = f"for a majority of the registry replicas, to change {name!r} (not {', '.join(replicas)})"
+        yield "durable", name, change["change"] + 1, change["change"], what, replicas
     for reading in overview.get("history", {}).get("waiting", ()):
         client, position, names = reading["client"], reading["position"], tuple(reading["waits_for"])
         if names and client not in names:

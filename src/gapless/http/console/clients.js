@@ -1,4 +1,4 @@
-/** Clients, filters and what covers them, durable subscriptions, and who holds publishers back. */
+/** Clients, filters and what covers them, durable subscriptions, and what blocks publishers. */
 
 import { get, send, session } from "/console/api.js";
 import { ask, count, duration, h, pill, show, table } from "/console/dom.js";
@@ -27,13 +27,13 @@ export const clients = {
   leave() { clearInterval(timer); parts = null; },
   update(watch) {
     if (!parts) return;
-    const holding = Object.values(watch.now.brokers).flatMap((broker) => (broker.waits ?? []).filter((wait) => wait.kind === "client").map((wait) => [broker.name, wait]));
+    const blocked = Object.values(watch.now.brokers).flatMap((broker) => (broker.waits ?? []).filter((wait) => wait.kind === "publish").map((wait) => [broker.name, wait]));
     const paused = Object.values(watch.now.brokers).filter((broker) => broker.paused).map((broker) => broker.name);
     const found = [
-      ...holding.map(([name, wait]) => h("div", { class: "finding" }, h("p", {}, `${name} ${wait.text}`), h("p", {}, "Publishers may have to wait for this client until it lags."))),
+      ...blocked.map(([name, wait]) => h("div", { class: "finding" }, h("p", {}, `${name} ${wait.text}`), h("p", {}, "A broker admits a bounded number of publications that not all brokers have processed. Clients never block publishers."))),
       ...paused.map((name) => h("div", { class: "finding" }, h("p", {}, `${name} holds its clients back: too much waits to be sent to its peers.`))),
     ];
-    show(parts.waits, found.length ? found : h("p", { class: "finding good" }, "No client holds publishers back."));
+    show(parts.waits, found.length ? found : h("p", { class: "finding good" }, "Nothing blocks publishers."));
     this.watch = watch;
   },
 };
@@ -56,9 +56,9 @@ async function refresh() {
 }
 
 function statusOf(broker, name) {
-  if (broker?.holding_up?.includes(name)) return pill("warn", "holds publishers back");
-  if (broker?.behind?.includes(name)) return pill("warn", "lags, served from history");
-  if (broker?.away?.includes(name)) return pill("warn", "away");
+  if (broker?.blocked_publishers?.clients?.includes(name)) return pill("warn", "cannot publish");
+  if (broker?.lagging?.includes(name)) return pill("warn", "lags, served from history");
+  if (broker?.disconnected?.includes(name)) return pill("warn", "disconnected");
   return pill("ok", "ok");
 }
 

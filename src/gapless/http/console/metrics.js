@@ -11,8 +11,8 @@ const each = (key) => (samples) => perBroker(samples, (now) => now[key]);
 const CHARTS = [
   { title: "Published", unit: (value) => `${count(value)}/s`, series: each("published"), total: true },
   { title: "Delivered", unit: (value) => `${count(value)}/s`, series: each("delivered"), total: true },
-  { title: "Confirmation latency", unit: duration, least: 0.001, series: (samples) => percentiles(samples, "confirming") },
-  { title: "Delivery latency", unit: duration, least: 0.001, series: (samples) => percentiles(samples, "taking") },
+  { title: "Confirmation latency", unit: duration, least: 0.001, series: (samples) => percentiles(samples, "confirmation") },
+  { title: "Delivery latency", unit: duration, least: 0.001, series: (samples) => percentiles(samples, "delivery") },
   { title: "Lag of the slowest client", unit: (value) => `${count(value)} events`, series: each("lag") },
   { title: "History", unit: bytes, least: 1000, series: each("history") },
   { title: "Sent by brokers", unit: (value) => `${bytes(value)}/s`, series: each("bytes_out"), total: true },

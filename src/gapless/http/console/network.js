@@ -52,7 +52,7 @@ function tiles(watch) {
   const answering = brokers.filter((broker) => broker.state !== "down");
   const sum = (key) => answering.some((broker) => key in broker) ? answering.reduce((all, broker) => all + (broker[key] ?? 0), 0) : undefined;
   const missing = deficits(now);
-  const holding = new Set(answering.flatMap((broker) => broker.holding_up ?? []));
+  const blocked = new Set(answering.flatMap((broker) => broker.blocked_publishers?.clients ?? []));
   const tile = (title, value, unit = "", kind = "") => h("div", { class: `tile ${kind}` }, h("dt", {}, title), h("dd", {}, value, unit ? h("small", {}, ` ${unit}`) : null));
   return [
     tile("Brokers up", `${up}`, `of ${brokers.length}`, up < brokers.length ? "bad" : ""),
@@ -62,15 +62,16 @@ function tiles(watch) {
     tile("Between brokers", `${bytes(Object.values(watch.traffic).reduce((a, b) => a + b, 0))}/s`),
     tile("Under-replicated", missing.length ? missing.join(", ") : "none", "", missing.length ? "bad" : ""),
     tile("Handovers", handovers(now).size, "", handovers(now).size ? "warn" : ""),
-    tile("Block publishers", holding.size, holding.size === 1 ? "client" : "clients", holding.size ? "warn" : ""),
+    tile("Blocked publishers", blocked.size, blocked.size === 1 ? "client" : "clients", blocked.size ? "warn" : ""),
   ];
 }
 
-/** What fewer than f + 1 brokers hold: publications that wait to be confirmed, and data of brokers that must return. */
+/** What fewer than f + 1 brokers hold: journals that are refilled, data of brokers that must return, and publications. */
 function deficits(now) {
   const found = new Set();
   for (const broker of Object.values(now.brokers)) {
-    for (const name of broker.unreplicated ?? []) found.add(`data of ${name}`);
+    for (const { needs_back = [] } of broker.handovers ?? []) for (const name of needs_back) found.add(`data of ${name}`);
+    for (const journal of broker.history?.under_replicated ?? []) found.add(`journal ${journal}`);
     if (broker.unconfirmed) found.add(`${count(broker.unconfirmed)} events at ${broker.name}`);
   }
   return [...found].slice(0, 3);
@@ -91,10 +92,10 @@ function detail(watch, broker) {
     ["Incarnation", broker.incarnation], ["Up for", duration(broker.uptime_s)], ["Address", h("code", {}, broker.address)],
     ["Clients", `${broker.clients} (${broker.connections} connected)`],
     ["Waits", broker.waits.length ? h("ul", {}, broker.waits.map((wait) => h("li", {}, wait.text))) : "for nothing"],
-    ["Takes over for", Object.entries(broker.excluded).filter(([, successor]) => successor === broker.name).map(([name]) => name).join(", ") || "nobody"],
-    ["Excluded near it", Object.keys(broker.excluded).join(", ") || "nobody"],
+    ["Takes over for", Object.entries(broker.replaced_by ?? {}).filter(([, successor]) => successor === broker.name).map(([name]) => name).join(", ") || "nobody"],
+    ["Has excluded", Object.keys(broker.replaced_by ?? {}).join(", ") || "nobody"],
     broker.unconfirmed === undefined ? null : ["Unconfirmed", `${count(broker.unconfirmed)} events held by fewer than ${now.f + 1} brokers`],
-    broker.history ? ["History", `${bytes(broker.history.bytes)}, read by ${broker.history.readings} subscriptions`] : null,
+    broker.history ? ["History", `${bytes(broker.history.bytes)}, read by ${broker.history.reads} subscriptions`] : null,
     ["Keeps", Object.entries(broker.kept).map(([kind, size]) => `${kind} ${count(size)}`).join(", ") || null],
     ["Event loop", `late by ${duration(broker.turns.late_ms / 1000)}; longest turn ${duration(broker.turns.longest_ms / 1000)}`],
     ["Disk", broker.data.directory ? h("code", {}, broker.data.directory) : "none"],

@@ -39,7 +39,7 @@ export const watch = {
         this.traffic[`${name} ${peer}`] = sent > 0 ? sent / seconds : 0;
       }
       brokers[name] = {
-        ...rates, confirming: broker.confirming, taking: broker.taking, history: broker.history?.bytes,
+        ...rates, confirmation: broker.confirmation_latency, delivery: broker.delivery_latency, history: broker.history?.bytes,
         lag: "lag" in broker ? Math.max(0, ...Object.values(broker.lag)) : undefined,
         late: broker.turns?.late_ms / 1000, clients: broker.clients,
       };
@@ -88,7 +88,7 @@ const entries = (one, other) => [...one].filter(([key]) => !other.has(key));
 export function exclusions(now) {
   const found = new Map();
   for (const broker of Object.values(now.brokers)) {
-    for (const [name, successor] of Object.entries(broker.excluded ?? {})) {
+    for (const [name, successor] of Object.entries(broker.replaced_by ?? {})) {
       if (!found.has(name) || (successor && !found.get(name)[1])) found.set(name, [broker.name, successor]);
     }
   }
@@ -100,7 +100,7 @@ export function handovers(now) {
   const found = new Map();
   for (const broker of Object.values(now.brokers)) {
     for (const handover of broker.handovers ?? []) {
-      const key = handover.of.join(", ");
+      const key = handover.around.join(", ");
       found.set(key, [...(found.get(key) ?? []), broker.name]);
     }
   }

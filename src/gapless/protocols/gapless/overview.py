@@ -12,6 +12,7 @@ from gapless.protocols.gapless.handover import missing_journals, unsealed
 from gapless.protocols.gapless.history import sources
 from gapless.protocols.gapless.messages import Incarnation
 from gapless.protocols.gapless.outbox import has_room
+from gapless.protocols.gapless.positions import root
 from gapless.protocols.gapless.state import BrokerState, Session, Stage
 
 __all__ = ["SHOWN", "overview"]
@@ -28,35 +29,36 @@ def overview(s: BrokerState) -> dict[str, Any]:
     waited_for = [session for session in sessions if session.in_flight + session.waiting]
     lag = nlargest(SHOWN, waited_for, key=lambda session: session.in_flight + session.waiting)
     return {
-        "life": s.number,
-        "settled": s.stage is Stage.JOINED,
+        "incarnation": s.number,
+        "joined": s.stage is Stage.JOINED,
         "stage": s.stage.value,
-        "stand_ins": _stand_ins(s),
-        "hand_overs": _handovers(s),
+        "replaced_by": _replaced_by(s),
+        "handovers": _handovers(s),
         "recovery": _recovery(s),
-        "unheard": [name for name in sorted(s.suspects) if s.is_live(name)],
-        "cut_off": s.is_cut_off,
-        "not_heard": _unheard_acceptors(s) if s.is_cut_off else [],
+        "suspected": [name for name in sorted(s.suspects) if s.is_live(name)],
+        "isolated": s.is_cut_off,
+        "unreachable": _unreachable_acceptors(s) if s.is_cut_off else [],
         "sessions": len(sessions),
         "clients": sum(session.is_connected for session in sessions),
         "lag": {session.client: session.in_flight + session.waiting for session in lag},
-        "put_off": {client: _why_waiting(s, session) for client, session in islice(s.arrivals.items(), SHOWN)},
-        "away": [session.client for session in waited_for if not session.is_connected][:SHOWN],
-        "behind": [session.client for session in sessions if session.is_lagging][:LAGGING_SHOWN],
+        "deferred": {client: _why_waiting(s, session) for client, session in islice(s.arrivals.items(), SHOWN)},
+        "disconnected": [session.client for session in waited_for if not session.is_connected][:SHOWN],
+        "lagging": [session.client for session in sessions if session.is_lagging][:LAGGING_SHOWN],
         "history": _history(s),
-        "names": _names(s),
+        "durable_changes": _durable_changes(s),
+        "blocked_publishers": _blocked_publishers(s),
         "unconfirmed": len(s.journal) - s.released,
         "published": s.measures.published,
         "delivered": s.measures.delivered,
-        "confirming": s.measures.confirming.told(),
-        "taking": s.measures.taking.told(),
+        "confirmation_latency": s.measures.confirming.told(),
+        "delivery_latency": s.measures.taking.told(),
     }
 
 
 # ---- membership --------------------------------------------------------------------------------------------
 
 
-def _stand_ins(s: BrokerState) -> dict[str, str]:
+def _replaced_by(s: BrokerState) -> dict[str, str]:
     """By excluded broker: the nearest live one."""
     overlay = s.topology.overlay
     found = {}
@@ -67,7 +69,7 @@ def _stand_ins(s: BrokerState) -> dict[str, str]:
     return found
 
 
-def _unheard_acceptors(s: BrokerState) -> list[str]:
+def _unreachable_acceptors(s: BrokerState) -> list[str]:
     return [name for name in s.topology.acceptors[s.name] if name in s.suspects or not s.is_live(name)]
 
 
@@ -88,7 +90,7 @@ def _handovers(s: BrokerState) -> list[dict[str, Any]]:
     for name in unsealed(s, region):
         around = (name, *s.topology.acceptors[name])
         waits_for += [each for each in around if each in s.suspects and each not in waits_for]
-    return [{"of": sorted(region.core), "waits_for": waits_for, "needs_back": list(needed)}]
+    return [{"around": sorted(region.core), "waits_for": waits_for, "needs_back": list(needed)}]
 
 
 def _recovery(s: BrokerState) -> list[str]:
@@ -120,13 +122,39 @@ def _why_waiting(s: BrokerState, session: Session) -> str:
     return "there is no final position after its last session"
 
 
+def _blocked_publishers(s: BrokerState) -> dict[str, Any]:
+    """The clients whose publications wait because the window is full; the progress that makes room; the brokers that
+    it waits for."""
+    if s.window_used < s.window:
+        return {}
+    clients = [name for name in s.busy_clients if name in s.sessions and s.sessions[name].queued_events]
+    if not clients:
+        return {}
+    return {
+        "clients": clients[:SHOWN],
+        "processed_by_all": s.stable_entries,
+        "waits_for": list(dict.fromkeys(_missing_for_position(s))),
+    }
+
+
+def _missing_for_position(s: BrokerState) -> Iterator[str]:
+    """The brokers next to this one that the next final position waits for."""
+    for holder in s.holders:
+        if s.held_by.get(holder, 0) < len(s.journal):
+            yield holder.broker
+    if s.wave is not None:
+        yield from (peer for peer, _ in sorted(s.wave.waits_for))
+    elif (first := root(s)) is not None and first != s.name:
+        yield first
+
+
 def _history(s: BrokerState) -> dict[str, Any]:
     journals = [s.journal, *s.journals.values()]
     readings = list(s.readings.values())
     return {
         "bytes": sum(journal.size for journal in journals),
         "final": s.final.timestamp,
-        "readings": len(readings),
+        "reads": len(readings),
         "waiting": [
             {
                 "client": reading.session.client,
@@ -136,7 +164,7 @@ def _history(s: BrokerState) -> dict[str, Any]:
             }
             for reading in readings[:SHOWN]
         ],
-        "held_by_few": list(_held_by_few(s)),
+        "under_replicated": list(_under_replicated(s)),
     }
 
 
@@ -151,7 +179,7 @@ def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
         yield from dict.fromkeys(asked)
 
 
-def _held_by_few(s: BrokerState) -> Iterator[str]:
+def _under_replicated(s: BrokerState) -> Iterator[str]:
     """The journals that fewer than f + 1 brokers hold: its own, if that is so, and copies that it still fills."""
     full = sum(
         length >= s.released and s.current(each.broker) == each and s.is_live(each.broker)
@@ -164,7 +192,7 @@ def _held_by_few(s: BrokerState) -> Iterator[str]:
             yield f"{incarnation.broker}/{incarnation.number}"
 
 
-def _names(s: BrokerState) -> dict[str, dict[str, Any]]:
+def _durable_changes(s: BrokerState) -> dict[str, dict[str, Any]]:
     """Of durable subscriptions that are changed: how many changes came before, and which replicas have not answered."""
     replicas = register.replicas(s)
     return {

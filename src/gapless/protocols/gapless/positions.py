@@ -28,6 +28,7 @@ __all__ = [
     "receive_final",
     "receive_request",
     "receive_wave",
+    "root",
     "tick",
 ]
 
