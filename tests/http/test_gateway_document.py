@@ -68,5 +68,5 @@ def test_the_messages_and_the_table_are_valid() -> None:
         "unsubscribe",
     ]
     table = next(text for language, text in blocks() if language == "toml")
-    config = parse_network(f'[[brokers]]\nname = "b0"\naddress = "127.0.0.1:7400"\n\n{table}')
+    config = parse_network(f'[network]\nf = 0\n[[brokers]]\nname = "b0"\naddress = "127.0.0.1:7400"\n\n{table}')
     assert config.http.origins == ("https://app.example",)

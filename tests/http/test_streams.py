@@ -94,6 +94,29 @@ def test_since_replays_and_says_when_all_of_it_was_sent() -> None:
     run(main())
 
 
+def test_the_ids_of_a_live_stream_list_no_publisher_whose_events_a_final_position_includes() -> None:
+    async def main() -> None:
+        async with serving(chain(2), wave_ms=20.0) as http:
+            ann, bob = await publisher(http, "ann", "b0"), await publisher(http, "bob", "b1")
+            messages = sse(http.client("b1"), {})
+            await anext(messages)
+            await ann.publish({"n": 0})
+            assert len(await first(messages, 1)) == 1
+            async with asyncio.timeout(30):
+                while True:
+                    await bob.publish({"n": 1})
+                    [message] = await first(messages, 1)
+                    if ann.name not in message.id:
+                        break
+            resumed = sse(http.client("b0"), {}, {"Last-Event-ID": message.id})
+            await ann.publish({"n": 2})
+            assert numbers(await first(resumed, 1)) == [2]
+            await ann.close()
+            await bob.close()
+
+    run(main())
+
+
 def test_a_bounded_stream_ends_and_a_resumed_one_that_is_complete_has_no_content() -> None:
     async def main() -> None:
         async with serving(chain(2)) as http:
@@ -118,11 +141,11 @@ def test_a_bounded_stream_ends_and_a_resumed_one_that_is_complete_has_no_content
 
 def test_what_no_broker_holds_any_more_is_reported_in_its_place() -> None:
     async def main() -> None:
-        async with serving(1, f=0, history_bytes=4_000) as http:
+        async with serving(1, f=0, history_bytes=65_536, wave_ms=20.0) as http:
             ann = await publisher(http, "ann", "b0")
             begin = await ann.position()
             for n in range(60):
-                await ann.publish({"n": n}, bytes(500))
+                await ann.publish({"n": n}, bytes(8_000))
             messages = sse(http.client("b0"), {"since": str(begin)})
             [skipped] = await first(messages, 1, "skipped")
             assert skipped.data["lost"] or skipped.data["gap"]
@@ -133,7 +156,7 @@ def test_what_no_broker_holds_any_more_is_reported_in_its_place() -> None:
 
 def test_a_reader_that_takes_nothing_holds_back_nobody_and_gets_everything_later() -> None:
     async def main() -> None:
-        async with serving(chain(2), lag_ms=300.0) as http:
+        async with serving(chain(2), delivery_window=1_000, lag_window=2_000) as http:
             ann = await publisher(http, "ann", "b0")
             async with http.client("b1").stream("GET", "/events", params={"format": "ndjson"}) as response:
                 lines = response.aiter_lines()

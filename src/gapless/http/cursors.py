@@ -7,7 +7,8 @@ to which everything was sent, and for each publisher the last event that was sen
 the position. Each publisher's events come in order, so a resumed stream reads history from the position on and leaves
 out what these numbers cover: no gap and no duplicate.
 
-The position of a live stream advances by checkpoints (`gapless.http.event_streams`), so the list stays short.
+A live subscription reports a few times a second up to which position everything was delivered, so the list stays
+short.
 """
 
 from typing import Self

@@ -3,23 +3,18 @@
 Server-sent events, NDJSON and WebSockets all send what this file yields. It is pulled: a reader that is slow takes
 nothing, the subscription lags, and the broker serves it out of history, as any other client.
 
-**Checkpoints.** A live stream learns as follows that everything up to a position P was delivered. It asks for the
-newest position, P. All events up to P are admitted by then; when two later positions are final, every client that does
-not lag has been delivered all of them (`gapless.protocols.gapless.retention.waves`). So the stream asks twice more, and
-checks that its client is connected and not lagging. Then P holds as soon as what had been delivered by then is sent.
+The subscription reports the position up to which everything was delivered, while it reads history and while it is live,
+so the ids of a stream stay short.
 """
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from gapless.client import Client, DurableSubscription, Subscription
-from gapless.errors import CallError, DeniedError, GaplessError, NoEventError, SkippedError
+from gapless.errors import CallError, DeniedError, NoEventError, SkippedError
 from gapless.events import Event
 from gapless.http.cursors import PUBLISHERS_MAX, Cursor
 from gapless.http.problems import ProblemError
@@ -29,10 +24,6 @@ __all__ = ["EventStream", "Item", "StreamQuery"]
 
 BATCH = 64
 """Events that are rendered together."""
-CHECK_S = 5.0
-"""How often a live stream that sent something looks for a checkpoint."""
-PRESSED = 100
-"""Publishers in a cursor from which on it looks at once."""
 IDLE_S = 15.0
 """After so long without an event a stream shows that it is alive."""
 
@@ -83,10 +74,6 @@ class EventStream:
         self._cursor: Cursor | None = None
         """None if the stream cannot be resumed by its ids."""
         self._is_reading = bool(query.until)
-        self._checking: asyncio.Task[None] | None = None
-        self._checked_at = 0.0
-        self._checked: deque[tuple[int, Position]] = deque()
-        """Positions that hold when so many further events are sent."""
         self._was_told_caught_up = not (query.since or query.resume)
 
     # ---- the beginning ------------------------------------------------------------------------------------
@@ -129,26 +116,21 @@ class EventStream:
         """What is to be sent, as it comes. An error of the client library ends it."""
         assert self.subscription is not None
         yield [Item("ready", self._text())]
-        try:
-            while True:
-                try:
-                    events = await self.subscription.take(BATCH, timeout_s=IDLE_S)
-                except NoEventError:
-                    yield [Item("idle")]
-                    continue
-                except SkippedError as error:
-                    yield [Item("skipped", detail=_skipped(error))]
-                    continue
-                if not events:
-                    yield [Item("end", self._text())]
-                    return
-                items = self._items(events)
-                if items:
-                    yield items
-                self._look()
-        finally:
-            if self._checking is not None:
-                self._checking.cancel()
+        while True:
+            try:
+                events = await self.subscription.take(BATCH, timeout_s=IDLE_S)
+            except NoEventError:
+                yield [Item("idle")]
+                continue
+            except SkippedError as error:
+                yield [Item("skipped", detail=_skipped(error))]
+                continue
+            if not events:
+                yield [Item("end", self._text())]
+                return
+            items = self._items(events)
+            if items:
+                yield items
 
     def _items(self, events: Sequence[Event]) -> list[Item]:
         cursor = self._cursor
@@ -175,7 +157,6 @@ class EventStream:
                 "the ids of this stream; use a narrower filter, or a durable subscription (durable=NAME)",
             )
         cursor.advance(reached)
-        self._apply_checked(len(events))
         if not self._was_told_caught_up and self.subscription.is_caught_up and not self._is_reading:
             self._was_told_caught_up = True
             items.append(Item("caught-up", str(cursor)))
@@ -183,40 +164,6 @@ class EventStream:
 
     def _text(self) -> str:
         return "" if self._cursor is None else str(self._cursor)
-
-    # ---- checkpoints --------------------------------------------------------------------------------------
-
-    def _look(self) -> None:
-        """Begin to look for a checkpoint, if one is due."""
-        cursor = self._cursor
-        if cursor is None or not cursor.publishers or self._is_reading or self._checking is not None:
-            return
-        now = asyncio.get_running_loop().time()
-        if cursor.publishers < PRESSED and now - self._checked_at < CHECK_S:
-            return
-        self._checked_at = now
-        self._checking = asyncio.ensure_future(self._check())
-
-    async def _check(self) -> None:
-        assert self.subscription is not None
-        try:
-            with suppress(GaplessError):
-                position = await self._client.position()
-                was_live = self.subscription.is_live
-                await self._client.position()
-                await self._client.position()
-                if was_live and self.subscription.is_live and self._client.is_connected:
-                    self._checked.append((self.subscription.backlog, position))
-                    self._apply_checked(0)
-        finally:
-            self._checking = None
-
-    def _apply_checked(self, sent: int) -> None:
-        """So many further events were sent."""
-        assert self._cursor is not None
-        self._checked = deque((left - sent, position) for left, position in self._checked)
-        while self._checked and self._checked[0][0] <= 0:
-            self._cursor.advance(self._checked.popleft()[1])
 
 
 def _own_position(event: Event) -> str:

@@ -262,6 +262,8 @@ class GaplessClient(ClientNode):
                 for held in self._subscriptions.values():
                     if not held.is_reading:
                         self._pass(held, message.position)
+                        if held.begins is not None:
+                            self._emit(CaughtUp(held.name, held.reached(), True))
             case messages.Reached():
                 self._reach(message)
             case messages.Lagging():
