@@ -4,21 +4,28 @@ Pictures of the documentation are made by the same test: `GAPLESS_PICTURES=docs/
 tests/http/test_console_browser.py`.
 """
 
+import asyncio
 import importlib.util
 import os
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page
+from gapless.overlay import Overlay
+from gapless.runtime.fleet import Fleet, free_ports, local_network
+from gapless.runtime.settings import RuntimeSettings
 
-__all__ = ["AXE", "browser", "needs_axe", "needs_browser", "new_page", "problems_of", "take_picture"]
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page, Playwright
+
+T = TypeVar("T")
+
+__all__ = ["AXE", "Site", "needs_axe", "needs_browser", "new_page", "problems_of", "take_picture", "visited"]
 
 AXE = Path(__file__).parents[2] / "clients" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -33,18 +40,70 @@ PATIENCE_MS = 40_000
 COMPLAINTS = "(result) => result.violations.map((one) => `${one.impact}: ${one.id} ${one.nodes.map((n) => n.html)}`)"
 
 
-@asynccontextmanager
-async def browser() -> "AsyncIterator[Browser]":
-    """A browser without windows."""
-    from playwright.async_api import async_playwright, expect
+class Site:
+    """A network whose brokers are processes with an HTTP side, and the browser that visits it, for all tests of a file.
 
-    expect.set_options(timeout=PATIENCE_MS)
-    async with async_playwright() as playwright:
-        made = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    Tests run in one event loop, for the browser belongs to it. Each leaves the network as it was.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self._runner = asyncio.Runner()
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end."""
+        return self._runner.run(work)
+
+    @property
+    def browser(self) -> "Browser":
+        """The browser, without windows."""
+        assert self._browser is not None
+        return self._browser
+
+    def url(self, name: str) -> str:
+        """Where one broker serves HTTP."""
+        return f"http://{next(entry.http for entry in self.fleet.config.brokers if entry.name == name)}"
+
+    def at(self, name: str) -> str:
+        """Where clients reach one broker."""
+        return f"gapless://{self.fleet.config.addresses[name]}"
+
+    async def open(self) -> None:
+        """Start the brokers and the browser."""
+        from playwright.async_api import async_playwright, expect
+
+        expect.set_options(timeout=PATIENCE_MS)
+        self.fleet.start_all()
+        self._playwright = await async_playwright().start()
+        self._browser = await self._playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        await self.fleet.until_whole(60)
+
+    async def _close(self) -> None:
+        if self._browser is not None:
+            await self._browser.close()
+        if self._playwright is not None:
+            await self._playwright.stop()
+
+    def close(self) -> None:
+        """Close the browser and end the loop."""
+        self.run(self._close())
+        self._runner.close()
+
+
+@contextmanager
+def visited(overlay: Overlay, directory: Path, runtime: RuntimeSettings) -> Iterator[Site]:
+    """A network of processes that is up, and a browser."""
+    count = len(overlay.brokers)
+    config = local_network(overlay, http_ports=list(free_ports(count)), runtime=runtime)
+    with Fleet(config, directory) as fleet:
+        site = Site(fleet)
         try:
-            yield made
+            site.run(site.open())
+            yield site
         finally:
-            await made.close()
+            site.close()
 
 
 async def new_page(where: "Browser", **options: Any) -> "tuple[Page, list[str]]":

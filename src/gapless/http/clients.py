@@ -1,49 +1,61 @@
-"""Clients that the gateway connects for its users: one for each stream, and a shared one for each user that publishes.
+"""Clients that the gateway connects for its users: one for each stream, and a shared one for each user.
 
 Subscriptions of one client share a window, so a stream gets a client of its own: a reader that is slow lags alone.
-Publications share a client, because connecting and advertising take several round trips. A shared client is closed
-after `IDLE_S` without use. When more than `PUBLISHERS_MAX` users publish, the one that was idle longest is closed.
+Publications and questions about durable subscriptions share a client, because connecting and advertising take several
+round trips. A shared client is closed after `IDLE_S` without use. When there are more than `SHARED_MAX` of them, the
+one that was idle longest is closed.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from gapless.client import Client, connect
 from gapless.errors import DeniedError, GaplessError
 from gapless.http.callers import Caller, Callers
 from gapless.http.problems import ProblemError
+from gapless.http.step_meter import StepMeter
 from gapless.positions import Position
 from gapless.runtime.broker import Broker
 
-__all__ = ["Clients", "Publisher"]
+__all__ = ["Clients", "SharedClient"]
 
 IDLE_S = 60.0
-PUBLISHERS_MAX = 200
+SHARED_MAX = 200
 STREAMS_MAX = 500
 """Streams of events at a time, WebSockets and durable subscriptions included."""
 CONNECT_S = 5.0
 
 
-class Publisher:
-    """The client with which one user publishes."""
+class SharedClient:
+    """The client that requests of one user share."""
 
-    def __init__(self, client: Client, advertised: str) -> None:
+    def __init__(self, client: Client, publishable: str, steps: StepMeter) -> None:
         self.client = client
-        self.advertised = advertised
+        self.publishable = publishable
+        """What the user may publish."""
         self.users = 0
         self.used = time.monotonic()
+        self._steps = steps
+        self._advertising: asyncio.Task[Any] | None = None
         self._asking: asyncio.Task[Position] | None = None
         self._next: asyncio.Task[Position] | None = None
+
+    async def advertise(self) -> None:
+        """Advertise all that the user may publish, once."""
+        if self._advertising is None or (self._advertising.done() and self._advertising.exception()):
+            self._advertising = self._steps.start(_advertise(self.client, self.publishable), "advertise")
+        await asyncio.shield(self._advertising)
 
     async def position(self) -> Position:
         """A position at which all that was confirmed before the call lies. Calls at the same time share a request."""
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self.client.position())
+            self._asking = self._steps.start(self.client.position(), "position")
             return await asyncio.shield(self._asking)
         if self._next is None or self._next.done():  # the one in progress may have begun before the publication
-            self._next = asyncio.ensure_future(self._after(self._asking))
+            self._next = self._steps.start(self._after(self._asking), "position")
         return await asyncio.shield(self._next)
 
     async def _after(self, asking: "asyncio.Task[Position]") -> Position:
@@ -55,11 +67,12 @@ class Publisher:
 class Clients:
     """Those of one broker's gateway."""
 
-    def __init__(self, broker: Broker, callers: Callers) -> None:
+    def __init__(self, broker: Broker, callers: Callers, steps: StepMeter) -> None:
         self._broker = broker
         self._callers = callers
-        self._publishers: dict[tuple[str, str, str], Publisher] = {}
-        self._opening: dict[tuple[str, str, str], asyncio.Task[Publisher]] = {}
+        self._steps = steps
+        self._shared: dict[tuple[str, str, str], SharedClient] = {}
+        self._opening: dict[tuple[str, str, str], asyncio.Task[SharedClient]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._grants: dict[int, str] = {}
         """Tokens that are valid in this process alone, by the client that uses them."""
@@ -104,7 +117,7 @@ class Clients:
         return client
 
     def _close(self, client: Client) -> None:
-        task = asyncio.get_running_loop().create_task(self._leave(client))
+        task = self._steps.start(self._leave(client), "leave")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -115,75 +128,85 @@ class Clients:
         if grant and self._broker.broker_security is not None:
             self._broker.broker_security.revoke(grant)
 
-    # ---- publishers ---------------------------------------------------------------------------------------
+    # ---- shared clients -----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def publisher(self, caller: Caller) -> AsyncIterator[Publisher]:
-        """The client with which this user publishes. If its permissions changed, it is replaced."""
-        publisher = await self._publisher(caller)
-        publisher.users += 1
+    async def shared(self, caller: Caller) -> AsyncIterator[SharedClient]:
+        """The client that requests of this user share. If the user's permissions changed, it is replaced."""
+        shared = await self._find(caller)
+        shared.users += 1
         try:
-            yield publisher
-        except GaplessError as error:
-            if not publisher.client.is_connected or isinstance(error, DeniedError):
-                self._forget(caller.key, publisher)
+            yield shared
+        except GaplessError:
+            if not shared.client.is_connected:
+                self._forget(caller.key, shared)
             raise
         finally:
-            publisher.users -= 1
-            publisher.used = time.monotonic()
+            shared.users -= 1
+            shared.used = time.monotonic()
 
-    async def _publisher(self, caller: Caller) -> Publisher:
+    @asynccontextmanager
+    async def publisher(self, caller: Caller) -> AsyncIterator[SharedClient]:
+        """The same, after it has advertised all that the user may publish."""
+        if self._callers.publishable(caller) == "FALSE":
+            raise DeniedError(f"user {caller.user!r} may not publish; nothing is allowed")
+        async with self.shared(caller) as shared:
+            try:
+                await shared.advertise()
+                yield shared
+            except DeniedError:
+                self._forget(caller.key, shared)
+                raise
+
+    async def _find(self, caller: Caller) -> SharedClient:
         key, text = caller.key, self._callers.publishable(caller)
-        known = self._publishers.get(key)
-        if known is not None and known.advertised == text and not _is_closed(known.client):
+        known = self._shared.get(key)
+        if known is not None and known.publishable == text and not _is_closed(known.client):
             return known
         if known is not None:
             self._forget(key, known)
         if key not in self._opening:
-            task = self._opening[key] = asyncio.ensure_future(self._open(caller, text))
+            task = self._opening[key] = self._steps.start(self._open(caller, text), "connect")
             task.add_done_callback(lambda _: self._opening.pop(key, None))
         return await asyncio.shield(self._opening[key])
 
-    async def _open(self, caller: Caller, text: str) -> Publisher:
-        if text == "FALSE":
-            raise DeniedError(f"user {caller.user!r} may not publish; nothing is allowed")
+    async def _open(self, caller: Caller, text: str) -> SharedClient:
         self._make_room()
-        client = await self._connect(caller, "http")
-        try:
-            await client.advertise(text)
-        except BaseException:
-            self._close(client)
-            raise
-        made = self._publishers[caller.key] = Publisher(client, text)
+        made = SharedClient(await self._connect(caller, "http"), text, self._steps)
+        self._shared[caller.key] = made
         return made
 
     def _make_room(self) -> None:
-        idle = [(publisher.used, key) for key, publisher in self._publishers.items() if not publisher.users]
-        if len(self._publishers) < PUBLISHERS_MAX:
+        idle = [(shared.used, key) for key, shared in self._shared.items() if not shared.users]
+        if len(self._shared) < SHARED_MAX:
             return
         if not idle:
-            raise ProblemError("too-many", f"{PUBLISHERS_MAX} users publish through this broker; use another one")
+            raise ProblemError("too-many", f"{SHARED_MAX} users send requests to this broker; use another one")
         key = min(idle)[1]
-        self._forget(key, self._publishers[key])
+        self._forget(key, self._shared[key])
 
-    def _forget(self, key: tuple[str, str, str], publisher: Publisher) -> None:
-        if self._publishers.get(key) is publisher:
-            del self._publishers[key]
-            self._close(publisher.client)
+    def _forget(self, key: tuple[str, str, str], shared: SharedClient) -> None:
+        if self._shared.get(key) is shared:
+            del self._shared[key]
+            self._close(shared.client)
 
     def tidy(self) -> None:
-        """Close publishers that nobody uses."""
+        """Close shared clients that nobody uses."""
         oldest = time.monotonic() - IDLE_S
-        for key, publisher in list(self._publishers.items()):
-            if not publisher.users and publisher.used < oldest:
-                self._forget(key, publisher)
+        for key, shared in list(self._shared.items()):
+            if not shared.users and shared.used < oldest:
+                self._forget(key, shared)
 
     async def close(self) -> None:
         """Close all clients that no stream uses."""
-        for key, publisher in list(self._publishers.items()):
-            self._forget(key, publisher)
+        for key, shared in list(self._shared.items()):
+            self._forget(key, shared)
         if self._closing:
             await asyncio.wait(self._closing)
+
+
+async def _advertise(client: Client, text: str) -> None:
+    await client.advertise(text)
 
 
 def _is_closed(client: Client) -> bool:

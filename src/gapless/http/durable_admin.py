@@ -19,10 +19,8 @@ class _Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def get_durables(request: Request) -> Response:
     """`GET /durable`."""
     gateway: Gateway = request.app.state.gateway
-    async with gateway.clients.stream(gateway.callers.identify(request)) as client:
-        found = await client.admin.list()
-    rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
-    return Response(msgspec.json.encode(rows), media_type="application/json")
+    body = await gateway.durables.of(gateway.callers.identify(request))
+    return Response(body, media_type="application/json")
 
 
 async def post_move(request: Request) -> Response:
@@ -35,19 +33,21 @@ async def post_move(request: Request) -> Response:
         asked = msgspec.json.decode(await read_body(request), type=_Move)
     except msgspec.DecodeError as error:
         raise ProblemError("bad-request", f'the body names no place: {error}; send {{"to": "10m"}}') from None
-    async with gateway.clients.stream(caller) as client:
-        await client.admin.move(request.path_params["name"], asked.to)
+    async with gateway.clients.shared(caller) as shared:
+        await shared.client.admin.move(request.path_params["name"], asked.to)
+    gateway.durables.forget()
     return Response(status_code=204)
 
 
 async def delete_durable(request: Request) -> Response:
     """`DELETE /durable/NAME`."""
     gateway: Gateway = request.app.state.gateway
-    async with gateway.clients.stream(gateway.callers.identify(request)) as client:
+    async with gateway.clients.shared(gateway.callers.identify(request)) as shared:
         try:
-            await client.admin.delete(request.path_params["name"])
+            await shared.client.admin.delete(request.path_params["name"])
         except GaplessError as error:
             if "there is no" in str(error):
                 raise ProblemError("not-found", str(error)) from None
             raise
+    gateway.durables.forget()
     return Response(status_code=204)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from gapless.http.callers import Callers
 from gapless.http.clients import Clients
 from gapless.http.durable import DurableStreams
+from gapless.http.durable_lists import DurableLists
 from gapless.http.idempotency import Outcomes
 from gapless.http.network_view import NetworkView
 from gapless.http.recent_log import RecentLog
@@ -26,10 +27,11 @@ class Gateway:
         self.settings = broker.config.http
         self.metrics = Metrics(broker)
         self.callers = Callers(broker)
-        self.clients = Clients(broker, self.callers)
         self.durable = DurableStreams()
         self.outcomes = Outcomes()
         self.steps = StepMeter(broker.links.meter)
+        self.clients = Clients(broker, self.callers, self.steps)
+        self.durables = DurableLists(self.clients, self.steps)
         self.network = NetworkView(broker, self.steps)
         self.log = RecentLog()
         self.is_stopping = asyncio.Event()
@@ -46,6 +48,7 @@ class Gateway:
             await asyncio.sleep(TIDY_S)
             self.clients.tidy()
             self.outcomes.tidy()
+            self.durables.tidy()
 
     def stop(self) -> None:
         """No request follows."""

@@ -1,7 +1,6 @@
 """What the console shows of the network: the report of every broker, asked for once for all consoles.
 
-Each broker answers to every other one, so the console of one broker shows all of them. Consoles that ask within
-`FRESH_S` share one answer, so ten consoles cost as much as one.
+Each broker answers to every other one, so the console of one broker shows all of them.
 """
 
 import asyncio
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gapless.http.broker_summary import broker_summary
+from gapless.http.shared_answer import SharedAnswer
 from gapless.http.step_meter import StepMeter
 from gapless.overlay import Overlay
 from gapless.runtime.access import CLEAR
@@ -20,52 +20,32 @@ from gapless.runtime.report_query import Answer, ask_all
 
 __all__ = ["NetworkView"]
 
-FRESH_S = 1.0
-
-
-class _Shared:
-    """One question to all brokers that everybody who asks within `FRESH_S` shares, and the text of the answer."""
-
-    def __init__(self, *, with_clients: bool) -> None:
-        self.with_clients = with_clients
-        self.task: asyncio.Task[bytes] | None = None
-        self.asked_at = 0.0
-
 
 class NetworkView:
     """As one broker sees it."""
 
     def __init__(self, broker: Broker, steps: StepMeter) -> None:
         self._broker = broker
-        self._steps = steps
         security = broker.config.security
         self.access = CLEAR if security is None else security.access(broker.name)
         """How this broker asks the others."""
-        self._brokers = _Shared(with_clients=False)
-        self._clients = _Shared(with_clients=True)
+        self._brokers = SharedAnswer(self._ask_brokers, steps, "all brokers")
+        self._clients = SharedAnswer(self._ask_clients, steps, "all clients")
 
     async def brokers(self) -> bytes:
         """All brokers, the tree, and what is wrong, as JSON."""
-        return await self._shared(self._brokers)
+        return await self._brokers.get()
 
     async def clients(self) -> bytes:
         """The clients of each broker with their filters, as JSON."""
-        return await self._shared(self._clients)
+        return await self._clients.get()
 
-    async def _shared(self, shared: _Shared) -> bytes:
-        now = time.monotonic()
-        if shared.task is None or (shared.task.done() and now - shared.asked_at > FRESH_S):
-            shared.asked_at = now
-            shared.task = asyncio.create_task(self._measured(with_clients=shared.with_clients))
-        return await asyncio.shield(shared.task)
+    async def _ask_clients(self) -> bytes:
+        answers = await ask_all(self._broker.config.addresses, self.access, with_clients=True)
+        return msgspec.json.encode(_clients_document(answers))
 
-    async def _measured(self, *, with_clients: bool) -> bytes:
-        return await self._steps.run(self._ask(with_clients=with_clients), "all brokers")
-
-    async def _ask(self, *, with_clients: bool) -> bytes:
-        answers = await ask_all(self._broker.config.addresses, self.access, with_clients=with_clients)
-        if with_clients:
-            return msgspec.json.encode(_clients_document(answers))
+    async def _ask_brokers(self) -> bytes:
+        answers = await ask_all(self._broker.config.addresses, self.access)
         document = self._document(answers)
         await asyncio.sleep(0)
         document["findings"] = [

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from gapless.client import Client
 from gapless.errors import CallError, ConnectError, DeniedError, GaplessError, SkippedError
 from gapless.http.callers import Caller
-from gapless.http.clients import Publisher
+from gapless.http.clients import SharedClient
 from gapless.http.cloud_events import BATCH_TYPE, STRUCTURED_TYPE, binary_draft, is_binary, structured_draft
 from gapless.http.event_json import Draft, JsonEvent, draft_of, is_json_type
 from gapless.http.gateway import Gateway
@@ -119,32 +119,30 @@ def _bounded(drafts: list[Draft]) -> list[Draft]:
 
 
 async def publish(
-    gateway: Gateway, caller: Caller, drafts: Sequence[Draft], *, with_position: bool = True
+    gateway: Gateway,
+    caller: Caller,
+    drafts: Sequence[Draft],
+    *,
+    with_position: bool = True,
+    turn: asyncio.Lock | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
     """Publish events for a user: what became of each, and a position at which all of them lie.
 
-    The publication goes on if the request is cancelled, so that a retry finds its result.
+    Calls with the same `turn` publish in the order of the calls. The publication goes on if the request is cancelled,
+    so that a retry finds its result.
     """
-    task = asyncio.ensure_future(_publish(gateway, caller, drafts, with_position=with_position))
+    work = _publish(gateway, caller, drafts, turn or asyncio.Lock(), with_position=with_position)
+    task = gateway.steps.start(work, "publish")
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
 
 
 async def _publish(
-    gateway: Gateway, caller: Caller, drafts: Sequence[Draft], *, with_position: bool
+    gateway: Gateway, caller: Caller, drafts: Sequence[Draft], turn: asyncio.Lock, *, with_position: bool
 ) -> tuple[list[dict[str, Any]], str]:
     async with asyncio.timeout(PUBLISH_S), gateway.clients.publisher(caller) as publisher:
-        found = await _look_up(gateway, caller, publisher.client, drafts)
-        waiting: list[tuple[asyncio.Future[str] | str, bool]] = []
-        for number, draft in enumerate(drafts):
-            if number % TURN == TURN - 1:
-                await asyncio.sleep(0)
-            known = gateway.outcomes.find(caller.user, draft) if draft.id else None
-            earlier = found.get((draft.source, draft.id)) if known is None and draft.id else None
-            if known is not None or earlier is not None:
-                waiting.append((known or earlier or "", True))
-                continue
-            waiting.append((_begin(gateway, caller, publisher, draft), False))
+        async with turn:
+            waiting = await _begin_all(gateway, caller, publisher, drafts)
         results = []
         for result, is_duplicate in waiting:
             name = result if isinstance(result, str) else await asyncio.shield(result)
@@ -156,13 +154,31 @@ async def _publish(
         return results, position
 
 
-def _begin(gateway: Gateway, caller: Caller, publisher: Publisher, draft: Draft) -> "asyncio.Future[str]":
+async def _begin_all(
+    gateway: Gateway, caller: Caller, publisher: SharedClient, drafts: Sequence[Draft]
+) -> list[tuple["asyncio.Future[str] | str", bool]]:
+    """Publish what was not published before: for each event its name, now or later, and whether it is a duplicate."""
+    found = await _look_up(gateway, caller, publisher.client, drafts)
+    waiting: list[tuple[asyncio.Future[str] | str, bool]] = []
+    for number, draft in enumerate(drafts):
+        if number % TURN == TURN - 1:
+            await asyncio.sleep(0)
+        known = gateway.outcomes.find(caller.user, draft) if draft.id else None
+        earlier = found.get((draft.source, draft.id)) if known is None and draft.id else None
+        if known is not None or earlier is not None:
+            waiting.append((known or earlier or "", True))
+            continue
+        waiting.append((_begin(gateway, caller, publisher, draft), False))
+    return waiting
+
+
+def _begin(gateway: Gateway, caller: Caller, publisher: SharedClient, draft: Draft) -> "asyncio.Future[str]":
     """Publish one; events of one request are published in order."""
     result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     if draft.id:
         gateway.outcomes.begin(caller.user, draft, result)
     result.add_done_callback(lambda done: done.cancelled() or done.exception())
-    task = asyncio.ensure_future(publisher.client.publish(draft.attributes, draft.payload))
+    task = gateway.steps.start(publisher.client.publish(draft.attributes, draft.payload), "publish")
 
     def settle(done: "asyncio.Task[Any]") -> None:
         if done.cancelled():

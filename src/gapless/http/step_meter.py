@@ -1,10 +1,12 @@
 """How long each step of a request holds the broker's event loop.
 
 A request runs in the loop that also delivers events, so each of its steps counts with everything else that the broker
-does (`gapless.runtime.turn_meter`). No step may take more than `STEP_MAX_MS` of the processor's time: what has more to
+does (`gapless.runtime.turn_meter`). The same holds for the tasks that a request starts: the gateway starts none without
+`StepMeter.start`. No step may take more than `STEP_MAX_MS` of the processor's time: what has more to
 do gives others a turn in between.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine, Generator
 from types import coroutine
@@ -52,6 +54,10 @@ class StepMeter:
                 raise
             except BaseException as raised:
                 error = raised
+
+    def start(self, work: Coroutine[Any, Any, T], what: str) -> "asyncio.Task[T]":
+        """Run a coroutine as a task of its own, which is measured, too."""
+        return asyncio.get_running_loop().create_task(self.run(work, what))
 
     async def each(self, items: AsyncIterator[T], what: str) -> AsyncIterator[T]:
         """The same items; each step towards one of them is measured."""

@@ -113,7 +113,7 @@ async def _body(
     items = watched(gateway, caller, stream, query)
     try:
         while True:
-            coming = asyncio.ensure_future(anext(items, None))
+            coming = gateway.steps.start(_next(items), "/events")
             await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
             if not coming.done():
                 coming.cancel()
@@ -130,6 +130,10 @@ async def _body(
     finally:
         stopping.cancel()
         gateway.clients.close_stream(client)
+
+
+async def _next(items: AsyncIterator[list[Item]]) -> list[Item] | None:
+    return await anext(items, None)
 
 
 class _Renderer:

@@ -9,6 +9,7 @@ is served out of history later. Each subscription has a client of its own, so on
 """
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -105,6 +106,8 @@ class _Session:
         self._subscriptions: dict[str, _Subscription] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._publishing = asyncio.Semaphore(PUBLISHING_MAX)
+        self._turn = asyncio.Lock()
+        """Events are published in the order in which they came."""
 
     async def send(self, document: dict[str, Any]) -> None:
         """Send one message."""
@@ -176,8 +179,8 @@ class _Session:
         except ProblemError as problem:
             await self._report(command.id, problem)
 
-    def _run(self, work: Any) -> "asyncio.Task[None]":
-        task: asyncio.Task[None] = asyncio.ensure_future(work)
+    def _run(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = self._gateway.steps.start(work, "/ws")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -237,7 +240,8 @@ class _Session:
                     raise ProblemError(
                         "bad-request", 'publish needs an event: {"op": "publish", "id": "1", "event": {…}}'
                     )
-                results, _ = await publish(self._gateway, self._who, [draft_of(command.event)], with_position=False)
+                draft = draft_of(command.event)
+                results, _ = await publish(self._gateway, self._who, [draft], with_position=False, turn=self._turn)
                 await self.send({"op": "published", "id": command.id, "event": results[0]})
             except (GaplessError, ProblemError, TimeoutError) as error:
                 await self._report(command.id, error)
