@@ -10,7 +10,7 @@ import pytest
 from gapless.disk import Admit, Append, Change, Delete, DiskContents, Drop, ForgetHistory, Put, Snapshot
 from gapless.errors import ScenarioError
 from gapless.overlay import chain
-from gapless.protocol import BrokerNode, BrokerPlace, Keep, Persisted, SetTimer, Start, TimerFired
+from gapless.protocol import BrokerNode, BrokerPlace, Keep, Persisted, Resumed, SetTimer, Start, TimerFired
 from gapless.registry import find_protocol
 from gapless.simulator import Settings, Simulation, check_scenario, generate, search
 from gapless.simulator.budget import FaultBudget
@@ -56,7 +56,10 @@ def test_what_is_forgotten_of_history_is_gone() -> None:
 
 
 class Writer(BrokerNode):
-    """Writes a batch every millisecond, and remembers what it found and what was reported."""
+    """Writes a batch again and again, and remembers what it found and what was reported."""
+
+    pause = MS
+    occasions: tuple[type, ...] = (Start, TimerFired)
 
     def __init__(self, place: BrokerPlace, finds: list[DiskContents | None], reports: list[tuple[int, int]]) -> None:
         self._number = 0
@@ -66,10 +69,10 @@ class Writer(BrokerNode):
     def step(self, item: object, now: int) -> list[object]:  # type: ignore[override]
         if isinstance(item, Persisted):
             self._reports.append((now, item.number))
-        if not isinstance(item, Start | TimerFired):
+        if not isinstance(item, self.occasions):
             return []
         self._number += 1
-        return [Keep(self._number, [Append("j", self._number, b"x")]), SetTimer("next", MS)]
+        return [Keep(self._number, [Append("j", self._number, b"x")]), SetTimer("next", self.pause)]
 
     def state_size(self) -> dict[str, int]:
         return {}
@@ -118,6 +121,13 @@ def test_who_was_paused_finds_everything_synced() -> None:
     assert (200 * MS, 101) in reports
 
 
+def test_who_writes_as_soon_as_its_pause_is_over_hears_of_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Writer, "pause", 80 * MS)
+    monkeypatch.setattr(Writer, "occasions", (Start, TimerFired, Resumed))
+    _, reports = written(memory=True)
+    assert reports == [(10 * MS, 1), (90 * MS, 2), (200 * MS, 3), (210 * MS, 4), (290 * MS, 5)]
+
+
 # ---- what is drawn -----------------------------------------------------------------------------------------------
 
 
@@ -163,10 +173,13 @@ def impaired(scenario: Scenario) -> list[tuple[str, float, float]]:
 
 @pytest.mark.parametrize("faults", ["blackout", "disk,blackout", "crash,disk,blackout", "all"])
 def test_no_more_than_f_of_a_neighbourhood_lose_their_disks_or_stay_away(faults: str) -> None:
+    electorates = find_protocol("gapless").electorates
+    assert electorates is not None
     for seed in (*range(60), 3393, 3908, 6153):
         scenario = generate(seed, "gapless", faults if faults != "all" else "crash,cut,suspicion,disk,blackout")
         check_scenario(scenario)
-        budget = FaultBudget(overlay_of(scenario.network), scenario.network.f, 0.0)
+        overlay, f = overlay_of(scenario.network), scenario.network.f
+        budget = FaultBudget(overlay, f, 0.0, electorates(overlay, f))
         for broker, start, end in impaired(scenario):
             assert budget.take(broker, start, end), f"seed {seed}: {broker} at {start}"
 

@@ -81,6 +81,8 @@ class _Disk:
         self.written: list[Keep] = []
         """Batches that are not synced yet."""
         self.is_busy = False
+        self.syncs = 0
+        """How often a sync has begun; what an earlier one reports does not count."""
 
 
 class Disks:
@@ -154,11 +156,12 @@ class Disks:
 
     def _sync(self, slot: Slot, disk: _Disk) -> None:
         disk.is_busy = True
-        done = partial(self._synced, slot, slot.life, disk, len(disk.written))
+        disk.syncs += 1
+        done = partial(self._synced, slot, slot.life, disk, disk.syncs, len(disk.written))
         self._event_queue.call(self._event_queue.now + disk.dice.randint(*self._sync_us), done)
 
-    def _synced(self, slot: Slot, life: int, disk: _Disk, count: int) -> None:
-        if slot.life == life:
+    def _synced(self, slot: Slot, life: int, disk: _Disk, sync: int, count: int) -> None:
+        if slot.life == life and disk.syncs == sync and disk.is_busy:
             disk.is_busy = False
             self._finish(slot, disk, count)
 

@@ -19,6 +19,7 @@ KILLERS = {
     "last-numbers": "a-publisher-advertises-again",
     "majority": "a-connection-breaks",
     "sort": "cause-and-effect-in-one-journal",
+    "union": "publish-while-the-broker-between-crashes",
     "void": "subscribe-while-a-broker-crashes",
 }
 """By rule: the scope in which the explorer finds a violation without it."""

@@ -239,6 +239,8 @@ class GaplessBroker(BrokerNode):
             pass  # `_settle` reads on
         elif kind == sealing.PROPOSAL_TIMER:
             sealing.carry_on(s, rest)
+        elif kind == membership.ACCUSATION_TIMER:
+            membership.accuse_again(s, rest)
         elif kind == sessions.SESSION_TIMER:
             sessions.expire(s, rest)
             if s.sessions.get(rest) is None or s.sessions[rest].phase is SessionPhase.CLOSING:
@@ -308,7 +310,7 @@ class GaplessBroker(BrokerNode):
                     return
 
     def _settle_once(self, s: BrokerState) -> bool:
-        if s.membership_changed or s.accusers or s.stage is Stage.RECOVERING:
+        if s.membership_changed or s.stage is Stage.RECOVERING:
             self._settle_membership(s)
             if s.stage is Stage.EXCLUDED:
                 return True
@@ -347,9 +349,6 @@ class GaplessBroker(BrokerNode):
         return bool(s.due_readings) and s.read_work < reading.WORK_MAX
 
     def _settle_membership(self, s: BrokerState) -> None:
-        if not s.membership_changed and s.stage is not Stage.RECOVERING:
-            sealing.propose_where_due(s)
-            return
         for peer in membership.peers(s):
             if peer not in s.greeted and s.is_live(peer):
                 membership.greet(s, peer)

@@ -100,6 +100,9 @@ class GaplessClient(ClientNode):
         self._patience = 1
         self._retries = 0
         self._silent: dict[str, None] = {}
+        """The brokers that the failure detector suspects."""
+        self._asked: dict[str, None] = {}
+        """The brokers that were asked in this round through all contacts."""
         # deliveries
         self._received = 0
         self._count = 0
@@ -165,12 +168,8 @@ class GaplessClient(ClientNode):
                 self._unsubscribe(item)
             case Start():
                 self._attach()
-            case Connected():
-                self._silent.pop(item.peer, None)
-                if item.peer == self._broker:
-                    self._attach()
-            case Trusted():
-                self._silent.pop(item.peer, None)
+            case Connected() | Trusted():
+                self._found(item.peer, is_new=isinstance(item, Connected))
             case Suspected():
                 self._silent[item.peer] = None
                 if item.peer == self._broker:
@@ -181,7 +180,6 @@ class GaplessClient(ClientNode):
                 self._durable.timer_fired(item.key)
             case TimerFired():
                 if not self._is_attached:
-                    self._patience = min(2 * self._patience, PATIENCE_MAX)
                     self._try_next()
             case _:
                 raise AssertionError(f"no input of a client: {item!r}")
@@ -202,15 +200,30 @@ class GaplessClient(ClientNode):
         self._set_timer()
 
     def _set_timer(self) -> None:
-        self._emit(SetTimer(RETRY, int(self._options.retry_ms * 1000 * self._patience)))
+        patience = min(self._patience, PATIENCE_MIN) if self._broker in self._silent else self._patience
+        self._emit(SetTimer(RETRY, int(self._options.retry_ms * 1000 * patience)))
+
+    def _found(self, broker: str, *, is_new: bool) -> None:
+        """A broker is there: ask it, if this one has a new connection, or does not seem to be there."""
+        self._silent.pop(broker, None)
+        self._asked.pop(broker, None)
+        if broker == self._broker:
+            if is_new:
+                self._attach()
+        elif broker in self._contacts and self._broker in self._silent:
+            self._try_next()
 
     def _try_next(self) -> None:
-        """Ask the next contact that does not seem to be lost; when all seem to be, ask them all the same."""
-        if all(name in self._silent for name in self._contacts):
-            self._silent.clear()
+        """Ask the next contact: those that seem to be lost after the others, and less patiently. After each round
+        through all of them this client has twice the patience."""
         place = self._contacts.index(self._broker) if self._broker in self._contacts else -1
         following = self._contacts[place + 1 :] + self._contacts[: place + 1]
-        self._broker = next(name for name in following if name not in self._silent)
+        if all(name in self._asked for name in following):
+            self._asked.clear()
+            self._patience = min(2 * self._patience, PATIENCE_MAX)
+        due = [name for name in following if name not in self._asked]
+        self._broker = next((name for name in due if name not in self._silent), due[0])
+        self._asked[self._broker] = None
         self._attach()
 
     def _receive(self, peer: str, message: messages.Answer) -> None:
@@ -279,6 +292,7 @@ class GaplessClient(ClientNode):
     def _ready(self, message: messages.Ready) -> None:
         self._is_attached = True
         self._patience = 1
+        self._asked.clear()
         self._incarnation, self._opened = Incarnation(*message.incarnation), self._session
         self._contacts = message.contacts
         self._admitted, self._is_successor = message.last, False

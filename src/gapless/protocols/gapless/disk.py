@@ -98,7 +98,7 @@ def collect(s: BrokerState) -> None:
     changes: list[Change] = []
     if not disk.number:
         changes.append(Put(FORMAT_KEY, _encode(FORMAT)))
-    if len(s.journal) > disk.written.get(s.incarnation, (0, 0))[1]:
+    if s.journal.has_changed and len(s.journal) > disk.written.get(s.incarnation, (0, 0))[1]:
         disk.own_written.append((disk.next, len(s.journal)))
     _write_journal(s, s.incarnation, s.journal, changes)
     for incarnation, journal in s.journals.items():
@@ -132,6 +132,9 @@ def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, c
     A copy may begin behind the start of its journal from the first on: then its length, and the last numbers before
     it, are what this broker has vouched for, so they are written, too.
     """
+    if not journal.has_changed:
+        return
+    journal.has_changed = False
     start, end = s.disk.written.get(incarnation, (0, 0))
     if len(journal) <= end and start <= journal.start <= start + DROPPED_LATER:
         return

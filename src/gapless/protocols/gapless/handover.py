@@ -101,11 +101,12 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
     """
     if s.is_installed:
         return True
+    own = vouched(s)
     for member in region.group:
         if member != s.name:
             vouchers = s.vouched.get(s.current(member), set())
             count = sum(s.current(each.broker) == each for each in vouchers)
-            if count + (s.current(member) in vouched(s)) < s.needed(s.topology.electorate(member), s.topology.quorum):
+            if count + (s.current(member) in own) < s.needed(s.topology.electorate(member), s.topology.quorum):
                 return False
     return True
 

@@ -62,6 +62,8 @@ class Journal:
         """By publisher, the one that published last at the end."""
         self.has_forgotten = False
         """Whether publishers are missing in this."""
+        self.has_changed = True
+        """Whether it has begun or grown, or lost or got earlier entries, since the disk was given what is new."""
 
     def __len__(self) -> int:
         return self.start + len(self.entries)
@@ -87,6 +89,7 @@ class Journal:
         self.entries.append(entry)
         self.sizes.append(size_of(entry.events) + ENTRY_BYTES)
         self.size += self.sizes[-1]
+        self.has_changed = True
         self._note_number(entry.publisher, entry.last)
 
     def _note_number(self, publisher: str, number: int) -> None:
@@ -114,6 +117,7 @@ class Journal:
             self.size -= sum(self.sizes[:count])
             self.start += count
             self.lacks_earlier = False
+            self.has_changed = True
             del self.entries[:count], self.sizes[:count]
 
     def place_after(self, timestamp: int) -> int:
@@ -124,7 +128,7 @@ class Journal:
         """Take over what the copy has beyond this. If it begins after the end of this, it takes the place of this."""
         if copy.start > len(self):
             self.start, self.entries, self.sizes, self.size = copy.start, [], [], 0
-            self.dropped, self.lacks_earlier = copy.dropped, True
+            self.dropped, self.lacks_earlier, self.has_changed = copy.dropped, True, True
             for publisher, number in copy.last_numbers.items():
                 self._note_number(publisher, number)
             self.has_forgotten |= copy.has_forgotten
@@ -135,7 +139,7 @@ class Journal:
         """Take over what the copy has just before this. Whether it has anything."""
         if not copy.entries or copy.length != self.start:
             return False
-        self.start, self.dropped = copy.start, copy.dropped
+        self.start, self.dropped, self.has_changed = copy.start, copy.dropped, True
         sizes = [size_of(entry.events) + ENTRY_BYTES for entry in copy.entries]
         self.entries[:0], self.sizes[:0] = copy.entries, sizes
         self.size += sum(sizes)

@@ -15,9 +15,11 @@ from gapless.protocols.gapless.state import BrokerState, Stage
 from gapless.protocols.gapless.topology import Statuses
 
 __all__ = [
-    "accuse", "connected", "forget", "forgive", "greet", "learn", "merge", "note_accusation", "peers",
-    "tell_excluded",
+    "ACCUSATION_TIMER", "accuse", "accuse_again", "connected", "forget", "forgive", "greet", "learn", "merge",
+    "note_accusation", "peers", "tell_excluded",
 ]  # fmt: skip
+
+ACCUSATION_TIMER = "accuse"
 
 
 def merge(one: Status, other: Status) -> Status:
@@ -113,6 +115,8 @@ def _meet(s: BrokerState, peer: str) -> None:
         del s.accusers[incarnation]
     for accusers in s.accusers.values():
         accusers.discard(peer)
+    if peer in s.suspects:
+        s.set_timer(f"{ACCUSATION_TIMER}/{peer}", int(s.options.proposal_ms * 1000))
     s.greeted.discard(peer)
     s.waiting = deque(each for each in s.waiting if each.peer != peer)
 
@@ -151,6 +155,12 @@ def accuse(s: BrokerState, peer: str) -> None:
     _speak(s, peer, True)
 
 
+def accuse_again(s: BrokerState, peer: str) -> None:
+    """Others have heard a new incarnation, and it has had the time to connect to this broker, too."""
+    if peer in s.suspects:
+        accuse(s, peer)
+
+
 def forgive(s: BrokerState, peer: str) -> None:
     """The failure detector no longer suspects it."""
     s.suspects.discard(peer)
@@ -174,6 +184,7 @@ def note_accusation(s: BrokerState, accuser: str, message: Accusation) -> None:
     incarnation = Incarnation(*message.incarnation)
     if incarnation != s.current(incarnation.broker):
         return
+    s.membership_changed = True
     accusers = s.accusers.setdefault(incarnation, set())
     if message.is_suspected:
         accusers.add(accuser)

@@ -280,7 +280,7 @@ def dismiss_all(s: BrokerState, reason: str) -> None:
 
 def heard_acceptors(s: BrokerState) -> int:
     """How many acceptors this broker hears, so that they may hold its journal."""
-    return sum(name not in s.suspects and s.is_live(name) for name in s.topology.acceptors[s.name])
+    return len([name for name in s.topology.acceptors[s.name] if name not in s.suspects and s.is_live(name)])
 
 
 def check_isolation(s: BrokerState) -> None:

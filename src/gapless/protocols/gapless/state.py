@@ -351,19 +351,22 @@ class BrokerState:
 
     def current(self, name: str) -> Incarnation:
         """The latest incarnation of a broker."""
-        return Incarnation(name, self.status(name).number)
+        status = self.statuses.get(name)
+        return Incarnation(name, 0 if status is None else status.number)
 
     def is_live(self, name: str) -> bool:
         """Whether the latest incarnation is not excluded."""
-        return not self.status(name).is_excluded
+        status = self.statuses.get(name)
+        return status is None or status.sealed_below <= status.number
 
     def is_forgotten(self, name: str) -> bool:
         """Whether the latest incarnation never returns."""
-        return self.status(name).is_forgotten
+        status = self.statuses.get(name)
+        return status is not None and status.forgotten_below > status.number
 
     def needed(self, voters: Iterable[str], most: int) -> int:
         """How many of these have to agree: so many, or all that may still return."""
-        return min(most, sum(not self.is_forgotten(name) for name in voters))
+        return min(most, len([name for name in voters if not self.is_forgotten(name)]))
 
     @property
     def needed_holders(self) -> int:
