@@ -74,11 +74,8 @@ class DiskPlan:
         return Delay(least, least * self._rng.choice([1, 5, 20]))
 
     def draw_options(self) -> dict[str, int]:
-        """Return options: journals that are rewritten often or hardly ever, and memory for all or
-        little of history.
-        """
-        cold = random.Random(f"{self._seed}/cold").choice([{}, {"history_bytes": 1_000}, {"history_bytes": 5_000}])
-        return self._rng.choice([{}, {"journal_bytes": 500}, {"journal_bytes": 5_000}]) | cold
+        """Return options: memory for all or little of history."""
+        return random.Random(f"{self._seed}/cold").choice([{}, {"history_bytes": 1_000}, {"history_bytes": 5_000}])
 
     def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:
         """Return the faults, extended by disks, and by a full outage if it is among the kinds."""

@@ -6,11 +6,10 @@ over while it is attached. Some acknowledge automatically, some when they are to
 """
 
 import random
-from typing import Any
 
 from gapless.simulator.scenario import AckAction, Action, Client, SubscribeAction, UnsubscribeAction
 
-__all__ = ["draw_keeping", "draw_names"]
+__all__ = ["draw_names"]
 
 WITH_NAMES = 0.25
 """The fraction of runs with durable subscriptions."""
@@ -25,11 +24,6 @@ def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[st
     for number in range(rng.choice([1, 1, 2])):
         found += _draw_name(rng, f"n{number}", clients, end_ms, rng.choice(filters))
     return found
-
-
-def draw_keeping(seed: int) -> dict[str, Any]:
-    """Return the option whether history is retained for them."""
-    return {"history_keeps_names": True} if random.Random(f"{seed}/keeping").random() < 0.3 else {}
 
 
 def _draw_name(rng: random.Random, name: str, clients: list[Client], end_ms: float, text: str) -> list[Action]:

@@ -8,31 +8,21 @@ all affected subscriptions that still exist.
   subscription to history reaches its end before the loss is known.
 - *Repeated.* They fail with a cause that was not confirmed to its publisher, and that a client had
   received and answered. The publisher repeats it. A reader of history finds it after the answer,
-  and clients that received the answer before get the cause later. The same happens in a partition
-  that is reset.
-- *In another partition.* The network was cut, and both sides continued. A later subscription
-  receives a cause of one side, and starts after its effect on the other. A subscription to history
-  reads that of one side. Events admitted on both sides have a position on each: a subscription from
-  a position may receive the later one.
+  and clients that received the answer before get the cause later.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
 
 import msgspec
 
 from gapless.checkers import Anomaly, Verdict, summarize
 from gapless.simulator.result import Result
-from gapless.simulator.scenario import Crash, Cut, Heal, Scenario, SubscribeAction
+from gapless.simulator.scenario import Crash, Scenario, SubscribeAction
 from gapless.trace import SubscriptionRow, Trace
 
 __all__ = ["drop_expected"]
 
 REASON = "of what is lost, all to whom it was due and who were still there when that was known were told"
-UNDER_WAY_MS = 1_000.0
-"""An event published at most this long before a cut may not have arrived."""
-MEETING_MS = 10_000.0
-"""The time after the end of a cut by which partitions have merged."""
 
 
 def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdict:
@@ -63,11 +53,7 @@ class _Facts:
         }
         calls = [action for action in scenario.actions if isinstance(action, SubscribeAction)]
         self._with_end = {call.subscription for call in calls if call.until_ms != 0}
-        self._from_a_position = {call.subscription for call in calls if call.since_ms >= 0}
-        goes_on = scenario.protocol.options.get("partition") == "go on"
-        self._cut = _cut_ms(scenario) if goes_on else None
-        kinds = (Crash, Cut) if goes_on else Crash
-        self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, kinds)]
+        self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, Crash)]
 
     def is_excused(self, anomaly: Anomaly) -> bool:
         """Return whether the anomaly is permitted."""
@@ -75,11 +61,8 @@ class _Facts:
         if subscription is None or event not in self._published:
             return False
         if (anomaly.subscription, event) in self._came:
-            return self._was_said_again(anomaly, event) or self._has_two_positions(anomaly, event)
-        rules: list[Callable[[Anomaly, SubscriptionRow, str], bool]] = [self._was_in_another_half]
-        if event in self._told_ms:
-            rules.append(self._was_told_too_late)
-        return any(rule(anomaly, subscription, event) for rule in rules)
+            return self._was_said_again(anomaly, event)
+        return event in self._told_ms and self._was_told_too_late(anomaly, subscription, event)
 
     def _was_told_too_late(self, anomaly: Anomaly, subscription: SubscriptionRow, event: str) -> bool:
         told_ms, ended_ms, active_ms = self._told_ms[event], subscription.ended_ms, subscription.active_ms
@@ -91,23 +74,6 @@ class _Facts:
         was_read = anomaly.kind == "gap" and self._published[event] < subscription.requested_ms
         return anomaly.kind == "causal-inversion" or was_read
 
-    def _has_two_positions(self, anomaly: Anomaly, event: str) -> bool:
-        reads = anomaly.subscription in self._from_a_position
-        return anomaly.kind == "spurious" and reads and self._was_parted(event)
-
-    def _was_parted(self, event: str) -> bool:
-        """Return whether it was published while partitions may both have been active."""
-        if self._cut is None:
-            return False
-        return self._cut[0] - UNDER_WAY_MS <= self._published[event] <= self._cut[1] + MEETING_MS
-
-    def _was_in_another_half(self, anomaly: Anomaly, subscription: SubscriptionRow, event: str) -> bool:
-        if not self._was_parted(event):
-            return False
-        if anomaly.kind == "gap" and self._has_end(subscription):
-            return True
-        return anomaly.kind == "missing-effect" and self._is_before(subscription, event)
-
     def _was_said_again(self, anomaly: Anomaly, event: str) -> bool:
         """Return whether it was admitted again, after its broker was lost before it could confirm it."""
         if anomaly.kind != "causal-inversion":
@@ -117,20 +83,8 @@ class _Facts:
         place = bisect_left(seqs, int(number))
         safe_ms = self._result.confirmations[publisher][place][0] / 1000 if place < len(seqs) else float("inf")
         was_lost = any(self._published[event] < failed_ms < safe_ms for failed_ms in self._failures)
-        was_lost = was_lost or self._was_parted(event)
         return was_lost and self._published[anomaly.witness[-1]] < safe_ms
 
     def _has_end(self, subscription: SubscriptionRow) -> bool:
         """Return whether it reads only history."""
         return subscription.subscription_id in self._with_end
-
-    def _is_before(self, subscription: SubscriptionRow, event: str) -> bool:
-        """Return whether it was published before the subscription was ready."""
-        return subscription.active_ms is None or self._published[event] < subscription.active_ms
-
-
-def _cut_ms(scenario: Scenario) -> tuple[float, float] | None:
-    """Return the time span in which the network was cut, or None."""
-    cuts = [fault.at_ms for fault in scenario.faults if isinstance(fault, Cut)]
-    heals = [fault.at_ms for fault in scenario.faults if isinstance(fault, Heal)]
-    return (min(cuts), max(heals, default=float("inf"))) if cuts else None

@@ -27,7 +27,7 @@ from gapless.protocol import ProtocolSpec, convert_options, largest_f
 from gapless.registry import find_protocol, protocol_names
 from gapless.simulator.clock_plan import CLOCK, draw_clocks, draws_clocks
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
-from gapless.simulator.durable_plan import draw_keeping, draw_names
+from gapless.simulator.durable_plan import draw_names
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, SMALL, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
@@ -60,7 +60,7 @@ _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
 """Each range is within the one before."""
 _CONSUME_MS = (5.0, 20.0, 80.0)
-_LAG_MS = (1.0, 20.0, 100.0, 500.0)
+_REBALANCE_MS = (100.0, 700.0, 5_000.0)
 _LAG_WINDOWS = (2, 8, 16_384)
 _FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
@@ -162,8 +162,6 @@ class _Draft:
             self._draw_far()
         if known is not None and known.keeps_names and not self._is_beyond:
             self._draw_names()
-            if "history_keeps_names" in known.options.__struct_fields__:
-                options = {**draw_keeping(self._seed), **options}
         self._actions.sort(key=lambda action: action.at_ms)
         plan = FaultPlan(rng, self._tree, self._hazards(), rolling)
         network = self._with_losses()
@@ -184,6 +182,9 @@ class _Draft:
             scenario = self._beyond_f(scenario)
         if self._is_parted:
             scenario = self._with_partition(scenario)
+        if self._kinds:
+            options = {**self._draw_return(), **scenario.protocol.options}
+            scenario = msgspec.structs.replace(scenario, protocol=ProtocolChoice(protocol, options))
         if self._has_clocks:
             faults = draw_clocks(self._seed, self._tree, scenario.faults, self._end_ms)
             scenario = msgspec.structs.replace(scenario, faults=faults)
@@ -192,25 +193,21 @@ class _Draft:
     def _with_partition(self, scenario: Scenario) -> Scenario:
         """Return the scenario with cuts of the network."""
         plan = PartitionPlan(self._seed, self._tree, self._hazards())
-        run = scenario.run
-        if scenario.protocol.options.get("partition") == "go on":  # both sides continue, and take long to merge
-            run = msgspec.structs.replace(run, settle_ms=run.settle_ms + 2 * _READING_MS, may_lose=True)
-        return msgspec.structs.replace(scenario, faults=plan.draw(scenario.faults), run=run)
+        return msgspec.structs.replace(scenario, faults=plan.draw(scenario.faults))
 
     def _beyond_f(self, scenario: Scenario) -> Scenario:
         """Return the scenario with a crash of more than f brokers of one neighbourhood, possibly
         with disks.
         """
         plan = OverBudgetPlan(self._seed, self._tree, self._hazards())
-        options: dict[str, Any] = {"partition": plan.draw_partition()}
+        options: dict[str, Any] = {}
         with_disks = plan.draw_disks() or scenario.network.disks is not None
         if with_disks and scenario.network.disks is None:
             disks = DiskPlan(self._seed, self._tree, self._hazards())
             scenario = msgspec.structs.replace(
                 scenario, network=msgspec.structs.replace(scenario.network, disks=disks.draw_disks())
             )
-            options |= disks.draw_options()
-        options = self._known(options)
+            options = self._known(disks.draw_options())
         return msgspec.structs.replace(
             scenario,
             protocol=ProtocolChoice(scenario.protocol.name, {**options, **scenario.protocol.options}),
@@ -276,15 +273,10 @@ class _Draft:
         return min(self._rng.randint(1, 3), brokers - 2) if is_hurt else self._rng.randint(0, 2)
 
     def _fitting_f(self, drawn: int) -> int:
-        """Return the drawn f, or the largest below it that the protocol accepts for this tree.
-
-        With cuts of the network or more than f failures, the tree suits either value of
-        `partition`.
-        """
+        """Return the drawn f, or the largest below it that the protocol accepts for this tree."""
         if self._spec is None:
             return drawn
-        given = {} if self._is_parted or self._is_beyond else self._options
-        return largest_f(self._spec, self._tree, convert_options(self._spec, given), drawn)
+        return largest_f(self._spec, self._tree, convert_options(self._spec, self._options), drawn)
 
     def _draw_network(self, brokers: int) -> Network:
         rng = self._rng
@@ -472,12 +464,14 @@ class _Draft:
             if rng.random() < 0.4:
                 self._clients[place] = msgspec.structs.replace(client, consume_ms=rng.choice(_CONSUME_MS))
         drawn = {
-            "lag_ms": rng.choice(_LAG_MS),
             "delivery_window": rng.choice([3, 16, 4096]),
             "lag_window": rng.choice(_LAG_WINDOWS),
         }
-        known = () if self._spec is None else self._spec.options.__struct_encode_fields__
-        return {option: value for option, value in drawn.items() if option in known}
+        return self._known(drawn)
+
+    def _draw_return(self) -> dict[str, Any]:
+        """Return how soon clients that had to move go back."""
+        return self._known({"rebalance_ms": random.Random(f"{self._seed}/return").choice(_REBALANCE_MS)})
 
     def _draw_names(self) -> None:
         """Add durable subscriptions, if f failures leave a majority of the registry replicas."""

@@ -43,10 +43,6 @@ class OverBudgetPlan:
         """Return whether brokers have disks."""
         return self._rng.random() < WITH_DISKS
 
-    def draw_partition(self) -> str:
-        """Return the brokers' behaviour in a partition."""
-        return self._rng.choice(["wait", "go on"])
-
     def draw(self, faults: tuple[Fault, ...], *, with_disks: bool) -> tuple[Fault, ...]:
         """Return the faults, without those that affect the crashed brokers, and the crashes.
 

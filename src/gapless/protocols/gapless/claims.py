@@ -31,6 +31,7 @@ from gapless.protocols.gapless.client_messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    ClientWish,
 )
 from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.durable.claims import check_durable_call
@@ -73,6 +74,8 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
             check_name(client, message.subscription)
         case ClientGot():
             check_numbers(client, message.number)
+        case ClientWish() if message.broker not in s.topology.overlay:
+            raise CallError(f"{client!r} wishes for broker {message.broker[:100]!r}, which this network does not have")
         case ClientLost():
             check_numbers(client, message.first, message.last)
             _parse(client, message.filter)

@@ -6,6 +6,7 @@ decided here: an event from the cut of its publisher on, or, without a cut, with
 the attempt that succeeded; and none twice.
 """
 
+import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -63,6 +64,7 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["GaplessClient"]
 
 RETRY = "retry"
+RETURN = "return"
 PATIENCE_MAX = 64
 PATIENCE_MIN = 8
 """A broker that is there, and not ready, says so every 100 ms: it gets some times as long on a busy machine."""
@@ -89,7 +91,7 @@ class GaplessClient(ClientNode):
         self._name = place.name
         self._options = options
         self._contacts = list(place.contacts)
-        self._broker = place.broker
+        self._broker = self._preferred = place.broker
         self._effects: list[Effect] = []
         # the session
         self._session = 0
@@ -178,6 +180,8 @@ class GaplessClient(ClientNode):
                 self._durable.call(item)
             case TimerFired() if item.key in DURABLE_TIMERS:
                 self._durable.timer_fired(item.key)
+            case TimerFired() if item.key == RETURN:
+                self._wish()
             case TimerFired():
                 if not self._is_attached:
                     self._try_next()
@@ -202,6 +206,17 @@ class GaplessClient(ClientNode):
     def _set_timer(self) -> None:
         patience = min(self._patience, PATIENCE_MIN) if self._broker in self._silent else self._patience
         self._emit(SetTimer(RETRY, int(self._options.retry_ms * 1000 * patience)))
+
+    def _set_return(self) -> None:
+        """It had to move: some time later it asks for the broker that it prefers."""
+        if self._broker != self._preferred:
+            spread = 1 + zlib.crc32(self._name.encode()) / (1 << 32)
+            self._emit(SetTimer(RETURN, int(self._options.rebalance_ms * 1000 * spread)))
+
+    def _wish(self) -> None:
+        if self._is_attached and not any(held.is_reading for held in self._subscriptions.values()):
+            self._say(messages.ClientWish(self._session, self._preferred))
+        self._set_return()
 
     def _found(self, broker: str, *, is_new: bool) -> None:
         """A broker is there: ask it, if this one has a new connection, or does not seem to be there."""
@@ -246,6 +261,9 @@ class GaplessClient(ClientNode):
                 self._is_attached = False
                 if not self._is_superseded:
                     self._try_next()
+            case messages.Granted():
+                self._broker, self._patience = message.broker, PATIENCE_MIN
+                self._attach()
             case messages.Stable():
                 self._stable(message.advertisement)
             case messages.Unadvertised():
@@ -318,6 +336,7 @@ class GaplessClient(ClientNode):
                     self._withdraw(name)
                 else:
                     self._say(messages.ClientUnadvertise(self._session, name))
+        self._set_return()
 
     def _bring(self, held: HeldSubscription, ready: messages.Ready) -> None:
         """Tell a broker that has the session now of a subscription, as far as it does not know it."""

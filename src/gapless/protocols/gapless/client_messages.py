@@ -24,10 +24,12 @@ __all__ = [
     "ClientSubscribe",
     "ClientUnadvertise",
     "ClientUnsubscribe",
+    "ClientWish",
     "Closed",
     "Confirmed",
     "Delivery",
     "Detach",
+    "Granted",
     "Lagging",
     "LossKept",
     "Missing",
@@ -123,11 +125,17 @@ class ClientGot(_OfSession, frozen=True):
     number: int
 
 
+class ClientWish(_OfSession, frozen=True):
+    """The client would rather be at this broker: does it work?"""
+
+    broker: str
+
+
 NEWEST = TIMESTAMP_MAX
 """Stands for the newest timestamp, which the broker knows."""
 CLIENT_MESSAGES = (
     Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
-    ClientLost, *DURABLE_CALLS,
+    ClientLost, ClientWish, *DURABLE_CALLS,
 )  # fmt: skip
 """All that a broker accepts from a client."""
 
@@ -156,6 +164,12 @@ class Closed(_OfSession, frozen=True):
     reason: str
     is_superseded: bool = False
     """Another process has gone on as this client: do not attach again."""
+
+
+class Granted(_OfSession, frozen=True):
+    """The broker that the client wished for works: it may attach there."""
+
+    broker: str
 
 
 class Active(_OfSession, frozen=True):
@@ -249,8 +263,8 @@ class Unsubscribed(_OfSession, frozen=True):
 
 Note: TypeAlias = Active | Position | Reached | Lagging | Unsubscribed | DealtNote
 Answer: TypeAlias = (
-    Ready | Retry | Closed | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging | Delivery
-    | Unsubscribed | DealtNote | Missing | LossKept | DurableAnswer
+    Ready | Retry | Closed | Granted | Active | Stable | Unadvertised | Confirmed | Position | Reached | Lagging
+    | Delivery | Unsubscribed | DealtNote | Missing | LossKept | DurableAnswer
 )  # fmt: skip
 ANSWERS = get_args(Answer)
 """All that a broker sends to a client."""

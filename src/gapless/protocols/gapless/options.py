@@ -41,6 +41,10 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_ms: float = 100.0
     """How long a client waits for an answer before it asks the next broker; twice as long each time."""
 
+    rebalance_ms: float = 5_000.0
+    """After how long a client that had to move asks whether the broker that it was given first works again: between
+    once and twice as long, so that not all of them return at the same time."""
+
     proposal_ms: float = 500.0
     """How long a broker that promised to seal a journal waits before it carries the proposal on itself."""
 
@@ -58,7 +62,7 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("window", "client_window", "delivery_window", "lag_window", "history_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
-        for name in ("wave_ms", "retry_ms", "proposal_ms", "return_ms", "session_s"):
+        for name in ("wave_ms", "retry_ms", "rebalance_ms", "proposal_ms", "return_ms", "session_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
         if self.history_s < 0:

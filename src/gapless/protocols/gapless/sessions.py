@@ -26,8 +26,10 @@ from gapless.protocols.gapless.client_messages import (
     ClientSubscribe,
     ClientUnadvertise,
     ClientUnsubscribe,
+    ClientWish,
     Closed,
     Detach,
+    Granted,
     Ready,
     Retry,
     Stable,
@@ -348,6 +350,9 @@ def receive(s: BrokerState, client: str, message: object) -> None:
             _unsubscribe(s, session, message)
         case ClientLost():
             admit_loss(s, session, message)
+        case ClientWish():
+            if s.is_live(message.broker) and message.broker not in s.suspects:
+                s.tell(client, Granted(session.number, message.broker))
         case ClientPublish():
             _queue(session, message.events)
             s.busy_clients[client] = None
