@@ -1,7 +1,8 @@
 """I1 for acceptors: what they acknowledge is on their disks, and is in every promise that they make afterwards.
 
 A broker counts an entry as held when an acceptor has said `Held`. So `Held` must be true of the disk, must not go
-beyond what the acceptor had when it promised to hold no more, and a promise must not tell of less.
+beyond what the acceptor had when it promised to hold no more, and a promise must not tell of less, up to the length
+that is sealed.
 """
 
 from collections.abc import Sequence
@@ -95,7 +96,9 @@ class PromiseInvariants:
     def _check_promise(self, s: BrokerState, promise: Promise) -> None:
         broker = promise.state.broker
         told = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
-        for number, length in self._vows_of(s, broker).held.items():
+        sealed = dict(s.status(broker).lengths)
+        for number, held in self._vows_of(s, broker).held.items():
+            length = min(held, sealed.get(number, held))  # what is beyond the sealed length never counted
             if number < promise.below and told.get(number, 0) < length:
                 raise InvariantError(
                     "I1", f"{_text(s.incarnation)} promises with {told.get(number, 0)} entries of "
