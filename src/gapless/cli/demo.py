@@ -156,20 +156,21 @@ class _Demo:
     def kill_a_broker(self) -> None:
         live = self._run
         self._page.heading(f"2  Broker {VICTIM} is killed, and comes back")
-        self._page.draw({**PLACES, MOVING: live.moved_to}, VICTIM, live.stand_in)
+        self._page.draw({**PLACES, MOVING: live.moved_to}, VICTIM, live.replacement)
         self._page.say(
-            f"{live.stand_in} stood in after {live.stood_in_ms / 1000:.1f} s: the neighbours of {VICTIM} give each "
-            f"other what it may have lost, put causes before effects, and go on. {MOVING} lost its broker, found "
-            f"{live.moved_to}, and heard nothing for {live.silent_ms / 1000:.1f} s: {live.published_before} "
-            f"orders before, {live.published_after} after. Started again, {VICTIM} was taken in after "
+            f"After {live.replaced_ms / 1000:.1f} s the others had agreed on what {VICTIM} had confirmed, had given "
+            f"each other what some of them lacked, and went on, with {live.replacement} in its place. {MOVING} "
+            f"moved to {live.moved_to}, and received nothing for {live.silent_ms / 1000:.1f} s: {live.published_before} "
+            f"orders before, {live.published_after} after. Started again, {VICTIM} had rejoined after "
             f"{live.back_ms / 1000:.1f} s, while traffic went on, and {MOVING} went back to it."
         )
 
     def judge(self, place: Path) -> None:
-        with sign_of_life("looking for a judge of what every client saw") as tell:
+        with sign_of_life("looking for Spark, to check what every client saw") as tell:
             write_trace([self._trace], place)
-            judging = judge_live(place, is_small=True, tell=lambda judge: tell(f"{judge} judges what every client saw"))
-        self._verdict = verdict = judging
+            self._verdict = verdict = judge_live(
+                place, is_small=True, tell=lambda judge: tell(f"{judge} checks what every client saw")
+            )
         self._page.heading(f"3  {verdict.judge[0].upper()}{verdict.judge[1:]}")
         self._page.say(
             f"Each client wrote down what it published and was delivered: {verdict.events:,} events, "
@@ -188,19 +189,19 @@ class _Demo:
         self._page.heading("4  All brokers are killed, and come back")
         self._page.say(
             f"Three other brokers keep their data on disk. {seen.confirmed:,} events were confirmed when all three "
-            f"were killed at once; {seen.back_ms / 1000:.1f} s after they were started, the next were safe. The "
-            f"subscriber got {seen.delivered:,} of {seen.published:,}, {seen.twice} twice, and somebody who came "
-            f"later read {seen.read:,} out of history."
+            f"were killed at once; {seen.back_ms / 1000:.1f} s after they were started, the next were confirmed. The "
+            f"subscriber received {seen.delivered:,} of {seen.published:,}, {seen.twice} twice, and a later one "
+            f"read {seen.read:,} from history."
         )
 
     def switch_off(self) -> None:
-        with sign_of_life("the same in the simulator, with a repair switched off"):
+        with sign_of_life("the same in the simulator, with a step of recovery switched off"):
             self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
         self._page.heading("5  Could it say no?")
         if not without.anomalies:
-            self._page.say("With the hand-over switched off, the checker found nothing wrong. So this proves nothing.")
+            self._page.say("Without a step of recovery, the checker found nothing wrong. So this proves nothing.")
             return
-        self._page.say("In the simulator, with the hand-over after a crash switched off, the checker says:")
+        self._page.say("In the simulator, if brokers keep to themselves what others lack, the checker says:")
         self._page.verdict(without.status, named(without.counts), [anomaly.message for anomaly in without.anomalies])
 
     def conclude(self) -> Status:
@@ -227,7 +228,7 @@ class _Demo:
             *guarantee(verdict.counts, verdict.deliveries),
             (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),
             ("what is confirmed survives the death of all", *self._survived()),
-            ("the judge would have told", f"{told} anomalies named in 5", bool(told)),
+            ("the checker would have noticed", f"{told} anomalies named in 5", bool(told)),
         ]
 
     def _survived(self) -> tuple[str, bool]:

@@ -66,8 +66,8 @@ class LiveRun(msgspec.Struct, frozen=True):
     """By client of a shown subscription: its starting cut."""
     confirmed_ms: list[float]
     """How long each order took to be confirmed, while no broker was missing."""
-    stand_in: str
-    stood_in_ms: float
+    replacement: str
+    replaced_ms: float
     """Time from the kill until another broker took over."""
     back_ms: float
     """Time from its start until it had rejoined."""
@@ -75,7 +75,7 @@ class LiveRun(msgspec.Struct, frozen=True):
     """The longest time around the kill without a delivery to the moving client."""
     published_before: int
     published_after: int
-    """Number of orders of the moving client afterwards."""
+    """Number of orders of the moving client after the kill."""
     peak_mib: float
     """The peak memory of any broker."""
 
@@ -127,9 +127,9 @@ class _Live:
         killed = time.monotonic()
         self._say(f"broker {VICTIM} is killed")
         fleet.kill(VICTIM)
-        stand_in = await self._wait_for_stand_in()
-        stood_in_ms = (time.monotonic() - killed) * 1000
-        self._say(f"{stand_in} stands in")
+        replacement = await self._wait_for_replacement()
+        replaced_ms = (time.monotonic() - killed) * 1000
+        self._say(f"{replacement} replaces {VICTIM}")
         await self._wait_until(
             lambda: self._client(MOVING).broker != VICTIM and max(self._kiosk_heard, default=0.0) > killed
         )
@@ -142,7 +142,7 @@ class _Live:
         back_ms = (time.monotonic() - started) * 1000
         await self._wait_until(lambda: self._client(MOVING).broker == VICTIM)
         await asyncio.sleep(1.0)
-        self._say("letting it come to rest")
+        self._say("waiting until nothing is under way")
         peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
         self._is_open = False
         await self._grow_quiet()
@@ -152,8 +152,8 @@ class _Live:
             moved_to=moved_to,
             cuts=cuts,
             confirmed_ms=[taken * 1000 for moment, taken in self._confirmed if moment < killed - 0.5],
-            stand_in=stand_in,
-            stood_in_ms=stood_in_ms,
+            replacement=replacement,
+            replaced_ms=replaced_ms,
             back_ms=back_ms,
             silent_ms=max((later - earlier) * 1000 for earlier, later in pairwise(heard)),
             published_before=sum(moment <= killed for moment in self._orders),
@@ -219,14 +219,12 @@ class _Live:
 
     async def _order(self, name: str, eur: int) -> None:
         client = self._client(name)
-        pending: set[asyncio.Task[None]] = set()
-        while self._is_open:
-            pending = {task for task in pending if not task.done()}
-            pending.add(asyncio.create_task(self._publish(client, {"kind": "order", "eur": eur})))
-            if name == MOVING:
-                self._orders.append(time.monotonic())
-            await asyncio.sleep(1 / ORDERS_A_SECOND)
-        await asyncio.gather(*pending)
+        async with asyncio.TaskGroup() as pending:
+            while self._is_open:
+                pending.create_task(self._publish(client, {"kind": "order", "eur": eur}))
+                if name == MOVING:
+                    self._orders.append(time.monotonic())
+                await asyncio.sleep(1 / ORDERS_A_SECOND)
 
     async def _publish(self, client: Client, event: dict[str, Any]) -> None:
         start = time.monotonic()
@@ -278,7 +276,7 @@ class _Live:
             lambda: time.monotonic() - self._last > QUIET_S and all(c.is_all_confirmed for c in self._clients.values())
         )
 
-    async def _wait_for_stand_in(self) -> str:
+    async def _wait_for_replacement(self) -> str:
         neighbour = self._fleet.config.overlay.neighbours(VICTIM)[0]
         while True:
             overview = (await self._fleet.report(neighbour)).get("overview", {})
