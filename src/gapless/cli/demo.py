@@ -160,8 +160,8 @@ class _Demo:
         self._page.say(
             f"After {live.replaced_ms / 1000:.1f} s the others had agreed on what {VICTIM} had confirmed, had given "
             f"each other what some of them lacked, and went on, with {live.replacement} in its place. {MOVING} "
-            f"moved to {live.moved_to}, and received nothing for {live.silent_ms / 1000:.1f} s: {live.published_before} "
-            f"orders before, {live.published_after} after. Started again, {VICTIM} had rejoined after "
+            f"moved to {live.moved_to}, and received nothing for {live.silent_ms / 1000:.1f} s: "
+            f"{live.published_before} orders before, {live.published_after} after. Started again, {VICTIM} had rejoined after "
             f"{live.back_ms / 1000:.1f} s, while traffic went on, and {MOVING} went back to it."
         )
 
