@@ -161,8 +161,8 @@ class _Demo:
             f"After {live.replaced_ms / 1000:.1f} s the others had agreed on what {VICTIM} had confirmed, had given "
             f"each other what some of them lacked, and went on, with {live.replacement} in its place. {MOVING} "
             f"moved to {live.moved_to}, and received nothing for {live.silent_ms / 1000:.1f} s: "
-            f"{live.published_before} orders before, {live.published_after} after. Started again, {VICTIM} had rejoined after "
-            f"{live.back_ms / 1000:.1f} s, while traffic went on, and {MOVING} went back to it."
+            f"{live.published_before} orders before, {live.published_after} after. Started again, {VICTIM} had "
+            f"rejoined after {live.back_ms / 1000:.1f} s, while traffic went on, and {MOVING} went back to it."
         )
 
     def judge(self, place: Path) -> None:
