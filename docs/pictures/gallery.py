@@ -10,31 +10,36 @@ from docs.pictures.start_on_another_node import draw_start_on_another_node
 __all__ = ["PICTURES"]
 
 EVENTS = {"ClientPublish": "event", "Publication": "event", "Pub": "event", "Delivery": "event"}
-CUTS = {"ClientSubscribe": "subscription", "AddSubscription": "subscription", "Marker": "marker: the starting cut"}
+CUTS = {
+    "ClientSubscribe": "subscription",
+    "AddSubscription": "subscription",
+    "CutAnswer": "marker: the starting cut",
+    "Active": "marker: the starting cut",
+}
+COPIES = {"Hold": "copy of the event", "Held": "acknowledgement of the copy"}
 
 _RUNS = {
     "cut": SpaceTime(
         "cut", "A subscription starts while its publisher speaks",
-        ("ann", "b0", "b1", "b2", "bob"), {**CUTS, "Cut": "marker: the starting cut", **EVENTS}, 295, 480,
+        ("ann", "b0", "b1", "b2", "bob"), {**CUTS, **EVENTS}, 295, 480,
     ),
     "advertisement": SpaceTime(
         "advertisement", "An event waits until its advertisement is stable",
         ("ann", "b0", "b1", "b2", "bob"),
         {"ClientAdvertise": "advertisement", "AddAdvertisement": "advertisement", "AddSubscription": "subscription",
-         "AdvertisementStable": "answer: it is known behind me", "Stable": "answer: it is known behind me", **EVENTS},
+         "AdvertisementAck": "answer: it is known behind me", "Stable": "answer: it is known behind me", **EVENTS},
         295, 480,
     ),
     "safe": SpaceTime(
-        "advertisement", "An event is let out when f + 1 brokers hold it",
+        "advertisement", "An event is released when f + 1 brokers hold it",
         ("ann", "b0", "b1", "b2", "bob"),
-        {**EVENTS, "Backup": "copy for a backup", "BackupHeld": "held", "Safe": "safe: publish() returns"},
+        {**EVENTS, **COPIES, "Confirmed": "confirmed: publish() returns"},
         380, 480, 4.0,
     ),
     "covered": SpaceTime(
         "covered", "A covered subscription starts where its cover is",
         ("ann", "b0", "b1", "b2", "b3", "eve"),
-        {**CUTS, "Cut": "marker: the starting cut", **EVENTS, "Backup": "copy for a backup", "BackupHeld": "held"},
-        495, 580, 4.0,
+        {**CUTS, **EVENTS, **COPIES}, 495, 580, 4.0,
     ),
     "causal": SpaceTime(
         "causal", "An answer stays behind what it answers",
@@ -44,7 +49,7 @@ _RUNS = {
         "recovery", "A broker dies; the others agree on the length of its journal, and hand over",
         ("ann", "b0", "b1", "b2", "b3", "bob"),
         {**EVENTS, "Prepare": "proposal to seal", "Promise": "promise: I hold no more of it",
-         "Contribution": "contribution: what I know"}, 395, 860, 2.2,
+         "Contribution": "contribution: what I know"}, 395, 940, 2.2,
     ),
     "locaps": SpaceTime(
         "locaps", "A covered subscription asks its pivot and the next f brokers",

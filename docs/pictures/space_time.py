@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from docs.pictures.drawing import Drawing
 from gapless.events import Event
+from gapless.protocols.gapless.messages import Hold
 from gapless.registry import find_protocol
 from gapless.simulator import Scenario, load_scenario
 from gapless.simulator.scenario import Crash
@@ -183,6 +184,8 @@ def _label(message: Any) -> str:
     """The number of the event in it, or of the first event that counts."""
     stamped = getattr(message, "stamped", message)
     events: list[Event] = [*getattr(message, "events", ()), *([stamped.event] if hasattr(stamped, "event") else ())]
+    if isinstance(message, Hold):
+        events = [event for entry in message.copy.entries for event in entry.events]
     if events:
         numbers = [event.seq for event in events]
         return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
