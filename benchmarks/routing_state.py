@@ -1,4 +1,4 @@
-"""What coverage saves: entries in the brokers' tables, and subscription messages between brokers.
+"""Measures what coverage saves: entries in the brokers' tables, and subscription messages between brokers.
 
     python benchmarks/routing_state.py            # about ten seconds
     python benchmarks/routing_state.py --quick    # only what must hold
@@ -54,12 +54,12 @@ APART = "none covers another"
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What the subscriptions of one run cost."""
+    """The cost of the subscriptions of one run."""
 
     entries: int
     """In all brokers' tables, once all is quiet."""
     messages: int
-    """That add or remove a subscription, from broker to broker; that it is active is told over the same links."""
+    """That add or remove a subscription, from broker to broker. Notes that it is active do not count."""
 
 
 class Counter(BrokerNode):
@@ -138,7 +138,7 @@ def run(order: str, topics: int, apart_us: int, seed: int) -> tuple[Cost, Cost]:
 
 
 def without_coverage(overlay: Overlay, publishers: Sequence[str], subscribers: Sequence[str]) -> Cost:
-    """What subscriptions cost that travel all the way to all publishers."""
+    """Return the cost of subscriptions that travel all the way to all publishers."""
     ways = [{name for other in publishers for name in overlay.path(broker, other)} for broker in subscribers]
     return Cost(sum(map(len, ways)), sum(len(way) - 1 for way in ways))
 

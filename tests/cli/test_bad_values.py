@@ -41,7 +41,7 @@ BAD = [
     *(f"sim search --faults={value}" for value in ("", ",", "crash,", "none,crash", "CRASH", "fire")),
     *(f"sim search --option={value}" for value in ("", "=", "=1", "x=1", "window=", "window=x", "window=1.5")),
     *(f"sim search --option={value}" for value in ("window=0", "window=-1", "wave_ms=-5", "wave_ms=nan", "wave_ms=0")),
-    *(f"sim search --option={value}" for value in (f"window={HUGE}", "wave_ms=1e400", "switched_off=x", "coverage=x")),
+    *(f"sim search --option={value}" for value in (f"window={HUGE}", "wave_ms=1e400", "switched_off=x", "history_s=x")),
     *(f"{command} --protocol={value}" for command in ("sim search", "up") for value in ("", "x", "GAPLESS")),
     *(f"sim compare {FIRST} --protocols={value}" for value in ("", ",", "gapless,x")),
     "protocols x", "lab run experiments/001-fig5a.toml", "lab figures --out=out --paper=999",

@@ -43,7 +43,7 @@ def test_0_is_valid(cli: Cli) -> None:
 
 def test_1_is_invalid(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "shop.toml"
-    off = '[protocol.options]\nswitched_off = ["hand-over"]\n\n[run]'
+    off = '[protocol.options]\nswitched_off = ["union"]\n\n[run]'
     file.write_text(scenario_text().replace("[run]", off, 1), encoding="utf-8")
     ran = cli("sim", "run", file, "--trace", tmp_path / "trace")
     assert ran.code == 1
@@ -74,9 +74,9 @@ def test_2_is_unknown(cli: Cli, tmp_path: Path) -> None:
         (["sim", "search", "--protocol", "gapples"], "there is no protocol 'gapples'"),
         (["sim", "search", "--runs", "0"], "--runs"),
         (["sim", "search", "--faults", "fire"], "there is no kind 'fire'"),
-        (["sim", "search", "--option", "cover=1"], "did you mean 'coverage'?"),
-        (["sim", "search", "--option", "coverage"], "write it as key=value"),
-        (["sim", "search", "--option", "coverage=7"], "coverage"),
+        (["sim", "search", "--option", "windov=1"], "did you mean 'window'?"),
+        (["sim", "search", "--option", "window"], "write it as key=value"),
+        (["sim", "search", "--option", "window=many"], "window"),
         (["protocols", "gapples"], "there is no protocol"),
         (["check", "nowhere"], "there is no trace at nowhere"),
         (["filter", "check", "price <"], "^"),

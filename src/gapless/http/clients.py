@@ -35,7 +35,7 @@ class SharedClient:
     def __init__(self, client: Client, publishable: str, steps: StepMeter) -> None:
         self.client = client
         self.publishable = publishable
-        """What the user may publish."""
+        """Filters that bound what the user may publish."""
         self.users = 0
         self.used = time.monotonic()
         self._steps = steps

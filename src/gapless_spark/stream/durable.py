@@ -1,7 +1,7 @@
-"""The durable position of a query: brokers know up to where it has read, and history can wait for it.
+"""The durable position of a query: brokers know up to where it has read.
 
 It is a durable subscription of the network to which no client is attached. `gapless subscriptions` lists it with its
-lag, and with `history_keeps_names` brokers keep what it has not read yet, within their bounds.
+lag.
 """
 
 import logging
