@@ -87,7 +87,7 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
 def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
     check_numbers(
         client, message.resumes, message.received, message.largest, message.published, message.confirmed,
-        message.base,
+        message.settled,
     )  # fmt: skip
     if message.resumes >= message.session:
         raise CallError(f"{client!r} opens session {message.session}, and goes on with {message.resumes}, a later one")

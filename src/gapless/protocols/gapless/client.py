@@ -122,8 +122,8 @@ class GaplessClient(ClientNode):
         self._is_successor = False
         """Whether an earlier process may have published more than this one knows, until a broker says so."""
         self._unconfirmed: deque[Events] = deque()
-        self._base = 0
-        """The last number before it came to the incarnation that has its session."""
+        self._settled = 0
+        """Up to this number, nothing is lost with the incarnation that has its session."""
         self._offers: dict[str, _Offer] = {}
         self._withdrawn: dict[str, int] = {}
         """Filters of advertisements that have ended: after which number."""
@@ -198,7 +198,7 @@ class GaplessClient(ClientNode):
         published = self._seq + self._is_successor  # if in doubt: it makes a broker look for the last number
         attach = messages.Attach(
             self._session, self._incarnation, self._opened, self._received, self._largest, published, self._confirmed,
-            self._base,
+            self._settled,
         )  # fmt: skip
         self._emit(Send(self._broker, attach))
         self._set_timer()
@@ -270,6 +270,7 @@ class GaplessClient(ClientNode):
                 self._withdraw(message.advertisement)
             case messages.Confirmed():
                 self._confirm(message.last)
+                self._settled = max(self._settled, min(message.settled, self._confirmed))
             case messages.Missing():
                 self._miss(message)
             case messages.LossKept():
@@ -316,7 +317,7 @@ class GaplessClient(ClientNode):
         self._admitted, self._is_successor = message.last, False
         self._confirm(message.last)
         if not message.is_resumed:
-            self._base = min(message.last, self._seq)
+            self._settled = min(message.last, self._seq)
             self._received = 0
             self._untaken.clear()
         for name, offer in self._offers.items():
@@ -704,4 +705,4 @@ class GaplessClient(ClientNode):
         broker, _, number = home.rpartition("/")
         self._incarnation = Incarnation(broker, int(number)) if broker else None
         self._session, self._is_successor = attempt, True
-        self._seq = self._confirmed = self._base = seq
+        self._seq = self._confirmed = self._settled = seq

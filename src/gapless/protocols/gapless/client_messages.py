@@ -63,8 +63,9 @@ class Attach(_OfSession, frozen=True):
     """The last of its publications."""
     confirmed: int
     """The last one that it knows to be confirmed."""
-    base: int = 0
-    """The last one before it came to that incarnation."""
+    settled: int = 0
+    """Up to this one, nothing is lost with that incarnation: it was admitted elsewhere, or all brokers have processed
+    it."""
 
 
 class ClientAdvertise(_OfSession, frozen=True):
@@ -204,6 +205,8 @@ class Confirmed(_OfSession, frozen=True):
     """Publications up to this number are held by f + 1 brokers."""
 
     last: int
+    settled: int = 0
+    """All brokers have processed those up to this one."""
 
 
 class Missing(_OfSession, frozen=True):

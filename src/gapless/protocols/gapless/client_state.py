@@ -144,6 +144,8 @@ class Session:
     effort: int = 0
     admitted: int = 0
     """What the client published up to this number was admitted somewhere, or is lost."""
+    settled: int = 0
+    """All brokers have processed what the client published here up to this number."""
     missing: tuple[int, int] | None = None
     """What is lost of its publications, as long as the client has not said what it may have matched."""
     unreleased: int = 0

@@ -17,10 +17,18 @@ __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "set
 
 
 def settle(s: BrokerState) -> None:
-    """What all brokers have processed leaves the window, and may be dropped."""
+    """What all brokers have processed leaves the window, and may be dropped; its publishers learn of it."""
+    settled: dict[str, int] = {}
     while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
+        entry = s.journal.entry(s.stable_entries)
+        settled[entry.publisher] = entry.last
         s.window_used -= s.journal.cost_at(s.stable_entries)
         s.stable_entries += 1
+    for publisher, last in settled.items():
+        session = s.sessions.get(publisher)
+        if session is not None:
+            session.settled = last
+            s.tell(publisher, Confirmed(session.number, last, last))
 
 
 def admit(s: BrokerState, session: Session, events: Events) -> None:
@@ -100,5 +108,7 @@ def release(s: BrokerState) -> None:
             session.unreleased -= 1
             if session.timed_entry is not None:
                 s.measures.confirmed(session, s.released, s.clock.now)
-            answer = LossKept if is_tombstone(entry.publisher) else Confirmed
-            s.tell(session.client, answer(session.number, entry.last))
+            if is_tombstone(entry.publisher):
+                s.tell(session.client, LossKept(session.number, entry.last))
+            else:
+                s.tell(session.client, Confirmed(session.number, entry.last, session.settled))

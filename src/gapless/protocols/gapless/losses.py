@@ -1,9 +1,9 @@
 """What is lost when more brokers fail than may: found when its publisher comes back, and told in its place.
 
-A publisher that moves brings the number up to which it was told that all is confirmed, and the number with which it
-came to its last broker. The sealed journal of that broker tells the last number that it still has. What lies between
-is lost. So is what some broker has seen beyond that journal: acknowledgements of advertisements carry what brokers
-have seen of the publisher, and come from all of them.
+A publisher that moves brings the number up to which it was told that all is confirmed, and the number up to which all
+is settled: it was admitted at an earlier broker, or all brokers have processed it. The sealed journal of its last
+broker tells the last number that it still has. What lies between is lost. So is what some broker has seen beyond that
+journal: acknowledgements of advertisements carry what brokers have seen of the publisher, and come from all of them.
 
 A loss is told by an event of its own, a **tombstone**. It is admitted like any event, before anything else that the
 publisher says. So it is held by f others, comes in its place among all that comes before and after, is found in
