@@ -9,10 +9,11 @@ farther than b3, when both brokers are lost.
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from gapless.checkers import check
-from gapless.protocol import Effect, Input, PublicationsLost
+from gapless.protocol import Effect, Input, PublicationsLost, Skipped
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.simulator import run_scenario
 from gapless.simulator.scenario import (
@@ -75,8 +76,7 @@ def scenario(*faults: Fault) -> Scenario:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
-def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
+def run(played: Scenario) -> tuple[Trace, list[Effect]]:
     """The trace, and what the clients' nodes caused."""
     effects: list[Effect] = []
     step = GaplessClient.step
@@ -88,9 +88,15 @@ def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GaplessClient, "step", noted)
-        trace = run_scenario(scenario(*request.param)).trace
+        trace = run_scenario(played).trace
     assert trace is not None
     return trace, effects
+
+
+@pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
+def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
+    """What happens, with either end."""
+    return run(scenario(*request.param))
 
 
 def losses(trace: Trace, subscription: str) -> list[tuple[str, int]]:
@@ -132,3 +138,20 @@ def test_everything_else_comes_once(told: tuple[Trace, list[Effect]]) -> None:
 def test_the_publisher_is_told_once_and_of_all_that_is_lost(told: tuple[Trace, list[Effect]]) -> None:
     [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
     assert list(lost.ranges) == [(3, 5)]
+
+
+def test_members_of_a_shared_subscription_are_told_once_though_its_coordinator_moves() -> None:
+    plain = scenario(*BACK_EMPTY, Crash(50_000.0, "b1"))
+    shared = msgspec.structs.replace(
+        plain,
+        clients=(*plain.clients, Client("eve", "b1"), Client("fay", "b0")),
+        actions=(
+            *plain.actions,
+            SubscribeAction(1_000.0, "eve", "first", "x > 0", name="crew", group=True, ack="call"),
+            SubscribeAction(1_200.0, "fay", "second", "x > 0", name="crew", group=True, ack="call"),
+        ),
+    )
+    _, effects = run(shared)
+    told = [(each.subscription, each.lost) for each in effects if isinstance(each, Skipped)]
+    assert [ranges for subscription, ranges in told if subscription == "first"] == [{"ann": [(3, 5)]}]
+    assert [ranges for subscription, ranges in told if subscription == "second"] == [{"ann": [(3, 5)]}]

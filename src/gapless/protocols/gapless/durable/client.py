@@ -456,8 +456,9 @@ class DurableClient:
         member = self._memberships.get(subscription)
         if member is None or member.line != deal.line:
             return
-        if deal.gap is not None or deal.lost:
-            self._host.emit(Skipped(subscription, deal.lost, deal.gap))
+        lost = member.newly_lost(deal)
+        if deal.gap is not None or lost:
+            self._host.emit(Skipped(subscription, lost, deal.gap))
         for item in member.take_dealt(deal, self._host.now):
             if self._is_last(member.call, member.max_deliveries, item.event, item.deliveries - 1):
                 self._buried += 1

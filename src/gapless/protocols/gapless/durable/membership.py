@@ -83,6 +83,8 @@ class Membership:
         self._count = 0
         """The application is done with everything up to this delivery."""
         self._asked = self._over = 0
+        self._lost: dict[str, int] = {}
+        """Up to which number of a publisher the application was told what is lost."""
 
     def request(self, session: int) -> ClientAttach:
         """Attach, or attach again: a new line begins."""
@@ -113,6 +115,16 @@ class Membership:
         self._returned, self._extended = [], []
 
     # ---- deliveries ---------------------------------------------------------------------------------------
+
+    def newly_lost(self, deal: Deal) -> dict[str, list[tuple[int, int]]]:
+        """What is lost, without what an earlier coordinator has told."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for publisher, ranges in deal.lost.items():
+            told = self._lost.get(publisher, 0)
+            left = [(max(first, told + 1), last) for first, last in ranges if last > told]
+            if left:
+                found[publisher], self._lost[publisher] = left, left[-1][1]
+        return found
 
     def take_dealt(self, deal: Deal, now: int) -> list[DealItem]:
         """The items to deliver: each has to be `take`n. The others are given back."""
