@@ -13,14 +13,14 @@ def test_what_came_is_not_lost() -> None:
     subscription = held()
     subscription.cuts["p"] = 2
     subscription.came("p", 2, 3)
-    assert subscription.lose("p", 1, 5) == [(4, 5)]
-    assert subscription.lose("p", 1, 5) == [], "it is told once"
+    assert subscription.lose("p", 1, 5, 0) == [(4, 5)]
+    assert subscription.lose("p", 1, 5, 0) == [], "it is told once"
 
 
 def test_what_was_lost_before_the_cut_is_not_told() -> None:
     subscription = held()
     subscription.cuts["p"] = 4
-    assert subscription.lose("p", 1, 5) == [(4, 5)]
+    assert subscription.lose("p", 1, 5, 0) == [(4, 5)]
 
 
 def test_what_is_lost_lies_between_what_was_read_and_what_was_published_then() -> None:
@@ -28,13 +28,22 @@ def test_what_is_lost_lies_between_what_was_read_and_what_was_published_then() -
     subscription.came("p", 1, 3)
     subscription.go_live()
     subscription.came("p", 45, 45)
-    assert subscription.lose("p", 2, 46) == [(4, 44), (46, 46)]
-    assert subscription.lose("p", 2, 46) == []
+    assert subscription.lose("p", 2, 46, 0) == [(4, 44), (46, 46)]
+    assert subscription.lose("p", 2, 46, 0) == []
 
 
 def test_what_is_published_after_a_loss_is_no_part_of_it() -> None:
     subscription = held(since=0)
     subscription.go_live()
-    assert subscription.lose("p", 1, 2) == [(1, 2)]
+    assert subscription.lose("p", 1, 2, 0) == [(1, 2)]
     subscription.came("p", 3, 3)
-    assert subscription.lose("p", 1, 4) == [(4, 4)]
+    assert subscription.lose("p", 1, 4, 0) == [(4, 4)]
+
+
+def test_what_all_brokers_had_processed_is_missed_by_readers_only() -> None:
+    live, reader = held(), held(since=0)
+    assert live.lose("p", 1, 5, 3) == [(4, 5)]
+    assert reader.lose("p", 1, 5, 3) == [(1, 5)]
+    reader.go_live()
+    reader.came("p", 8, 8)
+    assert reader.lose("p", 6, 11, 9) == [(6, 7), (10, 11)], "it read up to 5, and 8 was published then"

@@ -147,8 +147,8 @@ def test_members_of_a_shared_subscription_are_told_once_though_its_coordinator_m
         clients=(*plain.clients, Client("eve", "b1"), Client("fay", "b0")),
         actions=(
             *plain.actions,
-            SubscribeAction(1_000.0, "eve", "first", "x > 0", name="crew", group=True, ack="call"),
-            SubscribeAction(1_200.0, "fay", "second", "x > 0", name="crew", group=True, ack="call"),
+            SubscribeAction(1_000.0, "eve", "first", "x > 0", name="crew", group=True, ack="manual"),
+            SubscribeAction(1_200.0, "fay", "second", "x > 0", name="crew", group=True, ack="manual"),
         ),
     )
     _, effects = run(shared)

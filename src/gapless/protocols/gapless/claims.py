@@ -77,7 +77,7 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
         case ClientWish() if message.broker not in s.topology.overlay:
             raise CallError(f"{client!r} wishes for broker {message.broker[:100]!r}, which this network does not have")
         case ClientLost():
-            check_numbers(client, message.first, message.last)
+            check_numbers(client, message.first, message.last, message.settled)
             _parse(client, message.filter)
         case _ if isinstance(message, DURABLE_CALLS):
             check_durable_call(client, message)
@@ -87,7 +87,7 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
 def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
     check_numbers(
         client, message.resumes, message.received, message.largest, message.published, message.confirmed,
-        message.settled,
+        message.base, message.settled,
     )  # fmt: skip
     if message.resumes >= message.session:
         raise CallError(f"{client!r} opens session {message.session}, and goes on with {message.resumes}, a later one")

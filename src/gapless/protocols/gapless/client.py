@@ -10,6 +10,8 @@ import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from gapless.errors import CallError
 from gapless.events import Event, EventRun, Events
 from gapless.filters import Filter, FilterError, parse
@@ -57,7 +59,7 @@ from gapless.protocols.gapless.durable.client import DURABLE_TIMERS, DurableClie
 from gapless.protocols.gapless.durable.messages import DealtNote, DurableRecord, DurableReply
 from gapless.protocols.gapless.messages import Incarnation
 from gapless.protocols.gapless.options import GaplessOptions
-from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
+from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, last_settled, publisher_of
 from gapless.protocols.parts.bounds import check_readings, check_texts
 from gapless.protocols.parts.forgetting import forget_oldest
 
@@ -122,13 +124,15 @@ class GaplessClient(ClientNode):
         self._is_successor = False
         """Whether an earlier process may have published more than this one knows, until a broker says so."""
         self._unconfirmed: deque[Events] = deque()
+        self._base = 0
+        """The last number before it came to the incarnation that has its session."""
         self._settled = 0
-        """Up to this number, nothing is lost with the incarnation that has its session."""
+        """All brokers have processed what it published up to this number."""
         self._offers: dict[str, _Offer] = {}
         self._withdrawn: dict[str, int] = {}
         """Filters of advertisements that have ended: after which number."""
-        self._losses: dict[int, int] = {}
-        """What is lost, from and up to a number, until f + 1 brokers hold that it is."""
+        self._losses: dict[int, messages.Missing] = {}
+        """What is lost, by its first number, until f + 1 brokers hold that it is."""
         self._durable = DurableClient(self)
         self.now = 0
         """The time of the step."""
@@ -198,7 +202,7 @@ class GaplessClient(ClientNode):
         published = self._seq + self._is_successor  # if in doubt: it makes a broker look for the last number
         attach = messages.Attach(
             self._session, self._incarnation, self._opened, self._received, self._largest, published, self._confirmed,
-            self._settled,
+            self._base, self._settled,
         )  # fmt: skip
         self._emit(Send(self._broker, attach))
         self._set_timer()
@@ -274,7 +278,7 @@ class GaplessClient(ClientNode):
             case messages.Missing():
                 self._miss(message)
             case messages.LossKept():
-                self._losses = {first: last for first, last in self._losses.items() if last > message.last}
+                self._losses = {first: lost for first, lost in self._losses.items() if lost.last > message.last}
             case DurableReply():
                 self._durable.receive(message)
             case _:
@@ -317,7 +321,7 @@ class GaplessClient(ClientNode):
         self._admitted, self._is_successor = message.last, False
         self._confirm(message.last)
         if not message.is_resumed:
-            self._settled = min(message.last, self._seq)
+            self._base = min(message.last, self._seq)
             self._received = 0
             self._untaken.clear()
         for name, offer in self._offers.items():
@@ -439,7 +443,7 @@ class GaplessClient(ClientNode):
             held = self._subscriptions.get(name)
             if held is None or held.state is not HeldState.ACTIVE:
                 continue
-            ranges = held.lose(publisher, first_lost(lost), last)
+            ranges = held.lose(publisher, first_lost(lost), last, last_settled(lost))
             if ranges:
                 if held.attachment is not None:
                     held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))
@@ -515,19 +519,21 @@ class GaplessClient(ClientNode):
         """Some of what was published is lost: say so, and what may have matched."""
         first, last = message.first, min(message.last, self._seq)
         self._confirm(last)
-        told = self._losses.get(first, first - 1)
+        told = self._losses[first].last if first in self._losses else first - 1
         if last > told:
-            self._losses[first] = last
-            self._emit(PublicationsLost([(told + 1, last)]))
+            self._losses[first] = msgspec.structs.replace(message, last=last)
+            told = max(told, message.settled)
+            if last > told:
+                self._emit(PublicationsLost([(told + 1, last)]))
             self._tell_losses()
 
     def _tell_losses(self) -> None:
-        for first, last in self._losses.items():
+        for first, lost in self._losses.items():
             texts = [offer.filter.text for offer in self._offers.values()]
             texts += [text for text, ends_after in self._withdrawn.items() if ends_after >= first]
             text = " OR ".join(f"({text})" for text in dict.fromkeys(texts))
             is_known = 0 < len(text) <= TEXT_MAX and len(self._withdrawn) < WITHDRAWN_MAX
-            self._say(messages.ClientLost(self._session, first, last, text if is_known else "TRUE"))
+            self._say(messages.ClientLost(self._session, first, lost.last, lost.settled, text if is_known else "TRUE"))
 
     def _waiting(self) -> int:
         return self._seq - self._confirmed
@@ -705,4 +711,4 @@ class GaplessClient(ClientNode):
         broker, _, number = home.rpartition("/")
         self._incarnation = Incarnation(broker, int(number)) if broker else None
         self._session, self._is_successor = attempt, True
-        self._seq = self._confirmed = self._settled = seq
+        self._seq = self._confirmed = self._base = seq

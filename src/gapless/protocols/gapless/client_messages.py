@@ -63,9 +63,10 @@ class Attach(_OfSession, frozen=True):
     """The last of its publications."""
     confirmed: int
     """The last one that it knows to be confirmed."""
+    base: int = 0
+    """The last one before it came to that incarnation."""
     settled: int = 0
-    """Up to this one, nothing is lost with that incarnation: it was admitted elsewhere, or all brokers have processed
-    it."""
+    """The last one that it knows all brokers to have processed."""
 
 
 class ClientAdvertise(_OfSession, frozen=True):
@@ -117,6 +118,7 @@ class ClientLost(_OfSession, frozen=True):
 
     first: int
     last: int
+    settled: int
     filter: str
 
 
@@ -214,6 +216,8 @@ class Missing(_OfSession, frozen=True):
 
     first: int
     last: int
+    settled: int
+    """All brokers have processed those up to this one: only readers of history miss them."""
 
 
 class LossKept(_OfSession, frozen=True):

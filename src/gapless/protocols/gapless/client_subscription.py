@@ -63,12 +63,16 @@ class HeldSubscription:
         if self._has_read and publisher not in self._first:
             self._first[publisher] = first
 
-    def lose(self, publisher: str, first: int, last: int) -> list[tuple[int, int]]:
-        """Numbers of a publisher are lost: returns those that were due, and did not come."""
+    def lose(self, publisher: str, first: int, last: int, settled: int) -> list[tuple[int, int]]:
+        """Numbers of a publisher are lost: returns those that were due, and did not come.
+
+        What was settled came, as far as it matched, to a subscription that was live then."""
         first = max(first, self.cuts.get(publisher, 1))
         begin = self._first.get(publisher, 0)
         ranges = [(max(first, self._read.get(publisher, 0) + 1), min(last, begin - 1))]
-        ranges.append((max(first, self.got.get(publisher, 0) + 1), last))
+        was_live = publisher in self._first if self._has_read else not self.is_reading
+        live = max(first, settled + 1) if was_live else first
+        ranges.append((max(live, self.got.get(publisher, 0) + 1), last))
         self.got[publisher] = max(last, self.got.get(publisher, 0))
         self._first[publisher] = 0
         return [pair for pair in ranges if pair[0] <= pair[1]]

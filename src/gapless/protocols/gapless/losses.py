@@ -1,9 +1,12 @@
 """What is lost when more brokers fail than may: found when its publisher comes back, and told in its place.
 
-A publisher that moves brings the number up to which it was told that all is confirmed, and the number up to which all
-is settled: it was admitted at an earlier broker, or all brokers have processed it. The sealed journal of its last
-broker tells the last number that it still has. What lies between is lost. So is what some broker has seen beyond that
-journal: acknowledgements of advertisements carry what brokers have seen of the publisher, and come from all of them.
+A publisher that moves brings the number up to which it was told that all is confirmed, and the number with which it
+came to its last broker. The sealed journal of that broker tells the last number that it still has. What lies between is
+lost. So is what some broker has seen beyond that journal: acknowledgements of advertisements carry what brokers have
+seen of the publisher, and come from all of them.
+
+Some of it may be **settled**: all brokers had processed it, so who was subscribed then has it. Only readers of history
+miss that. The publisher knows up to which number, because its broker tells it with confirmations.
 
 A loss is told by an event of its own, a **tombstone**. It is admitted like any event, before anything else that the
 publisher says. So it is held by f others, comes in its place among all that comes before and after, is found in
@@ -41,7 +44,7 @@ def note_missing(s: BrokerState, session: Session, last: int) -> None:
     session.queue.clear()
     session.queue.extend(call for call in left if call is not None)
     session.queued_events = sum(len(call) for call in session.queue if isinstance(call, list | EventRun))
-    s.tell(client, Missing(session.number, *session.missing))
+    s.tell(client, Missing(session.number, *session.missing, session.settled))
 
 
 def _behind(events: Events, last: int) -> Events | None:
@@ -56,7 +59,7 @@ def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
     if session.missing and message.last >= session.missing[1]:
         session.missing = None
     s.busy_clients[session.client] = None
-    admit(s, session, tombstone(session.client, message.first, message.last, message.filter))
+    admit(s, session, tombstone(session.client, message.first, message.last, message.settled, message.filter))
 
 
 # ---- in handovers --------------------------------------------------------------------------------------------

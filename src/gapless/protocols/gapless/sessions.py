@@ -128,8 +128,8 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
         close_session(s, s.name, session.client, session.number)
     elif not s.is_dead(old):
         s.send(old.broker, CloseSession(session.client, session.number))
-    elif message.published == message.settled or length_of(s, old) == 0:
-        session.last_closed = 0, message.settled
+    elif message.published == message.base or length_of(s, old) == 0:
+        session.last_closed = 0, message.base
     else:
         if session.asked > PATIENCE and length_of(s, old):
             want(s, old)
@@ -172,11 +172,12 @@ def _open(s: BrokerState, session: Session) -> None:
     """Open it: the client goes on after all that is known to have been admitted. What is not found of that is lost."""
     client, attach = session.client, session.attach
     del s.arrivals[client]
-    found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.settled), s.seen.get(client, 0)
+    found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.base), s.seen.get(client, 0)
     last = max(found, attach.confirmed) if attach.incarnation is None else max(found, attach.confirmed, seen)
     if "last-numbers" not in s.off:
         s.seen[client] = max(seen, last)
     session.phase, session.admitted, session.last_queued = SessionPhase.OPEN, found, last
+    session.settled = attach.settled
     s.sessions[client] = session
     s.tell(client, Ready(session.number, s.incarnation, last, _contacts(s), False, list(s.sealed_final.items())))
     if attach.incarnation is not None:

@@ -8,15 +8,16 @@ from gapless.events import Event, Events
 from gapless.filters import Filter, parse
 from gapless.protocols.parts.filter_pairs import overlap
 
-__all__ = ["LOST", "first_lost", "is_tombstone", "may_have_matched", "publisher_of", "tombstone"]
+__all__ = ["LOST", "first_lost", "is_tombstone", "last_settled", "may_have_matched", "publisher_of", "tombstone"]
 
 LOST = "\tlost/"
 """Names of clients can be printed, so none begins like that."""
 
 
-def tombstone(publisher: str, first: int, last: int, text: str) -> list[Event]:
-    """What says that these numbers of a publisher are lost, which had advertised a filter."""
-    return [Event(f"{LOST}{publisher}", last, {"first": first, "filter": text})]
+def tombstone(publisher: str, first: int, last: int, settled: int, text: str) -> list[Event]:
+    """What says that these numbers of a publisher are lost, which had advertised a filter. All brokers had processed
+    those up to `settled`."""
+    return [Event(f"{LOST}{publisher}", last, {"first": first, "settled": settled, "filter": text})]
 
 
 def is_tombstone(publisher: str) -> bool:
@@ -31,9 +32,18 @@ def publisher_of(name: str) -> str:
 
 def first_lost(event: Event) -> int:
     """The first number that is lost."""
-    first = event.attributes["first"]
-    assert isinstance(first, int)
-    return first
+    return _number(event, "first")
+
+
+def last_settled(event: Event) -> int:
+    """Up to which number all brokers had processed what is lost: only readers of history miss that."""
+    return _number(event, "settled")
+
+
+def _number(event: Event, name: str) -> int:
+    number = event.attributes[name]
+    assert isinstance(number, int)
+    return number
 
 
 def may_have_matched(events: Events, pattern: Filter) -> bool:
