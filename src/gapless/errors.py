@@ -147,7 +147,7 @@ class SkippedError(GaplessError):
 
     `lost` says what is missing: for each publisher, ranges of numbers. (Not all of them may have matched, and some may
     have come just before the position that was asked for.) Of what was published between the two positions of `gap`,
-    not even that is known: nobody has it any more, or two halves of the network had gone on without each other.
+    brokers have discarded the history, so not even the numbers are known.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ async def _next(changes: ConnectionChanges) -> ConnectionChange:
 
 def test_a_client_that_moves_says_so() -> None:
     async def main() -> None:
-        async with local(chain(3), patience_ms=300) as network, connect(network.at("b0")) as client:
+        async with local(chain(3)) as network, connect(network.at("b0")) as client:
             changes = client.connection_changes()
             assert await _next(changes) == ConnectionChange("connected", "b0")
             assert await _next(client.connection_changes()) == ConnectionChange("connected", "b0"), (
@@ -54,7 +54,7 @@ def test_a_connection_that_breaks_is_lost_and_made_again(protocol: str) -> None:
 
 def test_a_broker_that_leaves_in_good_order_is_lost_at_once() -> None:
     async def main() -> None:
-        async with local(chain(3), patience_ms=300) as network, connect(network.at("b1")) as client:
+        async with local(chain(3)) as network, connect(network.at("b1")) as client:
             changes = client.connection_changes()
             assert await _next(changes) == ConnectionChange("connected", "b1")
             await network.brokers.pop("b1").stop()

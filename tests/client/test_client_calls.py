@@ -302,27 +302,20 @@ def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
 # ---- slow consumers ---------------------------------------------------------------------------------------
 
 
-def test_who_blocks_holds_publishers_back_and_nobodys_memory_grows() -> None:
+def test_who_takes_nothing_holds_nobody_back_and_nobodys_memory_grows() -> None:
     async def main() -> None:
-        opening = local(chain(2), window=200, delivery_window=64, client_window=100, wave_ms=20)
+        opening = local(chain(2), delivery_window=64, lag_window=200, wave_ms=20)
         async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
             await ann.advertise("TRUE")
             subscription = await bob.subscribe("TRUE")
-            publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(1_500)))
-            await until(lambda: len(subscription._pending_events) == 64)
-            await asyncio.sleep(0.5)
-            assert not publishing.done(), "nobody takes anything, so it has to wait"
-            assert len(subscription._pending_events) == 64
-            for broker in network.brokers.values():
-                node = broker.links.host.node
-                assert node is not None
-                assert node.state_size()["retained"] <= 200
-            other = await bob.subscribe("n < 0")
-            assert (await ann.advertise("n = -1")).filter == "n = -1", "only events are held back"
-            await other.close()
+            assert await ann.publish_many({"n": n} for n in range(1_500)) == 1_500
+            await until(lambda: not subscription.is_live)
+            assert 0 < len(subscription._pending_events) <= 64
+            nodes = [broker.links.host.node for broker in network.brokers.values()]
+            await until(lambda: all(node is not None and node.state_size()["retained"] <= 200 for node in nodes))
             events = await take(subscription, 1_500)
             assert [event.attributes["n"] for event in events] == list(range(1_500))
-            assert await publishing == 1_500
+            await until(lambda: subscription.is_live)
 
     run(main())
 
@@ -374,21 +367,19 @@ def test_who_fails_ends_with_an_error_after_what_did_fit_and_holds_nobody_back()
     run(main())
 
 
-def test_closing_what_nobody_takes_from_releases_the_network() -> None:
+def test_closing_what_nobody_takes_from_ends_at_an_exact_cut() -> None:
     async def main() -> None:
-        opening = local(1, f=0, window=100, delivery_window=16, client_window=50, wave_ms=20)
+        opening = local(1, f=0, delivery_window=16, wave_ms=20)
         async with opening as network, connect(network.url) as ann, connect(network.url) as bob:
             await ann.advertise("TRUE")
             subscription = await bob.subscribe("TRUE")
-            publishing = asyncio.create_task(ann.publish_many({"n": n} for n in range(500)))
-            await asyncio.sleep(0.3)
-            assert not publishing.done()
+            assert await ann.publish_many({"n": n} for n in range(500)) == 500
             async with asyncio.timeout(10):
                 await subscription.close()
-                assert await publishing == 500
             assert subscription.ending_cut is not None
             got = [event.seq async for event in subscription]
             assert got == list(range(1, subscription.ending_cut[ann.name] + 1))
+            assert 0 < len(got) < 500
 
     run(main())
 
@@ -416,7 +407,7 @@ async def _attached(client: Client, broker: str) -> bool:
 @pytest.mark.parametrize("way", ["crash", "stop"])
 def test_a_client_goes_on_at_another_broker_with_no_gap_and_no_duplicate(way: str) -> None:
     async def main() -> None:
-        opening = local(chain(4), patience_ms=300)
+        opening = local(chain(4))
         async with opening as network, connect(network.at("b3")) as ann, connect(network.at("b1")) as bob:
             await ann.advertise("TRUE")
             await bob.advertise("answer = TRUE")

@@ -18,7 +18,7 @@ LARGE = msgspec.structs.replace(QUICK, event_max=MIB, frame_max=2_048 * MIB, sus
 
 def test_large_events_survive_the_death_of_a_broker() -> None:
     async def main() -> None:
-        opening = local(chain(3), runtime=LARGE, patience_ms=300)
+        opening = local(chain(3), runtime=LARGE)
         async with opening as network, connect(network.at("b2")) as ann, connect(network.at("b0")) as bob:
             await ann.advertise("TRUE")
             subscription = await bob.subscribe("TRUE")

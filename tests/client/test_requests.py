@@ -105,7 +105,7 @@ def test_the_news_of_a_change_is_there_when_the_reply_is() -> None:
 @pytest.mark.parametrize("victim", ["b0", "b3"], ids=["the asking side's", "the answering side's"])
 def test_requests_are_answered_once_each_while_a_broker_dies(victim: str) -> None:
     async def main() -> None:
-        opening = local(chain(4), patience_ms=300)
+        opening = local(chain(4))
         async with opening as network, _pair(network.at("b0"), network.at("b3")) as (ann, bob):
             seen: list[int] = []
             _serving = await _serve(bob, seen)

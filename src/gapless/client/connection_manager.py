@@ -5,7 +5,6 @@ This file gives it inputs, and carries its effects to what takes them: it knows 
 """
 
 import asyncio
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -97,9 +96,8 @@ class ConnectionManager:
             tls=access.context,
         )
         self._links.denied = self.registrations.deny
-        lag_s = getattr(options, "lag_ms", math.inf) / 1000
         progress = self.publishing.progress if self.spec.confirms else None
-        self._hold_up = BlockedReason(name, self.addresses, progress, access, lag_s)
+        self._hold_up = BlockedReason(name, self.addresses, progress, access)
         self._spare_links = SpareLinks(self._links, self._node)
         self._watching = Watching(lambda: serving(self._links, self._node))
         self._links.look = self._watching.look

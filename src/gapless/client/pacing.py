@@ -66,8 +66,7 @@ class Pacing:
         """There are so many more; the number of the first."""
         first = self._deliveries + 1
         self._deliveries += count
-        if self._window and self._deliveries - self._taken >= self._window and not self._is_looking:
-            self._look_later()
+        self.look_if_full()
         return first
 
     def took(self) -> None:
@@ -97,6 +96,11 @@ class Pacing:
         return first, name
 
     # ---- who stands in the way ------------------------------------------------------------------------------
+
+    def look_if_full(self) -> None:
+        """There is one more delivery, or one more subscription that waits for some."""
+        if self._window and self._deliveries - self._taken >= self._window and not self._is_looking:
+            self._look_later()
 
     def _look_later(self) -> None:
         self._is_looking = True

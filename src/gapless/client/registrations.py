@@ -129,6 +129,7 @@ class Registrations:
         name = subscription.id
         active = self._starting[name] = _future()
         self.subscriptions[name] = subscription
+        self.pacing.look_if_full()
         try:
             self._connection_manager.call(call)
             await active
@@ -220,9 +221,10 @@ class Registrations:
 
     def fail(self, error: GaplessError, *, is_closed: bool) -> None:
         """Nothing goes on: whoever waits is told why. A client that was closed ends its subscriptions well."""
-        waiting = [*self._stable.values(), *self._starting.values(), *self._ending.values(), *self._moving.values()]
-        for future in waiting:
+        for future in [*self._stable.values(), *self._starting.values(), *self._moving.values()]:
             refuse(future, error)
+        for ended in self._ending.values():
+            fulfil(ended) if is_closed else refuse(ended, error)
         for listed in self._listing.values():
             refuse(listed, error)
         for subscription in self.subscriptions.values():

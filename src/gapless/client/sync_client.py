@@ -224,8 +224,8 @@ class Client(SubscribingCalls, PublishingCalls):
 
     @property
     def blocked_reason(self) -> str:
-        """What the network waits for, if no publication has been confirmed for seconds: the client or broker that
-        blocks the others, and for how long. Empty otherwise, and if the protocol confirms nothing."""
+        """What the brokers wait for, and for how long, if this client's publications wait and none has been confirmed
+        for seconds. Empty otherwise, and if the protocol confirms nothing."""
         return self._inner.blocked_reason
 
     def close(self, *, leave: bool = True) -> None:

@@ -7,7 +7,7 @@ position takes a further round trip through the network, so `Prefer: return=mini
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import msgspec
@@ -140,8 +140,9 @@ async def publish(
 async def _publish(
     gateway: Gateway, caller: Caller, drafts: Sequence[Draft], turn: asyncio.Lock, *, with_position: bool
 ) -> tuple[list[dict[str, Any]], str]:
-    async with asyncio.timeout(PUBLISH_S), gateway.clients.publisher(caller) as publisher:
-        async with turn:
+    async with asyncio.timeout(PUBLISH_S), AsyncExitStack() as stack:
+        async with turn:  # also while the client connects
+            publisher = await stack.enter_async_context(gateway.clients.publisher(caller))
             waiting = await _begin_all(gateway, caller, publisher, drafts)
         results = []
         for result, is_duplicate in waiting:
