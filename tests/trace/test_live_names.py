@@ -81,6 +81,60 @@ def test_who_was_killed_may_have_confirmed_what_it_was_about_to(tmp_path: Path) 
     assert [row.client for row in trace.cut_short] == ["ann", "name:n"]
 
 
+def pick(folder: Path, seqs: list[int], each: list[int], upto: int, *, is_killed: bool = False) -> PartRecorder:
+    """A client that acknowledges single deliveries, and all up to another."""
+    at = START_US + 10_000_000
+    made = begin(folder, "ann", at)
+    made.open_name("ann/s", "n", 1, START_US + 500_000, {}, at)
+    made.activate("ann/s", at)
+    for seq in seqs:
+        made.deliver(EVENTS[seq - 1], "ann/s", at + 1)
+    made.acknowledged("ann/s", upto, at + 2, is_stored=False)
+    made.acknowledged_each("ann/s", each, at + 2, is_stored=False)
+    if not is_killed:
+        made.acknowledged("ann/s", upto, at + 3, is_stored=True)
+        made.acknowledged_each("ann/s", each, at + 3, is_stored=True)
+        made.end("ann/s", {}, at + 4)
+        made.close()
+    return made
+
+
+def test_single_acknowledgements_leave_events_to_the_next_client(tmp_path: Path) -> None:
+    for case, (each, bob, found) in enumerate([
+        ([2, 4], [1, 3, 5, 6], []),
+        ([2, 4], [1, 3, 4, 5, 6], [("duplicate", "p:4")]),
+        ([2, 4], [1, 5, 6], [("gap", "p:3")]),
+    ]):  # fmt: skip
+        for is_killed in (False, True):
+            folder = tmp_path / f"{case}{is_killed}"
+            speak(folder)
+            pick(folder, [1, 2, 3, 4], each, 0, is_killed=is_killed)
+            listen(folder, "bob", 2, 0, bob, len(bob))
+            # Of a killed client nobody knows whether its last acknowledgement arrived.
+            assert judged(folder) == [each for each in found if not (is_killed and each[0] == "duplicate")]
+
+
+def test_a_dead_letter_stands_for_its_event(tmp_path: Path) -> None:
+    for has_letter in (False, True):
+        folder = tmp_path / str(has_letter)
+        speak(folder)
+        at = START_US + 10_000_000
+        made = begin(folder, "ann", at)
+        made.open_name("ann/s", "n", 1, START_US + 500_000, {}, at)
+        made.activate("ann/s", at)
+        for number, seq in enumerate([1, 2, 3, 4, 5, 6], start=1):
+            made.deliver(EVENTS[seq - 1], "ann/s", at + number)
+        made.revoke("ann/s", [2])
+        made.deliver(EVENTS[1], "ann/s", at + 10, redelivered=True)
+        if has_letter:
+            made.dead_letter("ann/s", "p", 2, 1)
+        made.acknowledged_each("ann/s", [1, 3, 4, 5, 6], at + 20, is_stored=True)
+        made.end("ann/s", {}, at + 30)
+        made.close()
+        listen(folder, "bob", 2, 6, [], 0)
+        assert judged(folder) == ([] if has_letter else [("gap", "p:2")])
+
+
 def member(folder: Path, client: str, seqs: list[int], kept: int, again: list[int] | None = None) -> None:
     at = START_US + 10_000_000
     made = begin(folder, client, at)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never, get_args
 
 import msgspec
 
-from gapless.names import Acknowledged, Attached, JoinedGroup, Revoked
+from gapless.names import Acknowledged, Attached, DeadLettered, EachAcknowledged, JoinedGroup, Revoked
 from gapless.protocol import (
     Confirmed,
     CutFixed,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Recording", "now_us", "start_recording"]
 
 Noted: TypeAlias = (
-    Deliver | DeliverMany | Published | PublishedMany | Confirmed | Acknowledged | CutFixed | CutsVoided | Ended
-    | Rejected | Skipped | Attached | JoinedGroup | Revoked
+    Deliver | DeliverMany | Published | PublishedMany | Confirmed | Acknowledged | EachAcknowledged | DeadLettered
+    | CutFixed | CutsVoided | Ended | Rejected | Skipped | Attached | JoinedGroup | Revoked
 )  # fmt: skip
 """What belongs into the trace."""
 
@@ -81,6 +81,10 @@ class Recording:
                 recorder.confirm(effect.seq)
             case Acknowledged():
                 recorder.acknowledged(effect.subscription, effect.count, now_us(), is_stored=effect.is_stored)
+            case EachAcknowledged():
+                recorder.acknowledged_each(effect.subscription, effect.counts, now_us(), is_stored=effect.is_stored)
+            case DeadLettered():
+                recorder.dead_letter(effect.subscription, effect.publisher, effect.seq, effect.letter)
             case CutFixed():
                 recorder.fix_cut(effect.subscription, effect.publisher, effect.from_seq)
             case CutsVoided():

@@ -95,6 +95,10 @@ def _tell_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -> 
         recorder.join_group(name, joined.name, joined.position, joined.time_us)
     for ack in part.acks.get(name, ()):
         recorder.acknowledged(name, ack.count, ack.time_us, is_stored=ack.is_stored)
+    for each in part.single_acks.get(name, ()):
+        recorder.acknowledged_each(name, each.counts, each.time_us, is_stored=each.is_stored)
+    for letter in part.letters.get(name, ()):
+        recorder.dead_letter(name, letter.publisher, letter.seq)
     for revoked in part.revoked.get(name, ()):
         recorder.revoke(name, revoked.counts)
     for skipped in part.told_skipped.get(name, ()):

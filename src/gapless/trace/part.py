@@ -37,6 +37,8 @@ class Part:
     """By subscription, like all that follows: records about durable subscriptions."""
     members: dict[str, list[records.GroupJoined]] = field(default_factory=dict)
     acks: dict[str, list[records.Acknowledged]] = field(default_factory=dict)
+    single_acks: dict[str, list[records.EachAcknowledged]] = field(default_factory=dict)
+    letters: dict[str, list[records.DeadLettered]] = field(default_factory=dict)
     revoked: dict[str, list[records.Revoked]] = field(default_factory=dict)
     told_skipped: dict[str, list[records.Skipped]] = field(default_factory=dict)
     ends: dict[str, records.Ended] = field(default_factory=dict)
@@ -87,6 +89,10 @@ class Part:
                 self._refused(record)
             case records.Skipped():
                 self._skipped(record)
+            case records.EachAcknowledged():
+                self.single_acks.setdefault(record.subscription, []).append(record)
+            case records.DeadLettered():
+                self.letters.setdefault(record.subscription, []).append(record)
             case records.Revoked():
                 self._revoked(record)
             case records.NameOpened():

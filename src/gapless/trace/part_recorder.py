@@ -100,8 +100,18 @@ class PartRecorder:
         if not is_stored:
             self.flush()
 
+    def acknowledged_each(self, subscription_id: str, counts: Sequence[int], now_us: int, *, is_stored: bool) -> None:
+        """Record the same of single deliveries."""
+        self._write(records.EachAcknowledged(subscription_id, list(counts), is_stored, now_us))
+        if not is_stored:
+            self.flush()
+
+    def dead_letter(self, subscription_id: str, publisher: str, seq: int, letter: int) -> None:
+        """Record that the client's event `letter` is the dead letter of an event of a durable subscription."""
+        self._write(records.DeadLettered(subscription_id, publisher, seq, letter))
+
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
-        """Record that these deliveries belong to another member of the group."""
+        """Record that these deliveries were given back, or reassigned to another member of the group."""
         self._write(records.Revoked(subscription_id, list(counts)))
 
     def publish(self, event: Event, now_us: int, *, began_us: int | None = None) -> None:

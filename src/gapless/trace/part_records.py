@@ -18,7 +18,9 @@ __all__ = [
     "Confirmed",
     "CutFixed",
     "CutsVoided",
+    "DeadLettered",
     "Delivered",
+    "EachAcknowledged",
     "Ended",
     "GroupJoined",
     "NameOpened",
@@ -156,8 +158,26 @@ class Acknowledged(_Record, frozen=True):
     time_us: int
 
 
+class EachAcknowledged(_Record, frozen=True):
+    """These deliveries are acknowledged one by one; permanently once that `is_stored`."""
+
+    subscription: str
+    counts: list[int]
+    is_stored: bool
+    time_us: int
+
+
+class DeadLettered(_Record, frozen=True):
+    """The client publishes a dead letter for an event of a durable subscription: its event `letter`."""
+
+    subscription: str
+    publisher: str
+    seq: int
+    letter: int
+
+
 class Revoked(_Record, frozen=True):
-    """In a group: these deliveries belong to another member."""
+    """These deliveries were given back, or in a group reassigned to another member."""
 
     subscription: str
     counts: list[int]
@@ -182,6 +202,8 @@ Record: TypeAlias = (
     | NameOpened
     | GroupJoined
     | Acknowledged
+    | EachAcknowledged
+    | DeadLettered
     | Revoked
     | Closed
 )
