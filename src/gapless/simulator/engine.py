@@ -124,6 +124,7 @@ class Simulation:
         self.slots = {name: Slot(name, number) for number, name in enumerate(overlay.brokers)}
         self.refusals: list[Refusal] = []
         self._lost_publications: list[LostPublications] = []
+        self._lost_deliveries = 0
         self._brokers = list(self.slots.values())
         self._nodes: dict[str, BrokerNode] = {}
         self._invariants: Invariants | None = None
@@ -281,6 +282,7 @@ class Simulation:
             queues={} if queues is None else queues.lengths(),
             refusals=tuple(self.refusals),
             lost_publications=tuple(self._lost_publications),
+            lost_deliveries=self._lost_deliveries,
             confirmations={} if self._recorder is None else self._recorder.confirmations,
         )
 
@@ -363,18 +365,23 @@ class Simulation:
             handlers |= self._recording.handlers()
         self._record_delivery = handlers.get(Deliver, _ignore)
         self._record_publication = handlers[Published]
+        self._record_loss = handlers[Skipped]
         if self._disks is not None:
             handlers[Keep] = self._disks.keep
             handlers[ReadHistory] = self._disks.read_history
         return handlers | {
             Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
             Expel: self._expel, PublishedMany: self._publish_many, DeliverMany: self._deliver_many,
-            PublicationsLost: self._lose_publications,
+            PublicationsLost: self._lose_publications, Skipped: self._skip,
         }  # fmt: skip
 
     def _lose_publications(self, slot: Slot, effect: PublicationsLost, now: int) -> None:
         for first, last in effect.ranges:
             self._lost_publications.append(LostPublications(slot.name, first, last, now / 1000))
+
+    def _skip(self, slot: Slot, effect: Skipped, now: int) -> None:
+        self._lost_deliveries += sum(last - first + 1 for ranges in effect.lost.values() for first, last in ranges)
+        self._record_loss(slot, effect, now)
 
     def _publish_many(self, slot: Slot, effect: PublishedMany, now: int) -> None:
         for event in effect.events:

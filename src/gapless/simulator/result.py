@@ -58,6 +58,8 @@ class Result(msgspec.Struct, frozen=True):
     refusals: tuple[Refusal, ...]
     lost_publications: tuple[LostPublications, ...] = ()
     """Confirmed publications that were reported to publishers as lost."""
+    lost_deliveries: int = 0
+    """How many events were reported to subscriptions as lost, besides what is too old to be kept."""
     confirmations: Mapping[str, Sequence[tuple[int, int]]] = {}
     """By publisher: when it was told, in microseconds, that everything up to a number is confirmed."""
 

@@ -22,7 +22,7 @@ from gapless.simulator.scenario_run import run_scenario
 
 __all__ = ["Outcome", "is_invariant", "try_run", "try_scenario"]
 
-LOST = "told-loss"
+LOST = "reported-loss"
 """The symptom of a run with reported losses, although no more failed than the protocol tolerates."""
 
 
@@ -77,8 +77,11 @@ def try_run(
         text = "".join(traceback.format_exception(error))
         return Outcome("broken", ("bad trace",), None, str(error), text), None
     verdict = drop_expected(verdict, result, scenario)
-    if result.lost_publications and not scenario.run.may_lose:
+    if (result.lost_publications or result.lost_deliveries) and not scenario.run.may_lose:
         count = sum(lost.last - lost.first + 1 for lost in result.lost_publications)
-        lost = f"{count} publications were confirmed and are lost, which was told"
+        lost = (
+            f"{count} publications were confirmed and are lost, which was reported to publishers, and "
+            f"{result.lost_deliveries} to subscriptions"
+        )
         return Outcome("invalid", (*verdict.counts, LOST), verdict, lost), result
     return Outcome(verdict.status, tuple(verdict.counts), verdict), result
