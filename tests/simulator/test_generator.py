@@ -294,9 +294,8 @@ def test_f_is_lowered_where_the_tree_is_too_small_to_wait_in_a_partition(faults:
     drawn = [generate(seed, "gapless", faults) for seed in range(40)]
     for scenario in drawn:
         check_scenario(scenario)
-    as_drawn = [generate(seed, "gapless", "crash", {"partition": "go on"}) for seed in range(40)]
+        assert len(overlay_of(scenario.network).brokers) > 2 * scenario.network.f
     assert {scenario.network.f for scenario in drawn} == {1, 2, 3}
-    assert sum(scenario.network.f for scenario in drawn) < sum(scenario.network.f for scenario in as_drawn)
 
 
 def test_a_cut_and_a_suspicion_of_the_same_two_are_told_apart() -> None:
