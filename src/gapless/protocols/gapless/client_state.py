@@ -9,6 +9,7 @@ from gapless.events import Events
 from gapless.filters import Filter
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe
 from gapless.protocols.gapless.messages import Attempt, Incarnation, Name
+from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
     "Kept",
@@ -39,6 +40,13 @@ class LocalState(Enum):
     PENDING = "pending"
     READING = "reading"
     LIVE = "live"
+
+
+LOCALS: Transitions = {
+    LocalState.PENDING: {LocalState.LIVE, LocalState.READING},
+    LocalState.READING: {LocalState.LIVE},
+    LocalState.LIVE: {LocalState.READING},
+}
 
 
 @dataclass(eq=False)
@@ -103,11 +111,18 @@ class LocalSubscription:
 
 
 class SessionPhase(Enum):
-    """WAITING (for the fence) -> OPEN -> CLOSING (publications are being released)."""
+    """WAITING for the fence, OPEN, or CLOSING while publications are being released."""
 
     WAITING = "waiting"
     OPEN = "open"
     CLOSING = "closing"
+
+
+SESSIONS: Transitions = {
+    SessionPhase.WAITING: {SessionPhase.OPEN},
+    SessionPhase.OPEN: {SessionPhase.CLOSING},
+    SessionPhase.CLOSING: set(),
+}
 
 
 class Outgoing(NamedTuple):
@@ -225,3 +240,7 @@ class Reading:
     """Nobody has all of what was admitted up to this timestamp."""
     kept: Kept | None = None
     """What was published meanwhile, if that is kept."""
+
+
+follow(LocalSubscription, "state", LOCALS)
+follow(Session, "phase", SESSIONS)

@@ -9,16 +9,24 @@ from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.durable.attachment import Attachment
 from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["HeldState", "HeldSubscription"]
 
 
 class HeldState(Enum):
-    """REQUESTED -> ACTIVE -> ENDING; a resumed one is ACTIVE all the time."""
+    """How far a subscription has come; one that is resumed at another broker is ACTIVE all the time."""
 
     REQUESTED = "requested"
     ACTIVE = "active"
     ENDING = "ending"
+
+
+HELD: Transitions = {
+    HeldState.REQUESTED: {HeldState.ACTIVE, HeldState.ENDING},
+    HeldState.ACTIVE: {HeldState.ENDING},
+    HeldState.ENDING: set(),
+}
 
 
 class HeldSubscription:
@@ -121,3 +129,6 @@ class HeldSubscription:
     def last(self) -> dict[str, int]:
         """The ending cut, if it ended now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
+
+
+follow(HeldSubscription, "state", HELD)

@@ -45,6 +45,7 @@ from gapless.protocols.gapless.messages import (
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.topology import FIRST, Region, Statuses, Topology
 from gapless.protocols.parts.clock import Clock
+from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
     "Acceptor", "Advertisement", "BrokerState", "Handover", "Journal", "Link", "LinkKey", "LocalState",
@@ -56,15 +57,22 @@ __all__ = [
 class Stage(Enum):
     """How far an incarnation has come.
 
-    RECOVERING -> JOINING -> JOINED -> EXCLUDED; the first incarnation begins as JOINED. A recovering one cannot rely on
-    knowing what its predecessor promised: it neither votes, holds nor contributes before enough of each electorate that
-    it belongs to have told it (`recovery`).
+    The first incarnation begins as JOINED. A recovering one cannot rely on knowing what its predecessor promised: it
+    neither votes, holds nor contributes before enough of each electorate that it belongs to have told it (`recovery`).
     """
 
     RECOVERING = "recovering"
     JOINING = "joining"
     JOINED = "joined"
     EXCLUDED = "excluded"
+
+
+STAGES: Transitions = {
+    Stage.RECOVERING: {Stage.JOINING, Stage.EXCLUDED},
+    Stage.JOINING: {Stage.JOINED, Stage.EXCLUDED},
+    Stage.JOINED: {Stage.EXCLUDED},
+    Stage.EXCLUDED: set(),
+}
 
 
 LinkKey: TypeAlias = tuple[str, int]
@@ -147,10 +155,13 @@ class Acceptor:
 
 
 class ProposalPhase(Enum):
-    """PREPARING -> ACCEPTING -> decided (then it is gone)."""
+    """How far a proposal has come; it is dropped when it is decided, or another one is ahead."""
 
     PREPARING = "preparing"
     ACCEPTING = "accepting"
+
+
+PROPOSALS: Transitions = {ProposalPhase.PREPARING: {ProposalPhase.ACCEPTING}, ProposalPhase.ACCEPTING: set()}
 
 
 @dataclass(eq=False)
@@ -163,6 +174,9 @@ class Proposal:
     promises: dict[Incarnation, Promise] = field(default_factory=dict)
     accepted: set[Incarnation] = field(default_factory=set)
     lengths: dict[int, int] = field(default_factory=dict)
+
+
+follow(Proposal, "phase", PROPOSALS)
 
 
 @dataclass(eq=False)
@@ -421,3 +435,6 @@ class BrokerState:
 
 def _emit_to(state: BrokerState, peer: str, message: Any) -> None:
     state.effects.append(Send(peer, message))
+
+
+follow(BrokerState, "stage", STAGES)

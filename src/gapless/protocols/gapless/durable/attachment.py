@@ -14,6 +14,7 @@ from gapless.events import Event
 from gapless.protocol import Subscribe
 from gapless.protocols.gapless.durable.messages import ClientAck, ClientAttach, DurableRecord, Item, Outstanding, Ranges
 from gapless.protocols.parts.ranges import add_range
+from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["Attachment", "AttachmentState", "Delivered"]
 
@@ -22,7 +23,7 @@ POSITION_STEP_US = 5_000_000
 
 
 class AttachmentState(Enum):
-    """REQUESTED -> ATTACHED -> LEAVING (the last acknowledgement is under way) -> gone.
+    """How far an attachment has come; LEAVING while the last acknowledgement is under way.
 
     Every state ends at once when the subscription is refused, moved, ended, or attached to another client.
     """
@@ -30,6 +31,13 @@ class AttachmentState(Enum):
     REQUESTED = "requested"
     ATTACHED = "attached"
     LEAVING = "leaving"
+
+
+ATTACHMENTS: Transitions = {
+    AttachmentState.REQUESTED: {AttachmentState.ATTACHED, AttachmentState.LEAVING},
+    AttachmentState.ATTACHED: {AttachmentState.LEAVING},
+    AttachmentState.LEAVING: set(),
+}
 
 
 @dataclass(eq=False)
@@ -236,3 +244,6 @@ class Attachment:
         _, count, each = self._under_way
         self._under_way = None
         return count, each
+
+
+follow(Attachment, "state", ATTACHMENTS)

@@ -21,6 +21,7 @@ from gapless.protocols.gapless.durable.messages import (
     Returned,
 )
 from gapless.protocols.parts.forgetting import forget_oldest
+from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["Held", "Membership", "MembershipState"]
 
@@ -30,12 +31,19 @@ REPORTS_MAX = 1_000
 
 
 class MembershipState(Enum):
-    """REQUESTED -> MEMBER -> REQUESTED (the coordinator is gone, or the client has a new session) ...;
-    MEMBER -> LEAVING (the last report is under way) -> gone. A refusal ends each of them at once."""
+    """How far a membership has come: REQUESTED again when the coordinator is gone or the client has a new session;
+    LEAVING while the last report is under way. A refusal ends each of them at once."""
 
     REQUESTED = "requested"
     MEMBER = "member"
     LEAVING = "leaving"
+
+
+MEMBERSHIPS: Transitions = {
+    MembershipState.REQUESTED: {MembershipState.MEMBER, MembershipState.LEAVING},
+    MembershipState.MEMBER: {MembershipState.REQUESTED, MembershipState.LEAVING},
+    MembershipState.LEAVING: set(),
+}
 
 
 @dataclass(eq=False)
@@ -237,3 +245,6 @@ class Membership:
         self._acked, self._returned, self._extended = [], [], []
         self.is_dirty = False
         return report
+
+
+follow(Membership, "state", MEMBERSHIPS)

@@ -28,6 +28,7 @@ from gapless.protocols.gapless.durable.messages import (
     Vote,
 )
 from gapless.protocols.gapless.messages import Name
+from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
     "GROUP_CLIENT", "NO_BALLOT", "NO_VERSION", "Assignment", "Change", "Command", "DurableState", "Group", "GroupItem",
@@ -92,14 +93,22 @@ class ProposalPhase(Enum):
     ACCEPTING  a majority holds the changed record: the change is done
     WAITING    another ballot was larger: begin again with a larger one after a while
 
-    READING -> PREPARING | done; PREPARING -> ACCEPTING | WAITING | done (refused); ACCEPTING -> done | WAITING;
-    WAITING -> PREPARING; done -> ACCEPTING (the next change, if the ballot still counts) | PREPARING | READING | gone
+    A change may be done, or refused, in every phase but WAITING. Then the next one begins, if there is one: with
+    ACCEPTING, if the ballot still counts.
     """
 
     READING = "reading"
     PREPARING = "preparing"
     ACCEPTING = "accepting"
     WAITING = "waiting"
+
+
+PROPOSALS: Transitions = {
+    ProposalPhase.READING: {ProposalPhase.PREPARING, ProposalPhase.ACCEPTING, ProposalPhase.WAITING},
+    ProposalPhase.PREPARING: {ProposalPhase.READING, ProposalPhase.ACCEPTING, ProposalPhase.WAITING},
+    ProposalPhase.ACCEPTING: {ProposalPhase.READING, ProposalPhase.PREPARING, ProposalPhase.WAITING},
+    ProposalPhase.WAITING: {ProposalPhase.READING, ProposalPhase.PREPARING},
+}
 
 
 @dataclass(eq=False)
@@ -161,14 +170,21 @@ class ItemState(Enum):
     ASSIGNED  it has a member; it is sent when the register says so (`is_written`)
     DONE      it is acknowledged; it leaves when the register says so
 
-    FRESH | RETURNED -> ASSIGNED; ASSIGNED -> RETURNED (deadline, nack, member gone) | DONE; RETURNED -> ASSIGNED
-    (claimed by the member that had it) | DONE (dead letter)
+    A member that had one that is RETURNED may claim it. A dead letter is DONE without having been assigned again.
     """
 
     FRESH = "fresh"
     RETURNED = "returned"
     ASSIGNED = "assigned"
     DONE = "done"
+
+
+ITEMS: Transitions = {
+    ItemState.FRESH: {ItemState.ASSIGNED, ItemState.DONE},
+    ItemState.RETURNED: {ItemState.ASSIGNED, ItemState.DONE},
+    ItemState.ASSIGNED: {ItemState.RETURNED, ItemState.DONE},
+    ItemState.DONE: set(),
+}
 
 
 @dataclass(eq=False)
@@ -311,3 +327,7 @@ class DurableState:
         """The next incarnation goes on with the replica of one that did not lose its memory."""
         self.records, self.has_recovered, self.recovery = old.records, old.has_recovered, old.recovery
         self.names, self.ended, self.round = old.names, old.ended, old.round
+
+
+follow(Proposal, "phase", PROPOSALS)
+follow(GroupItem, "state", ITEMS)

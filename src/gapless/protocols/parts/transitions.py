@@ -1,0 +1,48 @@
+"""State machines whose illegal transitions raise.
+
+    class Door(Enum):
+        OPEN = "open"
+        SHUT = "shut"
+
+    DOOR = {Door.OPEN: {Door.SHUT}, Door.SHUT: {Door.OPEN}}
+
+    @dataclass(eq=False)
+    class House:
+        door: Door = Door.SHUT
+
+    follow(House, "door", DOOR)
+
+The first assignment begins anywhere. Reading the attribute costs nothing.
+"""
+
+from collections.abc import Mapping, Set
+from enum import Enum
+from typing import Any, TypeAlias
+
+__all__ = ["Transitions", "follow"]
+
+Transitions: TypeAlias = Mapping[Any, Set[Any]]
+"""For each state those that may follow it. Every state has to be named."""
+
+
+class _Followed:
+    """A descriptor that only watches assignments: without `__get__`, Python reads the value from the object itself."""
+
+    def __init__(self, owner: str, name: str, table: Transitions) -> None:
+        self._owner = owner
+        self._name = name
+        self._table = table
+
+    def __set__(self, holder: Any, new: Enum) -> None:
+        old = holder.__dict__.get(self._name)
+        if old is not None and new is not old and new not in self._table[old]:
+            raise AssertionError(f"{self._owner}.{self._name} cannot go from {old.value} to {new.value}")
+        holder.__dict__[self._name] = new
+
+
+def follow(owner: type, name: str, table: Transitions) -> None:
+    """Let each assignment to the attribute be one of these transitions."""
+    states = type(next(iter(table)))
+    unnamed = [state.name for state in states if state not in table]
+    assert not unnamed, f"the transitions of {owner.__name__}.{name} lack {unnamed}"
+    setattr(owner, name, _Followed(owner.__name__, name, table))
