@@ -1,12 +1,14 @@
 """A process that goes on as a client of another one: each number is taken once, and the other is not heard any more."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from gapless.client import Client, Opening, connect
+from gapless.client import Client, Opening, Subscription, connect
 from gapless.client.connecting import connect_as
 from gapless.client.identity import Identity
+from gapless.errors import ClosedError
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from tests.runtime.local import Local, local
@@ -25,6 +27,16 @@ async def speaks(client: Client, first: int, last: int) -> None:
     await client.publish_many([{"n": n} for n in range(first, last + 1)])
 
 
+async def taking(subscription: Subscription[Any]) -> None:
+    async for _ in subscription:
+        pass
+
+
+async def changes(client: Client) -> None:
+    async for _ in client.connection_changes():
+        pass
+
+
 async def heard(network: Local) -> list[tuple[int, int]]:
     async with connect(network.at("b1")) as reader:
         return [(event.seq, int(event.attributes["n"])) async for event in await reader.read("TRUE")]
@@ -40,13 +52,45 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard(p
                 assert after.name == before.name
                 # It knows of six; the other four are there, and are said again under their numbers.
                 await speaks(after, 7, 12)
-                late = asyncio.ensure_future(before.publish({"n": 99}))
-                await asyncio.sleep(0.3)
-                assert not late.done()
-                late.cancel()
+                with pytest.raises(ClosedError, match="another process goes on as client"):
+                    await before.publish({"n": 99})
                 assert after.identity.seq == 12
             await before.close(leave=False)
             assert await heard(network) == [(n, n) for n in range(1, 13)]
+
+    run(main())
+
+
+@pytest.mark.parametrize("broker", ["b0", "b1"])
+def test_every_call_of_a_superseded_client_fails_and_its_subscriptions_end(broker: str) -> None:
+    async def main() -> None:
+        async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S):
+            before = await connect(network.at("b0"))
+            await speaks(before, 1, 1)
+            live = await before.subscribe("TRUE")
+            durable = await before.durable("work", "TRUE", ack="manual")
+            await before.publish({"n": 2})
+            taken = await anext(durable)
+            waiting = [
+                asyncio.ensure_future(each)
+                for each in (taking(live), taking(durable), before.request({"n": 3}), changes(before))
+            ]
+            async with go_on(network, before.identity, 3, broker) as after:
+                await speaks(after, 4, 5)
+                for future in waiting:
+                    with pytest.raises(ClosedError, match=f"another process goes on as client {before.name}"):
+                        await future
+                for call in (
+                    lambda: before.publish({"n": 9}), before.flush, lambda: before.advertise("TRUE"),
+                    lambda: before.subscribe("TRUE"), lambda: before.read("TRUE"),
+                    lambda: before.durable("other", "TRUE"), before.admin.list, taken.ack, durable.ack, live.take,
+                ):  # fmt: skip
+                    with pytest.raises(ClosedError, match=f"another process goes on as client {before.name}"):
+                        await call()
+                assert not before.is_connected
+                await speaks(after, 6, 6)
+                assert after.broker == broker
+            await before.close()
 
     run(main())
 

@@ -30,6 +30,7 @@ from gapless.protocol import (
     Rejected,
     Start,
     Subscribe,
+    Superseded,
     convert_options,
 )
 from gapless.registry import find_protocol
@@ -78,6 +79,7 @@ class ConnectionManager:
             Confirmed: self.publishing.on_confirmed,
             PublicationsLost: self.publishing.on_lost,
             Rejected: self._on_rejected,
+            Superseded: self._on_superseded,
             **self.registrations.handlers,
         }
         self._recording = start_recording(trace, welcome, self.spec, options, name) if trace else None
@@ -197,6 +199,9 @@ class ConnectionManager:
         if self._rejection is None:
             self._rejection = effect
         self.registrations.reject(effect)
+
+    def _on_superseded(self, effect: Superseded) -> None:
+        self._break(ClosedError(f"another process goes on as client {self.name}: brokers listen to that one alone"))
 
     def _break(self, error: BaseException) -> None:
         """The client cannot go on: no call may wait for what does not come, and nobody is kept waiting for us."""

@@ -2,7 +2,8 @@
 
 Brokers know a client by its name, and listen to its latest attempt alone. So whoever goes on with a larger one is the
 client from then on: what the process before had sent, and no broker has taken, counts no more, and a number that
-a broker has taken is not taken again. That is what a client relies on when its connection breaks, too.
+a broker has taken is not taken again. That is what a client relies on when its connection breaks, too. If the process
+before still runs, a `ClosedError` ends its calls and its subscriptions.
 """
 
 import msgspec

@@ -52,6 +52,7 @@ from gapless.protocol.effects import (
     Send,
     SetTimer,
     Skipped,
+    Superseded,
 )
 from gapless.protocol.inputs import (
     NEWEST,
@@ -144,6 +145,7 @@ __all__ = [
     "Skipped",
     "Start",
     "Subscribe",
+    "Superseded",
     "Suspected",
     "TimerFired",
     "Trusted",

@@ -40,6 +40,7 @@ __all__ = [
     "Send",
     "SetTimer",
     "Skipped",
+    "Superseded",
 ]
 
 
@@ -187,6 +188,10 @@ class Rejected(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Superseded(msgspec.Struct, frozen=True):
+    """Another process goes on as this client. No broker listens to this one any more, so it takes no further calls."""
+
+
 Effect: TypeAlias = (
     Send
     | SetTimer
@@ -207,6 +212,7 @@ Effect: TypeAlias = (
     | Confirmed
     | PublicationsLost
     | Rejected
+    | Superseded
     | Attached
     | Acknowledged
     | EachAcknowledged

@@ -74,6 +74,7 @@ from gapless.protocol import (
     Skipped,
     Start,
     Subscribe,
+    Superseded,
     Unadvertise,
     Unsubscribe,
     check_overlay,
@@ -359,6 +360,7 @@ class Simulation:
         silent = (
             Published, CutFixed, CutsVoided, Activated, Ended, Advertised, Confirmed, Skipped, CaughtUp, Attached,
             Acknowledged, EachAcknowledged, DeadLettered, DurablesListed, DurableChanged, JoinedGroup, Revoked,
+            Superseded,
         )  # fmt: skip
         handlers: dict[type, Callable[[Slot, Any, int], None]] = dict.fromkeys(silent, _ignore)
         if self._recording is not None:

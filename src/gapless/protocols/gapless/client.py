@@ -46,6 +46,7 @@ from gapless.protocol import (
     Skipped,
     Start,
     Subscribe,
+    Superseded,
     Suspected,
     TimerFired,
     Trusted,
@@ -261,9 +262,11 @@ class GaplessClient(ClientNode):
                 else:
                     self._set_timer()
             case messages.Closed():
-                self._is_superseded = message.is_superseded
                 self._is_attached = False
-                if not self._is_superseded:
+                if message.is_superseded:
+                    self._is_superseded = True
+                    self._emit(Superseded())
+                else:
                     self._try_next()
             case messages.Granted():
                 self._broker, self._patience = message.broker, PATIENCE_MIN
