@@ -15,6 +15,7 @@ from gapless.runtime.event_loop import run
 from gapless.trace import Trace, merge_parts
 from gapless.trace.part import read_part
 from gapless.trace.part_records import DeadLettered, EachAcknowledged, Revoked
+from tests.checkers.live.parts import LiveNetwork, lines_of
 from tests.runtime.local import Local, local
 
 EVENTS = 30
@@ -77,3 +78,9 @@ def test_the_audit_knows_single_acknowledgements_and_dead_letters(group: bool, t
     assert verdict.status == "valid", verdict.anomalies
     whole = [row.event_id for row in trace.history if row.client.endswith(":work")]
     assert len(whole) == len(set(whole)) >= EVENTS / 2
+    live = LiveNetwork()
+    live.feed([line for lines in lines_of(tmp_path).values() for line in lines])
+    assert live.verdict(quiesced=True).anomalies == ()
+    assert sum(report.unjudged for report in live.reports.values()) == sum(
+        row.kind == "deliver" and ":" not in row.client for row in trace.history
+    )

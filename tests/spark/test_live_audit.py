@@ -203,4 +203,4 @@ def test_on_a_terminal_a_table_shows_lag_and_anomalies(monkeypatch: pytest.Monke
     assert "e active 2 0 1" in lines
     assert any(line.startswith("j active 0 2") for line in lines)
     assert "INVALID 1 fifo-inversion, 2 unobserved" in lines
-    assert any(line.startswith("3 deliveries are from too far back") for line in lines)
+    assert any(line.startswith("3 deliveries are too old") for line in lines)

@@ -183,7 +183,10 @@ class View:
         self._console.print(Text(f"{verdict.run}: {counted}"))
         print_verdict(self._console, verdict)
         if unjudged:
-            told = f"  {unjudged:,} deliveries are from too far back to be judged here; gapless trace merge, and audit"
+            told = (
+                f"  {unjudged:,} deliveries are too old, or of durable subscriptions, to be judged here; "
+                "gapless trace merge, and audit"
+            )
             self._console.print(Text(told, "yellow"))
 
     def _table(self, batch: "Batch", reports: "list[SubscriptionReport]") -> RenderableType:

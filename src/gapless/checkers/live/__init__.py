@@ -9,7 +9,8 @@ so far.
 | the reports on the run and on a subscription | `reports` |
 | the verdict on all of them | `summary` |
 
-It reports the same as `check` for the same records, and holds only open events: those that are
+It reports the same as `check` for the same records, except that it only counts the deliveries of
+durable subscriptions. It holds only open events: those that are
 still due, and those of the last minute, for new subscriptions. Deliveries of older events are
 counted as not checked.
 """

@@ -12,8 +12,8 @@ from gapless.checkers.acceptance import Known
 from gapless.protocol import Guarantee, Ready
 
 __all__ = [
-    "Activated", "Cut", "Delivered", "Due", "Ended", "Fact", "Refused", "Requested", "Skipped", "Stray", "Voided",
-    "decode", "encode",
+    "Activated", "Attached", "Cut", "Delivered", "Due", "Ended", "Fact", "Refused", "Requested", "Skipped", "Stray",
+    "Voided", "decode", "encode",
 ]  # fmt: skip
 
 
@@ -40,6 +40,10 @@ class Activated(_Fact, frozen=True):
     """`subscribe()` returned."""
 
     time_ms: float
+
+
+class Attached(_Fact, frozen=True):
+    """It is one client's share of a durable subscription, which is judged as a whole, after the run."""
 
 
 class Cut(_Fact, frozen=True):
@@ -111,7 +115,9 @@ class Stray(_Fact, frozen=True):
     owner: str | None
 
 
-Fact: TypeAlias = Requested | Refused | Activated | Cut | Voided | Ended | Skipped | Due | Delivered | Stray
+Fact: TypeAlias = (
+    Requested | Refused | Activated | Attached | Cut | Voided | Ended | Skipped | Due | Delivered | Stray
+)  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Fact).decode

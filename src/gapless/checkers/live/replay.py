@@ -84,6 +84,7 @@ class _Route:
     client: str
     filter: str
     ended_ms: float | None = None
+    is_durable: bool = False
 
 
 class Replay:
@@ -250,6 +251,10 @@ class Replay:
                 yield record.subscription, facts.Refused()
             case records.Activated():
                 yield record.subscription, facts.Activated(self._pass(client, record.time_us))
+            case records.NameOpened() | records.GroupJoined():
+                if record.subscription in self._routes:
+                    self._routes[record.subscription].is_durable = True
+                yield record.subscription, facts.Attached()
             case records.CutFixed():
                 yield record.subscription, facts.Cut(record.publisher, record.from_seq)
             case records.CutsVoided():
@@ -358,7 +363,8 @@ class Replay:
                 continue
             answers: dict[str, bool] = {}
             for name, route in self._routes.items():
-                if route.ended_ms is not None and held.due.published_ms > route.ended_ms + HORIZON_MS:
+                is_over = route.ended_ms is not None and held.due.published_ms > route.ended_ms + HORIZON_MS
+                if is_over or route.is_durable:
                     continue
                 answer = answers.get(route.filter)
                 if answer is None:

@@ -36,7 +36,11 @@ KEPT_MAX = 1_000
 
 
 class LiveChecker:
-    """One subscription id, whether there is such a subscription or not."""
+    """One subscription id, whether there is such a subscription or not.
+
+    Of a durable subscription it only counts the deliveries. Which events are due to one client depends on what all
+    others acknowledge, so only the merged trace can be checked.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -102,6 +106,7 @@ class _BoundedJudge(SubscriptionChecker):
         """By publisher: the last number that was due."""
         self._more: Counter[AnomalyKind] = Counter()
         self._unjudged = 0
+        self._is_durable = False
         self._now_ms = row.requested_ms
 
     def take(self, fact: facts.Fact) -> None:
@@ -111,6 +116,15 @@ class _BoundedJudge(SubscriptionChecker):
             case facts.Activated():
                 if row.active_ms is None:
                     self.history.row = msgspec.structs.replace(row, active_ms=self._at(fact.time_ms))
+            case facts.Attached():
+                self._is_durable = True
+                self._open.clear()
+            case facts.Delivered() if self._is_durable:
+                self._at(fact.time_ms)
+                self._deliveries += 1
+                self._unjudged += 1
+            case facts.Skipped() if self._is_durable:
+                pass
             case facts.Cut():
                 cut = CutRow(row.run, row.subscription_id, fact.publisher, fact.from_seq, None)
                 self.history.cuts[fact.publisher] = cut
