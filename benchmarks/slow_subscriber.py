@@ -1,12 +1,12 @@
-"""One subscriber takes ten events a second of five thousand: what do the others notice?
+"""Measures what other clients notice of a subscriber that takes ten events a second of five thousand.
 
     python benchmarks/slow_subscriber.py            # two minutes
     python benchmarks/slow_subscriber.py --quick    # a glance
 
 The same load twice, on one broker in a process of its own: without the slow subscriber, and with it. The others are a
-publisher and a subscriber, in processes of their own. Nobody waits for the slow one for longer than `lag_ms`; then it
-is served out of history. Printed with both: rate, latency, and the most memory that the broker had. Fails if the rate
-of the others falls by more than a tenth.
+publisher and a subscriber, in processes of their own. When more than `lag_window` deliveries wait for the slow one, it
+is served from history. The benchmark prints rate, latency, and the peak memory of the broker for both runs. It fails if
+the rate of the others falls by more than a tenth.
 """
 
 import argparse

@@ -1,16 +1,16 @@
-"""How long deliveries stop when something fails: the median and the worst, by kind of fault.
+"""Measures how long deliveries stop when something fails: the median and the worst, by kind of fault.
 
     python benchmarks/stops.py            # ten minutes
     python benchmarks/stops.py --quick    # a minute
     python benchmarks/stops.py --times 9 --only kill cut
 
 Seven broker processes in a binary tree, with their data on disk, f = 1, and the settings that a network has by default.
-Somebody publishes at one leaf, 200 a second, and somebody subscribes at another; what fails lies on the way between
-them. A stop is the longest time without a delivery from the fault on, until all is well again. For each kind: what of
-it is the detector's (how long it is silent before it counts as dead, and how long a second opinion is waited for where
-only one has lost sight of it), what the fault's (who is cut off, or gone without a stand-in, is waited for), and what
-remains, which is ours. Who was taken for dead and is not is given longer the next time; so where that happens each
-fault strikes a network of its own. Fails if anything that was published did not come.
+A client publishes at one leaf, 200 a second, and another subscribes at another leaf; the fault is on the path between
+them. A stop is the longest time without a delivery from the fault on, until the network is whole again. The table
+divides it into three parts: that of the failure detector (`suspect_ms`), that of the fault itself (how long a cut
+lasts, or brokers are down that nobody may continue without), and the rest, which is the protocol's. Detectors wait
+longer after a false suspicion, so a fault that leaves its broker alive gets a network of its own each time. The
+benchmark fails if an event is missing.
 """
 
 import argparse
@@ -46,7 +46,7 @@ RATE = 200
 TIMES = 7
 CALM_S = 1.0
 LONG_S = 3.0
-"""How long what lasts goes on: longer than a suspicion takes."""
+"""How long a fault lasts: longer than a suspicion takes."""
 PATIENCE_S = 60.0
 PUBLISHER, MIDDLE, ROOT, SUBSCRIBER = "b3", "b1", "b0", "b5"
 """A leaf; on the way: its parent, and the root; a leaf on the other side."""
@@ -56,48 +56,48 @@ Act = Callable[[Fleet, CutProxyProcess], Coroutine[Any, Any, None]]
 
 
 async def kill(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """And start it some seconds later."""
+    """Kill the broker, and start it some seconds later."""
     fleet.kill(MIDDLE)
     await asyncio.sleep(LONG_S)
     fleet.start(MIDDLE)
 
 
 async def restart(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """It dies and is started at once."""
+    """Kill the broker, and start it at once."""
     fleet.kill(MIDDLE)
     fleet.start(MIDDLE)
 
 
 async def leave(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """It says goodbye, and is started some seconds later."""
+    """Stop the broker gracefully, and start it some seconds later."""
     await asyncio.to_thread(fleet.dismiss, MIDDLE)
     await asyncio.sleep(LONG_S)
     fleet.start(MIDDLE)
 
 
 async def freeze(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """It stands still for some seconds."""
+    """Pause the broker for some seconds."""
     fleet.freeze(MIDDLE)
     await asyncio.sleep(LONG_S)
     fleet.thaw(MIDDLE)
 
 
 async def break_link(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """A connection breaks and can be made again at once."""
+    """Break a connection that can be made again at once."""
     proxy.cut(MIDDLE, ROOT)
     await asyncio.sleep(0.05)
     proxy.heal(MIDDLE, ROOT)
 
 
 async def cut(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """Two neighbours do not hear each other for some seconds."""
+    """Separate two neighbours for some seconds."""
     proxy.cut(MIDDLE, ROOT)
     await asyncio.sleep(LONG_S)
     proxy.heal(MIDDLE, ROOT)
 
 
 async def partition(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """Three of the seven do not hear the other four for some seconds."""
+    """Separate three brokers from the other four for some seconds."""
     pairs = [(one, other) for one in LEFT for other in fleet.names if other not in LEFT]
     for pair in pairs:
         proxy.cut(*pair)
@@ -107,7 +107,7 @@ async def partition(fleet: Fleet, proxy: CutProxyProcess) -> None:
 
 
 async def two_at_once(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """More than f: two neighbours are killed, and started some seconds later, with their disks."""
+    """Kill more than f: two neighbours, and start them some seconds later, with their disks."""
     for name in (MIDDLE, ROOT):
         fleet.kill(name)
     await asyncio.sleep(LONG_S)
@@ -116,7 +116,7 @@ async def two_at_once(fleet: Fleet, proxy: CutProxyProcess) -> None:
 
 
 async def blackout(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """All are killed and started at once."""
+    """Kill all brokers, and start them at once."""
     for name in fleet.names:
         fleet.kill(name)
     fleet.start_all()
@@ -128,20 +128,20 @@ class Kind(msgspec.Struct, frozen=True):
     act: Act
     told: str
     waits_s: float = 0.0
-    """How long the fault itself stops what has to pass it, whatever we do."""
+    """How long the fault itself stops deliveries, whatever the protocol does."""
     is_detected: bool = True
-    """Whether somebody has to be taken for dead first."""
+    """Whether a broker has to be suspected first."""
     is_alive: bool = False
-    """Whether it is not dead."""
+    """Whether the broker is alive."""
 
 
 KINDS = {
     "link": Kind(break_link, "a connection breaks, and is made again", is_detected=False),
     "restart": Kind(restart, "a broker is killed and started at once", is_detected=False),
-    "leave": Kind(leave, "a broker leaves in order", is_detected=False),
+    "leave": Kind(leave, "a broker leaves gracefully", is_detected=False),
     "kill": Kind(kill, "a broker is killed"),
-    "freeze": Kind(freeze, "a broker stands still", is_alive=True),
-    "cut": Kind(cut, "two neighbours do not hear each other", LONG_S, False, is_alive=True),
+    "freeze": Kind(freeze, "a broker is paused", is_alive=True),
+    "cut": Kind(cut, "two neighbours cannot reach each other", LONG_S, False, is_alive=True),
     "partition": Kind(partition, "3 of 7 are cut off; the publisher is among them", LONG_S, False),
     "beyond f": Kind(two_at_once, "two neighbours are killed; they return with their disks", LONG_S, False),
     "blackout": Kind(blackout, "all are killed and started at once", is_detected=False),
@@ -158,7 +158,7 @@ class Load:
         self.is_open = True
 
     async def publish(self, client: gapless.Client) -> None:
-        """At an even pace; what had to wait is made up for."""
+        """Publish at an even pace, and make up for delays."""
         pending: set[asyncio.Task[Any]] = set()
         due = time.monotonic()
         while self.is_open:
@@ -170,19 +170,19 @@ class Load:
         await asyncio.gather(*pending)
 
     async def take(self, subscription: gapless.Subscription) -> None:
-        """Until it is closed."""
+        """Take events until the subscription is closed."""
         while events := await subscription.take():
             self.came.append(time.monotonic())
             self.numbers += [int(event.attributes["n"]) for event in events]
 
     def longest_s(self, since: float) -> float:
-        """Without a delivery."""
+        """Return the longest time without a delivery."""
         moments = [since, *(moment for moment in self.came if moment > since), time.monotonic()]
         return max(later - earlier for earlier, later in pairwise(moments))
 
 
 async def measure(fleet: Fleet, proxy: CutProxyProcess, act: Act, times: int) -> list[float]:
-    """The longest stop of each time, in milliseconds."""
+    """Return the longest stop after each fault, in milliseconds."""
     await fleet.until_whole(PATIENCE_S)
     load, stops = Load(), []
     addresses = fleet.config.addresses
@@ -213,14 +213,14 @@ async def measure(fleet: Fleet, proxy: CutProxyProcess, act: Act, times: int) ->
 
 
 def try_kind(kind: Kind, times: int, protocol: str) -> list[float]:
-    """The stops, in milliseconds."""
+    """Return the stops, in milliseconds."""
     if kind.is_alive:
         return [stop for _ in range(times) for stop in try_network(kind, 1, protocol)]
     return try_network(kind, times, protocol)
 
 
 def try_network(kind: Kind, times: int, protocol: str) -> list[float]:
-    """The stops in a new network."""
+    """Return the stops in a new network."""
     with tempfile.TemporaryDirectory() as folder:
         entry = ProtocolEntry(protocol)
         config = proxied(local_network(binary(2), f=1, protocol=entry, data=Path(folder) / "data"))
@@ -230,7 +230,7 @@ def try_network(kind: Kind, times: int, protocol: str) -> list[float]:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and show; 1 if something did not come."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two times each")
     parser.add_argument("--times", type=int, default=TIMES, help=f"how often each kind strikes (default: {TIMES})")
@@ -240,7 +240,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     times = 2 if asked.quick else asked.times
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    headings = ("fault", "median ms", "worst ms", "detector's", "fault's", "ours", "what happens")
+    headings = ("fault", "median ms", "worst ms", "detector", "fault", "protocol", "what happens")
     for heading in headings:
         table.add_column(heading, justify="left" if heading in (headings[0], headings[-1]) else "right")
     figures: dict[str, Any] = {}

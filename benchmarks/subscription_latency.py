@@ -1,23 +1,18 @@
-"""How long a subscription takes to start, in hops, against the formula that each protocol promises.
+"""Measures how long a subscription takes to start, in hops, against the formula of each protocol.
 
     python benchmarks/subscription_latency.py            # about ten seconds
     python benchmarks/subscription_latency.py --quick    # a few seconds
     python benchmarks/subscription_latency.py --json     # figures for a machine
 
 A binary tree, 50 ms a hop, clients beside their brokers. The newcomer sits at the leftmost leaf; figures are read off
-the trace, from the call to the moment at which the subscription is active. That has two meanings:
+the trace, from the call to the moment at which the subscription is active. A publisher is d hops up and another one at
+the top (**uncovered**), or the publisher is at the top and the path meets a covering subscription k hops up
+(**covered**). "Active" has two meanings:
 
-`first`, the papers': it has its first cut.
-
-- **uncovered**, the nearest matching publisher d hops up: there and back, 2·d, in both protocols.
-- **covered**, the publisher at the top, a covering subscription met k hops up (the pivot):
-  `gapless` 2·k whatever f is; `locaps` 2·min(k + f, depth), the way to the last of its f + 1 pivots and back.
-
-`whole`, what `gapless` promises: no event that anyone publishes from then on is left out, also if the broker dies. With
-r hops to the f-th nearest broker, which has to know the subscription, too:
-
-- **uncovered**, with another matching publisher at the top: 2·max(depth, r).
-- **covered**: 2·max(k, r).
+- `locaps`, as in its paper, needs the `first` cut: 2·d, and 2·min(k + f, depth), the path to the last of its f + 1
+  pivots and back.
+- `gapless` needs the `whole` cut, so that no event that anyone publishes from then on is left out: 2·depth, and 2·k.
+  Both are independent of f, because subscriptions are not replicated.
 
 Any figure that differs from its formula makes the program fail.
 """
@@ -52,8 +47,8 @@ FAR = 100
 """Topics from here on have a second publisher, at the top."""
 OPTIONS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
 """They spare large trees the traffic that has nothing to do with subscriptions."""
-MEANINGS: tuple[tuple[str, Ready], ...] = (("gapless", "whole"), ("gapless", "first"), ("locaps", "first"))
-"""What is measured: a protocol, and when it calls a subscription active."""
+MEANINGS: tuple[tuple[str, Ready], ...] = (("gapless", "whole"), ("locaps", "first"))
+"""The protocols that are measured, and when each calls a subscription active."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -67,34 +62,24 @@ class Figures(msgspec.Struct, frozen=True):
     covered: list[float]
 
     def promised(self) -> "Figures":
-        """What the formula says."""
-        ways = range(self.depth + 1)
+        """Return the figures according to the formula."""
+        hops = range(self.depth + 1)
         if self.ready == "whole":
-            backup = hops_to_last_backup(self.depth, self.f)
-            uncovered = [max(self.depth, backup) for _ in ways]
-            covered = [max(k, backup) for k in ways]
+            uncovered, covered = [self.depth for _ in hops], list(hops)
         else:
-            reach = self.f if self.protocol == "locaps" else 0
-            uncovered = list(ways)
-            covered = [min(k + reach, self.depth) for k in ways]
+            uncovered, covered = list(hops), [min(k + self.f, self.depth) for k in hops]
         return Figures(
             self.protocol, self.ready, self.depth, self.f, [2.0 * d for d in uncovered], [2.0 * k for k in covered]
         )
 
 
-def hops_to_last_backup(depth: int, f: int) -> int:
-    """How far it is from the leftmost leaf to the f-th nearest broker."""
-    tree, home = binary(depth), leaf(depth, 0)
-    return max((len(tree.path(home, name)) - 1 for name in tree.within(home, 2 * (f + 1))[:f]), default=0)
-
-
 def leaf(depth: int, up: int) -> str:
-    """A leaf whose way to the top meets that of the leftmost leaf `up` hops above it."""
+    """Return a leaf whose path to the top meets that of the leftmost leaf `up` hops above it."""
     return f"b{2**depth - 1 + (2 ** (up - 1) if up else 0)}"
 
 
 def measure(protocol: str, ready: Ready, depth: int, f: int) -> Figures:
-    """All figures of one tree in one run: each has a topic of its own, so none disturbs another."""
+    """Measure all figures of one tree in one run: each has a topic of its own, so none disturbs another."""
     upwards = binary(depth).path(leaf(depth, 0), "b0")
     clients = [Client("new", leaf(depth, 0)), Client("top", "b0")]
     actions: list[AdvertiseAction | SubscribeAction] = [
@@ -136,7 +121,7 @@ def measure(protocol: str, ready: Ready, depth: int, f: int) -> Figures:
 
 
 def print_table(figures: Iterable[Figures]) -> None:
-    """One line per tree and f; what differs from the formula is shown beside it."""
+    """Print one line per tree and f; lines that differ from the formula say so."""
     print("hops until a subscription is active")
     print(
         f"{'protocol':<9} {'active':<6} {'depth':>5} {'brokers':>7} {'f':>2}  {'uncovered, d = 0, 1, 2…':<32} "

@@ -15,13 +15,13 @@ PROMISES = {
 }
 FAULTS = {
     "clock": "wrong clocks",
-    "blackout": "blackouts",
+    "blackout": "full outages",
     "crash": "crashes",
     "cut": "cuts",
     "disk": "bad disks",
     "duplication": "duplication",
     "loss": "loss",
-    "partition": "a network in parts",
+    "partition": "partitions",
     "relink": "changing trees",
     "restart": "restarts",
     "suspicion": "wrong suspicions",

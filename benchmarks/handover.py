@@ -1,14 +1,14 @@
-"""How long a hand-over holds its brokers up: the longest step, and all steps of a hand-over together.
+"""Measures how long a handover keeps its brokers busy: the longest step, and all steps together.
 
-    python benchmarks/hand_over.py                      # a minute or two
-    python benchmarks/hand_over.py --quick              # seconds
-    python benchmarks/hand_over.py --events 8000 --subscriptions 1000
+    python benchmarks/handover.py                      # a minute or two
+    python benchmarks/handover.py --quick              # seconds
+    python benchmarks/handover.py --events 8000 --subscriptions 1000
 
-Four brokers in a line; the second one dies and comes back. Each has four publishers, and subscribers with ten
-subscriptions each. When it dies, every log holds `--events` events that nobody was allowed to forget, and there are
-`--subscriptions` different subscriptions, one of ten with another that covers it. What is measured is the processor's
-time in each step of a broker from the death on, and what it takes to encode and decode the largest message. It fails if
-a step takes longer than `TURN_MS_MAX`.
+Four brokers form a chain; the second one dies and restarts. Each has four publishers, and subscribers with ten
+subscriptions each. When it dies, every log holds `--events` events that are not stable, and there are `--subscriptions`
+different subscriptions, one of ten with another that covers it. The benchmark measures the processor time of each step
+of a broker from the crash on, and the time to encode and decode the largest contribution. It fails if a step takes
+longer than `TURN_MS_MAX`.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import msgspec
 
 from gapless.overlay import chain
 from gapless.protocol import Advertise, BrokerNode, BrokerPlace, Effect, Input, Publish, Send, Subscribe
+from gapless.protocols.gapless.messages import Contribution, Frame
 from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 
@@ -37,7 +38,7 @@ SECOND = 1_000_000
 
 
 class Meter:
-    """What the steps of all brokers took, from a moment on."""
+    """Measures the steps of all brokers from a moment on."""
 
     def __init__(self) -> None:
         self.begins = 0
@@ -48,18 +49,19 @@ class Meter:
         self.largest: tuple[int, msgspec.Struct | None] = (0, None)
 
     def note(self, broker: str, item: Input, spent_ms: float, effects: Sequence[Effect]) -> None:
-        """A step is done."""
+        """Count a step."""
         self.steps += 1
         self.total_ms += spent_ms
         if spent_ms > self.longest_ms:
             self.longest_ms = spent_ms
-            message = getattr(item, "message", item)
-            self.what = f"{broker}: {type(getattr(message, 'body', message)).__name__}"
+            input_message = getattr(item, "message", item)
+            self.what = f"{broker}: {type(getattr(input_message, 'body', input_message)).__name__}"
         for effect in effects:
-            if isinstance(effect, Send) and type(getattr(effect.message, "body", None)).__name__ == "Sync":
-                size = len(msgspec.msgpack.encode(effect.message))
+            message = effect.message if isinstance(effect, Send) else None
+            if isinstance(message, Frame) and isinstance(message.body, Contribution):
+                size = len(msgspec.msgpack.encode(message))
                 if size > self.largest[0]:
-                    self.largest = (size, effect.message)
+                    self.largest = (size, message)
 
 
 class Metered(BrokerNode):
@@ -80,7 +82,7 @@ class Metered(BrokerNode):
         return effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Of the broker."""
+        """Return that of the broker."""
         return self._node.state_size()
 
 
@@ -126,7 +128,7 @@ def run(events: int, subscriptions: int) -> Meter:
 
 
 def _timed(action: Callable[[], object]) -> float:
-    """The best of three, so that clearing away the remains of the run does not count."""
+    """Return the best of three, in milliseconds, so that garbage of the run does not count."""
     spent = []
     for _ in range(3):
         begun = time.thread_time_ns()
@@ -148,7 +150,9 @@ def main() -> int:
         cases = ((given.events, given.subscriptions),)
     too_long = False
     figures = []
-    print("events  subscriptions  longest step  all steps     steps  largest message  encode   decode   longest is")
+    print(
+        "events  subscriptions  longest step  all steps     steps  largest contribution  encode   decode   longest is"
+    )
     for events, subscriptions in cases:
         meter = run(events, subscriptions)
         size, message = meter.largest
@@ -157,7 +161,7 @@ def main() -> int:
         decode = _timed(partial(msgspec.msgpack.decode, data, type=type(message)))
         print(
             f"{events:6} {subscriptions:14} {meter.longest_ms:10.1f} ms {meter.total_ms:7.0f} ms {meter.steps:9}"
-            f" {size / 1024:12.0f} KiB {encode:5.1f} ms {decode:5.1f} ms   {meter.what}",
+            f" {size / 1024:17.0f} KiB {encode:5.1f} ms {decode:5.1f} ms   {meter.what}",
             flush=True,
         )
         too_long |= meter.longest_ms > TURN_MS_MAX
