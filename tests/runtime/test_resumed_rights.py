@@ -108,7 +108,7 @@ def test_a_loss_is_reported_only_to_those_whom_the_event_may_have_concerned(tmp_
             liar.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # its numbers were admitted
             while (await liar.hears(Ready)).session < 2:
                 pass
-            liar.say(ClientLost(2, 1, 3, "TRUE"))
+            liar.say(ClientLost(2, 1, 3, 0, "TRUE"))
             await liar.hears(LossKept)
             last = await admin.publish({"topic": "bank"})
             assert (await anext(bank)).id == last.id
