@@ -105,7 +105,7 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
     for member in region.group:
         if member != s.name:
             vouchers = s.vouched.get(s.current(member), set())
-            count = sum(s.current(each.broker) == each for each in vouchers)
+            count = sum(s.is_current(each) for each in vouchers)
             if count + (s.current(member) in own) < s.needed(s.topology.electorate(member), s.topology.quorum):
                 return False
     return True

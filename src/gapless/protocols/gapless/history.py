@@ -59,7 +59,7 @@ def holders(s: BrokerState, incarnation: Incarnation) -> list[str]:
     overlay = s.topology.overlay
     near = [s.name, *overlay.within(s.name, len(s.topology.brokers))]
     members = sorted((incarnation.broker, *s.topology.acceptors[incarnation.broker]), key=near.index)
-    if s.current(incarnation.broker) == incarnation:
+    if s.is_current(incarnation):
         members.sort(key=lambda name: (name != s.name, name != incarnation.broker))
     return [name for name in members if s.is_live(name)]
 

@@ -53,7 +53,7 @@ def replicate(s: BrokerState) -> None:
     for holder in s.holders:
         if holder not in before:
             s.send(holder.broker, Hold(s.journal.copy(s.incarnation, s.journal.place_after(s.stable)), True))
-    s.held_by = {each: length for each, length in s.held_by.items() if s.current(each.broker) == each}
+    s.held_by = {each: length for each, length in s.held_by.items() if s.is_current(each)}
 
 
 def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
@@ -78,7 +78,7 @@ def receive_held(s: BrokerState, peer: str, message: Held) -> None:
 
 
 def _counts(s: BrokerState, holder: Incarnation) -> bool:
-    return s.current(holder.broker) == holder and s.is_live(holder.broker)
+    return s.is_current(holder) and s.is_live(holder.broker)
 
 
 def _confirmed_length(s: BrokerState) -> int:

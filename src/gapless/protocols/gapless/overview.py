@@ -182,7 +182,7 @@ def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
 def _under_replicated(s: BrokerState) -> Iterator[str]:
     """The journals that fewer than f + 1 brokers hold: its own, if that is so, and copies that it still fills."""
     full = sum(
-        length >= s.released and s.current(each.broker) == each and s.is_live(each.broker)
+        length >= s.released and s.is_current(each) and s.is_live(each.broker)
         for each, length in s.held_by.items()
     )  # fmt: skip
     if full < s.needed_holders and len(s.journal):

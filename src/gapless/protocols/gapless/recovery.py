@@ -83,7 +83,7 @@ def recover(s: BrokerState) -> None:
         if acceptor.has_recovered:
             continue
         replies = s.join_replies.get(broker, {}).values()
-        counted = {each.broker: state for each, state in replies if s.current(each.broker) == each}
+        counted = {each.broker: state for each, state in replies if s.is_current(each)}
         if not _is_enough(s, broker, counted):
             continue
         for state in counted.values():

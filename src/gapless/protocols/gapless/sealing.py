@@ -177,7 +177,7 @@ def _propose(s: BrokerState, broker: str, below: int) -> None:
 
 def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
     """How many of these votes count: those of incarnations that are not over."""
-    return sum(s.current(vote.broker) == vote and s.is_live(vote.broker) for vote in votes)
+    return sum(s.is_current(vote) and s.is_live(vote.broker) for vote in votes)
 
 
 def _go_on(s: BrokerState, broker: str) -> None:
@@ -194,7 +194,7 @@ def _go_on(s: BrokerState, broker: str) -> None:
 
 def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
     proposal.phase = ProposalPhase.ACCEPTING
-    promises = [promise for voter, promise in proposal.promises.items() if s.current(voter.broker) == voter]
+    promises = [promise for voter, promise in proposal.promises.items() if s.is_current(voter)]
     accepted: dict[int, tuple[Ballot, int]] = {}
     for promise in promises:
         take_copies(s, promise.state.copies)

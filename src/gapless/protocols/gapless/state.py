@@ -211,6 +211,7 @@ class BrokerState:
     def __init__(self, name: str, number: int, topology: Topology, options: GaplessOptions) -> None:
         self.name = name
         self.number = number
+        self.incarnation = Incarnation(name, number)
         self.topology = topology
         self.options = options
         self.off = frozenset(options.switched_off)
@@ -352,10 +353,6 @@ class BrokerState:
     # ---- shorthands ---------------------------------------------------------------------------------------
 
     @property
-    def incarnation(self) -> Incarnation:
-        return Incarnation(self.name, self.number)
-
-    @property
     def is_frozen(self) -> bool:
         """Whether a handover, or the wait for the first one, keeps everything else waiting."""
         return self.handover is not None or not self.is_installed
@@ -367,6 +364,11 @@ class BrokerState:
         """The latest incarnation of a broker."""
         status = self.statuses.get(name)
         return Incarnation(name, 0 if status is None else status.number)
+
+    def is_current(self, incarnation: Incarnation) -> bool:
+        """Whether it is the latest of its broker."""
+        status = self.statuses.get(incarnation.broker)
+        return incarnation.number == (0 if status is None else status.number)
 
     def is_live(self, name: str) -> bool:
         """Whether the latest incarnation is not excluded."""

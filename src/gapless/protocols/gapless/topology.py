@@ -69,6 +69,7 @@ class Topology:
         self.overlay = overlay
         self.f = f
         self.brokers = tuple(sorted(overlay.brokers, key=overlay.rank.__getitem__))
+        self._peers: dict[str, tuple[str, ...]] = {}
         self.acceptors: dict[str, tuple[str, ...]] = {name: _nearest(overlay, name, 2 * f) for name in self.brokers}
         """By broker: the others of its electorate, the nearest first."""
         accepts_for: dict[str, list[str]] = {name: [] for name in self.brokers}
@@ -92,9 +93,11 @@ class Topology:
 
     def peers(self, name: str) -> tuple[str, ...]:
         """The brokers that share an electorate or a link with this one: they hear its news first."""
-        own = (*self.overlay.neighbours(name), *self.acceptors[name], *self.accepts_for[name])
-        colleagues = (other for broker in self.accepts_for[name] for other in self.acceptors[broker])
-        return tuple(dict.fromkeys(other for other in (*own, *colleagues) if other != name))
+        if name not in self._peers:
+            own = (*self.overlay.neighbours(name), *self.acceptors[name], *self.accepts_for[name])
+            colleagues = (other for broker in self.accepts_for[name] for other in self.acceptors[broker])
+            self._peers[name] = tuple(dict.fromkeys(other for other in (*own, *colleagues) if other != name))
+        return self._peers[name]
 
     def around(self, name: str, is_gone: Callable[[str], bool]) -> tuple[str, ...]:
         """The brokers that are next to one of a connected set of brokers that are gone, which is next to this one."""
