@@ -32,9 +32,9 @@ T = TypeVar("T")
 _REQUIRED: object = object()
 """As a default: there is none."""
 SHOWN_BYTES = 60
-"""So much of a payload a notebook shows."""
+"""So much of a payload `repr` and notebooks show."""
 _short = Repr()
-_short.maxstring = 80
+_short.maxstring, _short.maxdict = 80, 12
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
@@ -64,6 +64,14 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
 
     def __hash__(self) -> int:
         return hash((self.publisher, self.seq))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {_short.repr(self.attributes)}{self._shown_payload(' ')}>"
+
+    def _shown_payload(self, before: str) -> str:
+        """The beginning of the payload; empty if there is none."""
+        more = "…" if len(self.payload) > SHOWN_BYTES else ""
+        return f"{before}{bytes(self.payload[:SHOWN_BYTES])!r}{more}" if self.payload else ""
 
     @property
     def id(self) -> str:
@@ -107,10 +115,8 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
         stamp = getattr(self, "stamp", 0)
         at = datetime.fromtimestamp(stamp / 1e6, UTC).isoformat(" ", "milliseconds") if stamp else ""
         rows = [("event", self.id), ("published at", at), *self.attributes.items()]
-        shown = bytes(self.payload[:SHOWN_BYTES])
-        if shown:
-            more = "…" if len(self.payload) > SHOWN_BYTES else ""
-            rows.append((f"payload, {len(self.payload):,} bytes", f"{shown!r}{more}"))
+        if self.payload:
+            rows.append((f"payload, {len(self.payload):,} bytes", self._shown_payload("")))
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(str(name))}</th>"
             f"<td style='text-align:left'>{escape(value if isinstance(value, str) else repr(value))}</td></tr>"

@@ -58,6 +58,9 @@ class Archive:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
     def contents(self) -> Contents:
         """Return its contents; raise an `ArchiveError` if it is not an archive."""
         found = self.contents_if_any()

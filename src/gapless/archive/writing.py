@@ -49,6 +49,9 @@ class ArchiveWriter:
         self._full: list[ArchivedFile] = []
         """Files that are written and not listed."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {str(self._archive.path)!r}>"
+
     def add(self, events: Sequence[Event]) -> None:
         """The next of them, by position."""
         for event in events:

@@ -53,6 +53,9 @@ class ConnectionChanges:
         self._error: GaplessError | None = None
         self._is_over = False
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{', ended' if self._is_over else ''}, {len(self._queue)} waiting>"
+
     def __aiter__(self) -> Self:
         return self
 

@@ -305,6 +305,9 @@ class ConnectionChanges:
         self._loop = loop
         self._inner = inner
 
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
     def __iter__(self) -> Self:
         return self
 

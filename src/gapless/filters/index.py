@@ -59,6 +59,9 @@ class FilterIndex(Generic[K]):
         """The number of filters that search in strings."""
         self._precomputation = StringPrecomputation()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self):,} filters>"
+
     def __len__(self) -> int:
         return len(self._orders)
 

@@ -16,6 +16,9 @@ from gapless.errors import OverlayError
 
 __all__ = ["Overlay"]
 
+SHOWN_MAX = 10
+"""So many edges `repr` shows."""
+
 
 class Overlay:
     """An immutable tree of named brokers."""
@@ -62,6 +65,11 @@ class Overlay:
         place = {name: number for number, name in enumerate(self.brokers)}
         self.rank: dict[str, tuple[int, int]] = {name: (self.depth[name], place[name]) for name in self.brokers}
         self._neighbours = {name: tuple(sorted(others, key=self.rank.__getitem__)) for name, others in adjacent.items()}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a}–{b}" for a, b in self.edges[:SHOWN_MAX]) or self.root
+        more = ", …" if len(self.edges) > SHOWN_MAX else ""
+        return f"<{type(self).__name__} of {len(self.brokers):,} brokers, {shown}{more}>"
 
     def __contains__(self, name: object) -> bool:
         return name in self.depth

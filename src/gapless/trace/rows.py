@@ -156,6 +156,10 @@ class Trace(msgspec.Struct, frozen=True):
     cut_short: list[CutShortRow] = []
     skipped: list[SkippedRow] = []
 
+    def __repr__(self) -> str:
+        counts = [f"{len(getattr(self, table.name)):,} {table.name}" for table in msgspec.structs.fields(Trace)]
+        return f"<Trace with the rows {', '.join(counts)}>"
+
     def split(self) -> list["Trace"]:
         """Return one trace per run, in the order of `runs`; rows of other runs are omitted.
 
