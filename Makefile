@@ -13,10 +13,10 @@ help: ## Show this list
 setup: ## Make .venv ready; quick if nothing changed
 	@bash scripts/setup.sh
 
-demo: setup ## See it work: subscribe, kill a broker, read the verdict
+demo: setup ## Start seven brokers, kill one under load, and check what clients received
 	@$(bin)/gapless demo
 
-check: setup ## Format, lint, types, layers, plain terms
+check: setup ## Check format, lint, types, layers and language
 	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 	@$(bin)/python -m scripts.language
@@ -34,29 +34,29 @@ collect: setup .venv/.compiled
 	@$(bin)/pytest -n 0 --no-header --collect-only -qq >/dev/null 2>&1 || true  # the tests will tell
 	@touch $@
 
-test: setup ## Everything above, and all tests
+test: setup ## Run everything above, and all tests
 	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest
 
-test-slow: setup ## The tests that take minutes each, which `make test` leaves out
+test-slow: setup ## Run the tests that take minutes each, which `make test` leaves out
 	@$(bin)/pytest -m slow
 
-wheels: setup ## Put all that a broker's container needs into dist/, as wheels; see deploy/Dockerfile
+wheels: setup ## Build all wheels that a broker's container needs into dist/; see deploy/Dockerfile
 	@$(bin)/pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 	@$(bin)/python -m scripts.locked broker >dist/requirements.txt
 	@$(bin)/pip wheel -q --disable-pip-version-check --no-deps --require-hashes -w dist -r dist/requirements.txt
 
-docs: setup ## Build the site under out/site; a warning or a dead link is an error
+docs: setup ## Build the site under out/site; warnings and dead links are errors
 	@$(bin)/sphinx-build -q -W --keep-going -d out/doctrees docs out/site
 
 bench: setup ## Run every benchmark; ARGS=--quick for a glance, ARGS="--against FILE" for ratios to an earlier run
 	@$(bin)/python benchmarks $(ARGS)
 
-fuzz: setup ## Hand rubbish to every door; ARGS="--minutes 5 --target frames" is one of them
+fuzz: setup ## Send malformed input to every entry point; ARGS="--minutes 5 --target frames" for one
 	@$(bin)/python -m tests.fuzz $(ARGS)
 
-chaos: setup ## Hurt a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
+chaos: setup ## Inject faults into a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
 	@$(bin)/python -m trials.chaos_run $(ARGS)
 
-night: setup ## Search for hours, from where the last night ended, and count which rules were reached; ARGS="--hours 1"
+night: setup ## Search for hours, continuing the last search, and list branches not reached; ARGS="--hours 1"
 	@$(bin)/python -m trials.night $(ARGS)

@@ -11,7 +11,7 @@ Faults of single brokers, up to f neighbours at a time:
 
 And faults of the whole, alone:
 
-    partition  any two parts of the network do not hear each other (brokers wait: `partition = "wait"`)
+    partition  any two parts of the network do not hear each other
     beyond     more than f neighbours are killed, and all return with their disks
     blackout   all are killed, and return with their disks, now and then one of them without
     disk       something else writes to the disk that all of them sync to

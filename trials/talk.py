@@ -75,7 +75,7 @@ class Talk:
                 shape="edges", edges=EDGES, f=2, detection=detection,
                 latency=LatencySpec(model="jitter", min_ms=0.2, max_ms=slowest_ms),
             ),
-            protocol=ProtocolChoice("gapless", {"partition": "go on"}),
+            protocol=ProtocolChoice("gapless"),
             name=f"talk-{self._seed}",
             clients=tuple(self._clients),
             actions=tuple(sorted(self._actions, key=lambda action: action.at_ms)),

@@ -9,7 +9,7 @@ from gapless.cli.shared_options import Json, help_without_command
 
 __all__ = ["lab"]
 
-EPILOG = "Exit codes: 0 all runs are done, 1 some failed, 64 bad input, 70 a bug of ours, 130 interrupted."
+EPILOG = "Exit codes: 0 all runs are done, 1 some failed, 64 bad input, 70 a bug in Gapless, 130 interrupted."
 
 lab = typer.Typer(
     help="Run experiments, and draw the figures of the papers.\n\n"

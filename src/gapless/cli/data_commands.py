@@ -9,11 +9,12 @@ from gapless.cli.shared_options import Json, help_without_command
 
 __all__ = ["DATA_EPILOG", "data"]
 
-DATA_EPILOG = "Exit codes: 0 all is well, 1 damaged, 64 cannot be read, or in use, 70 a bug of ours, 130 interrupted."
+DATA_EPILOG = (
+    "Exit codes: 0 all is well, 1 damaged, 64 cannot be read, or in use, 70 a bug in Gapless, 130 interrupted."
+)
 
 data = typer.Typer(
-    help="Look into the directory in which a broker keeps its data; the broker must not run."
-    "\n\nStart with:  [bold]gapless data show DIR[/bold]"
+    help="Inspect the data directory of a broker that is stopped.\n\nStart with:  [bold]gapless data show DIR[/bold]"
 )
 
 DataDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="What `data` names in the network's file.")]
@@ -26,7 +27,7 @@ def _data(context: typer.Context) -> None:
 
 @data.command("check", epilog=DATA_EPILOG)
 def data_check(directory: DataDirectory, json: Json = False) -> int:
-    """Read all of it, and say whether it is as it was written. Nothing is changed.
+    """Read all data and verify its checksums. Nothing is changed.
 
     Example:  [bold]gapless data check /var/lib/gapless/b3[/bold]
 
@@ -43,7 +44,7 @@ def data_show(
     entries: Annotated[bool, typer.Option("--entries", help="Name each of the entries.")] = False,
     json: Json = False,
 ) -> int:
-    """Show whose data it is, and how much of what is in it.
+    """Show the owner, journals, history and sizes of the data.
 
     Example:  [bold]gapless data show /var/lib/gapless/b3[/bold]
     """

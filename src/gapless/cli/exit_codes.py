@@ -34,11 +34,11 @@ PIPE_CLOSED = 141
 """The reader of our output closed the pipe; the value that shells report."""
 
 EPILOG = (
-    "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug of ours, "
+    "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug in Gapless, "
     "130 interrupted."
 )
 
-NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug of ours, 130 interrupted."
+NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug in Gapless, 130 interrupted."
 
 _CODES: "dict[Status, int]" = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
 

@@ -37,10 +37,10 @@ filters = typer.Typer(
 )
 traces = typer.Typer(help="Handle traces of live networks.\n\nStart with:  [bold]gapless up --trace out/parts[/bold]")
 clients = typer.Typer(
-    help="Handle clients of a live network.\n\n[bold]gapless status[/bold] says which of them hold the others up."
+    help="Handle clients of a live network.\n\n[bold]gapless status[/bold] shows the clients that lag most."
 )
 networks = typer.Typer(
-    help="Handle brokers of a live network.\n\n[bold]gapless doctor[/bold] says which of them others wait for."
+    help="Handle brokers of a live network.\n\n[bold]gapless doctor[/bold] names the brokers that others wait for."
 )
 app.add_typer(sim, name="sim", epilog=EPILOG)
 app.add_typer(filters, name="filter", epilog=EPILOG)
@@ -93,7 +93,7 @@ def _report_bug(error: Exception) -> int:
     print(text.rstrip(), file=sys.stderr)
     return _complain(
         f"{error or type(error).__name__}", BUG,
-        "\nThis is a bug of ours. Please report the lines above, with the command and the file that led to them;"
+        "\nThis is a bug in Gapless. Please report the lines above, with the command and the file that led to them;"
         "\nthe same command with the same seed repeats it.",
     )  # fmt: skip
 
@@ -171,7 +171,7 @@ def check(
     trace: Annotated[Path, typer.Argument(metavar="DIR", help="A trace, as sim run --trace writes it.")],
     json: Json = False,
 ) -> int:
-    """Judge every run of a recorded trace.
+    """Check every run of a recorded trace.
 
     Example:  [bold]gapless check out/trace[/bold]
     """
@@ -207,7 +207,7 @@ def audit(
     ] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Judge every run of a trace of any size; or a network while it runs.
+    """Check every run of a trace of any size; or a network while it runs.
 
     A trace of up to 500,000 rows is judged in this process. Spark judges a larger one, and any if you name a master.
 
@@ -235,16 +235,18 @@ def audit(
 
 @app.command(epilog=NETWORK_EPILOG)
 def archive(
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The archive; it is made if it is not there.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The archive; created if missing.")],
     url: Url = LOCAL,
     filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="What to keep.")] = "TRUE",
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 10.0,
-    once: Annotated[bool, typer.Option("--once", help="Archive what there is, and end.")] = False,
-    allow_gaps: Annotated[bool, typer.Option("--allow-gaps", help="Go on if brokers have lost some of it.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Archive everything up to now, and end.")] = False,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Continue if brokers have dropped some of it.")
+    ] = False,
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Keep what is published, in Parquet files by date, longer than brokers do.
+    """Archive published events in Parquet files by date, for longer than brokers keep them.
 
     Started again, it goes on where it was: each event is there once.
 
@@ -340,7 +342,7 @@ def broker(
     trace: Annotated[str, typer.Option(metavar="DIR", help="Where clients on this machine write their traces.")] = "",
     parent: Annotated[int, typer.Option(hidden=True)] = 0,
 ) -> int:
-    """Run one broker of a network. SIGTERM lets it leave in good order.
+    """Run one broker of a network. SIGTERM stops it gracefully.
 
     Example:  [bold]gapless broker --config network.toml --name b3[/bold]
 
@@ -355,7 +357,7 @@ def broker(
 def status(
     url: Url = LOCAL, config: NetworkFile = None, credentials: CredentialsFile = None, json: Json = False
 ) -> int:  # fmt: skip
-    """Show who is up, what is waited for, links, stand-ins, subscriptions, queues.
+    """Show for each broker whether it is up, what it waits for, links, clients and queues.
 
     Example:  [bold]gapless status --url gapless://10.0.0.1:7400[/bold]
     """
@@ -385,7 +387,7 @@ def client_end(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """End the session of a client that everybody waits for. The client is told, and its subscriptions end.
+    """End the session of a client. Its subscriptions end, and it receives an error with the reason.
 
     Example:  [bold]gapless client end dashboard-1f2e3d4c[/bold]
     """
@@ -399,7 +401,7 @@ def network() -> None:
     """Handle brokers of a live network."""
 
 
-@networks.command("forget", epilog="Exit codes: 0 the others go on, 1 it is up or is none of them, 64 nobody answers.")
+@networks.command("forget", epilog="Exit codes: 0 the others continue, 1 it is up or unknown, 64 nobody answers.")
 def network_forget(
     name: Annotated[str, typer.Argument(metavar="BROKER", help="The broker, as the network's file names it.")],
     url: Url = LOCAL,
@@ -407,7 +409,7 @@ def network_forget(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Say that a broker will not return. Whoever waits for it goes on; what only it had is lost, and that is told.
+    """Declare that a broker will not return. The others stop waiting for it, and report what only it held as lost.
 
     Example:  [bold]gapless network forget b3 --config network.toml[/bold]
     """
@@ -422,7 +424,7 @@ def pub(
     advertise: Annotated[str, typer.Option(metavar="FILTER", help="What will be published.")] = "TRUE",
     event: Annotated[
         list[str] | None,
-        typer.Option(metavar="JSON", help="Publish this, instead of lines on standard input; say it again for more."),
+        typer.Option(metavar="JSON", help="Publish this, instead of lines on standard input; may be repeated."),
     ] = None,
     count: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Publish so many: with --event, these in turn.")
@@ -434,7 +436,7 @@ def pub(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Publish JSON lines; ends when all of them are safe.
+    """Publish JSON lines; ends when all of them are confirmed.
 
     Example:  [bold]echo '{"topic": "price", "amount": 7}' | gapless pub[/bold]
 
@@ -513,14 +515,14 @@ def trace_merge(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the clients wrote their parts.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The trace to write.")],
     quiesced: Annotated[
-        bool, typer.Option("--quiesced", help="The run ended in silence, with all faults healed: demand progress.")
+        bool, typer.Option("--quiesced", help="The run ended quietly, with all faults healed: require progress.")
     ] = False,
     clock_skew_ms: Annotated[
         float | None, typer.Option(metavar="MS", min=0.0, help="How far clocks of several machines may differ.")
     ] = None,
     json: Json = False,
 ) -> int:
-    """Put the parts that clients of a live network wrote together to one trace.
+    """Merge the parts that clients of a live network wrote into one trace.
 
     Example:  [bold]gapless trace merge out/live out/trace --quiesced; gapless check out/trace[/bold]
     """

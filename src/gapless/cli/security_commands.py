@@ -20,15 +20,15 @@ def security_init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put it.")],
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")],
     user: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A user who may do everything; the first is admin if not said.")
+        str | None, typer.Option(metavar="NAME", help="A user with all rights; by default admin, if there is no user.")
     ] = None,
     json: Json = False,
 ) -> int:
-    """Make an authority for development, certificates for the brokers of a network, and a first user.
+    """Create an authority for development, certificates for the brokers of a network, and a first user.
 
     Example:  [bold]gapless security init security --config network.toml[/bold]
 
-    What is there stays, unless it has expired. A user that is named and not there is added.
+    Existing files stay, unless they have expired. A user named by --user is added if missing.
     For a network on this machine,  [bold]gapless up --secure[/bold]  does all of it.
     """
     from gapless.cli.security import init
@@ -44,7 +44,7 @@ def security_token(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Make a token, and the hash of it that belongs into the users' file.
+    """Create a token, and its hash for the users file.
 
     Example:  [bold]gapless security token ann --days 90[/bold]
     """
@@ -57,7 +57,7 @@ def security_token(
 def security_check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A users' file, in TOML.")], json: Json = False
 ) -> int:
-    """Read a users' file as brokers do, and say what is wrong with it.
+    """Validate a users file as brokers do.
 
     Example:  [bold]gapless security check users.toml[/bold]
     """

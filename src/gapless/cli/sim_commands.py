@@ -37,7 +37,7 @@ def sim_run(
     trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the trace here, as Parquet.")] = None,
     json: Json = False,
 ) -> int:
-    """Run a scenario once and judge it.
+    """Run a scenario once and check its trace.
 
     Example:  [bold]gapless sim run examples/first.toml --trace out/first[/bold]
     """
@@ -55,8 +55,8 @@ def sim_search(
         str,
         typer.Option(
             metavar="KINDS",
-            help="none, all (crash,cut,suspicion), or some of these and of in-flight,isolation,disk,blackout,relink,"
-            "loss,duplication.",
+            help="none, all (crash,cut,suspicion), or some of these and of in-flight,isolation,disk,blackout,partition,"
+            "beyond-f,clock,relink,loss,duplication.",
         ),
     ] = "none",
     f: Annotated[
@@ -97,7 +97,7 @@ def sim_search(
     ] = "latency",
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Try random scenarios on all cores until one breaks the guarantee; then make it small.
+    """Try random scenarios on all cores until one breaks the guarantee; then reduce it.
 
     Example:  [bold]gapless sim search --runs 200 --faults crash[/bold]
 

@@ -139,7 +139,7 @@ def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
             if link["suspected"]:
                 told[f"{name} suspects {peer}"] = None
             elif link["left"]:
-                told[f"{peer} has left in good order"] = None
+                told[f"{peer} has shut down gracefully"] = None
         for excluded, successor in report["overview"].get("replaced_by", {}).items():
             told[f"{excluded} is excluded: {successor} takes over for it"] = None
         for wait in report["waits"]:

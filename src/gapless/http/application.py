@@ -142,7 +142,7 @@ async def _bug(request: Request, error: Exception) -> Response:
     """What nobody expected."""
     gateway: Gateway = request.app.state.gateway
     facts = {"path": request.url.path[:200]}
-    gateway.broker.logger.error("a request over HTTP failed: this is a bug of ours", exc_info=error, extra=facts)
+    gateway.broker.logger.error("a request over HTTP failed: this is a bug in Gapless", exc_info=error, extra=facts)
     return problem_response(problem_of(error), request.url.path)
 
 

@@ -32,7 +32,7 @@ suspect_ms = 2000
 
 `[network]`
 : `edges` is the tree (left out where there is one broker); `f` (default 1) is how many neighbouring brokers may fail,
-  at most all but one. With `partition = "wait"`, the default, every broker needs 2f others within f + 1 links.
+  and the network needs at least 2f + 1 brokers.
 
 `[[brokers]]`
 : `address` is where others find it; `listen` where it binds, if that is another place; `http`, if given, serves
