@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -
 
 
 def test_the_file_counts_from_the_networks_file_and_is_no_part_of_what_brokers_compare(tmp_path: Path) -> None:
-    text = "[[brokers]]\nname = 'b0'\naddress = '127.0.0.1:7400'\n"
+    text = "[network]\nf = 0\n[[brokers]]\nname = 'b0'\naddress = '127.0.0.1:7400'\n"
     (tmp_path / "network.toml").write_text(text, encoding="utf-8")
     without = load_network(tmp_path / "network.toml")
     (tmp_path / "network.toml").write_text(f"{text}[audit_log]\nfile = 'audit/{{name}}.jsonl'\n", encoding="utf-8")

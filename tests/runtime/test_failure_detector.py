@@ -66,7 +66,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
         works(self, link, *facts)
 
     async def main() -> None:
-        async with local(chain(3), f=2, partition="go on") as network:
+        async with local(chain(3), f=1) as network:
             await connected(network, pairs=3)
             news = MembershipLog(network.brokers["b0"])
             monkeypatch.setattr(Detector, callback, fail_for_b1)

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import msgspec
-
 from gapless.client import connect
 from gapless.overlay import chain
 from gapless.protocol import PublicationsLost
@@ -11,7 +9,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from tests.conftest import Cli
 
-from .local import QUICK, Local
+from .local import QUICK, Local, local
 from .test_backpressure import until
 
 
@@ -27,11 +25,7 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
         return ran.code, " ".join(ran.out.split())
 
     async def main() -> None:
-        config = local_network(chain(5), f=1, runtime=QUICK)
-        chosen = msgspec.structs.replace(config.protocol, options={"partition": "wait"})
-        network = Local(msgspec.structs.replace(config, protocol=chosen))
-        await asyncio.gather(*(network.start(name) for name in config.overlay.brokers))
-        try:
+        async with local(chain(5), f=1) as network:
             async with asyncio.timeout(90):
                 for name in ("b3", "b4"):
                     await network.crash(name)
@@ -48,8 +42,6 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
                     subscription = await bob.subscribe("TRUE")
                     await ann.publish({"n": 1})
                     assert (await anext(subscription)).attributes == {"n": 1}
-        finally:
-            await network.stop()
 
     run(main())
 

@@ -3,12 +3,13 @@
 import asyncio
 import socket
 import time
+from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
 
-from gapless.client import connect
-from gapless.errors import ConfigError, SubscriptionEndedError
+from gapless.client import Subscription, connect
+from gapless.errors import ConfigError, SkippedError
 from gapless.overlay import chain
 from gapless.protocol import Connected, Input, Suspected, Trusted
 from gapless.runtime.broker import Broker
@@ -293,23 +294,36 @@ def test_brokers_that_start_one_after_the_other_find_together() -> None:
     run(main())
 
 
-def test_a_network_that_lost_all_memory_ends_old_subscriptions_and_serves_new_ones() -> None:
+def test_subscriptions_survive_the_loss_of_all_memory_and_learn_exactly_what_they_miss() -> None:
     async def main() -> None:
-        opening = local(chain(3), f=1)
-        async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b2")) as bob:
+        async with local(chain(3), f=1) as network, AsyncExitStack() as stack:
+            ann, bob, cat = [await stack.enter_async_context(connect(network.at(name))) for name in ("b0", "b1", "b2")]
             await ann.advertise("TRUE")
-            old = await bob.subscribe("TRUE")
-            event = await ann.publish({"n": 1})
-            assert await old.take() == [event]
+            subscriptions = [await client.subscribe("TRUE") for client in (bob, cat)]
+            before = [(await ann.publish({"n": number})).seq for number in range(50)]
             for name in list(network.brokers):
                 await network.crash(name)
             await asyncio.gather(*(network.start(name) for name in network.config.overlay.brokers))
             async with asyncio.timeout(30):
-                with pytest.raises(SubscriptionEndedError, match="the network ended the subscription"):
-                    await old.take()
+                last = (await ann.publish({"n": 50})).seq
+                for subscription in subscriptions:
+                    got, missed = await _got_and_missed(subscription, last)
+                    assert sorted(got + missed) == [*before, last]
+                    assert set(missed) <= {number for a, b in ann.lost_publications for number in range(a, b + 1)}
                 new = await bob.subscribe("TRUE")
-                event = await ann.publish({"n": 2})
-                assert event.seq == 2
+                event = await ann.publish({"n": 51})
                 assert await new.take() == [event]
 
     run(main())
+
+
+async def _got_and_missed(subscription: Subscription, last: int) -> tuple[list[int], list[int]]:
+    """The numbers of the events that came, and of those that were reported as lost."""
+    got: list[int] = []
+    missed: list[int] = []
+    while last not in got:
+        try:
+            got += [event.seq for event in await subscription.take()]
+        except SkippedError as error:
+            missed += [number for ranges in error.lost.values() for a, b in ranges for number in range(a, b + 1)]
+    return got, missed

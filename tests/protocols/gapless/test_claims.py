@@ -323,7 +323,7 @@ def test_history_is_read_with_few_subscriptions_at_a_time() -> None:
 
 
 def test_no_ticket_grants_all_of_history_because_a_broker_knows_no_final_position_yet() -> None:
-    owners = Owners(may_read_history=lambda client: False, ticket=lambda client, text, position: b"%d" % position)
+    owners = Owners(has_tickets=True, ticket=lambda client, text, position: b"%d" % position)
     bench = Bench(owners=owners)
     bench.begin_honest()
     bench.attach("early", "b0")

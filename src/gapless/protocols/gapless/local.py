@@ -37,8 +37,8 @@ __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_lo
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
     """A client wants what matches, perhaps from a position on, perhaps up to another."""
     s.locals[local.name] = local
-    # A ticket for a position before all would grant all of history.
-    lacks_position = not s.final.timestamp and not s.owners.may_read_history(session.client)
+    # A ticket for position 0 would grant all of history, so the subscription waits for the first final position.
+    lacks_position = not s.final.timestamp and s.owners.has_tickets
     if lacks_position or (message.since >= 0 and NEWEST in (message.since, message.until)):
         s.searches[local.name] = NewestSearch(session, message, s.clock.last)
     else:
