@@ -99,8 +99,8 @@ def _delivered(record: DurableRecord, newest: int) -> int:
 
 def _sharing(record: DurableRecord) -> str:
     if record.is_shared:
-        return f"the durable subscription {record.name!r} is shared; subscribe with share=True, or with replace=True"
-    return f"the durable subscription {record.name!r} is not shared; subscribe without share, or with replace=True"
+        return f"the durable subscription {record.name!r} is shared; attach with group=True, or with replace=True"
+    return f"the durable subscription {record.name!r} is not shared; attach without group=True, or with replace=True"
 
 
 def _taken(record: DurableRecord) -> str:
