@@ -11,6 +11,7 @@ What stands between the two is replaced; `runs` shows how many runs the experime
 as this program writes them.
 """
 
+import argparse
 import csv
 import json
 import re
@@ -123,8 +124,10 @@ def _runs() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Store the results that are named, then write the documents."""
-    for name in arguments:
-        for target in store(Path(name)):
+    parser = argparse.ArgumentParser(prog="python -m docs.results", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("claims", nargs="*", metavar="CLAIMS", type=Path, help="a claims.csv to store first")
+    for file in parser.parse_args(arguments).claims:
+        for target in store(file):
             print(f"stored {target.relative_to(ROOT)}")
     for page in pages():
         before = page.read_text(encoding="utf-8")

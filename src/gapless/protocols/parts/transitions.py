@@ -1,18 +1,18 @@
 """State machines whose illegal transitions raise.
 
-    class Door(Enum):
+    class Phase(Enum):
         OPEN = "open"
-        SHUT = "shut"
+        CLOSED = "closed"
 
-    DOOR = {Door.OPEN: {Door.SHUT}, Door.SHUT: {Door.OPEN}}
+    PHASES = {Phase.OPEN: {Phase.CLOSED}, Phase.CLOSED: set()}
 
     @dataclass(eq=False)
-    class House:
-        door: Door = Door.SHUT
+    class Session:
+        phase: Phase = Phase.OPEN
 
-    follow(House, "door", DOOR)
+    follow(Session, "phase", PHASES)
 
-The first assignment begins anywhere. Reading the attribute costs nothing.
+The first assignment may be any state. Reading the attribute costs nothing.
 """
 
 from collections.abc import Mapping, Set

@@ -92,7 +92,7 @@ class Membership:
         """The application is done with everything up to this delivery."""
         self._asked = self._over = 0
         self._lost: dict[str, int] = {}
-        """Up to which number of a publisher the application was told what is lost."""
+        """By publisher: losses are reported to the application up to this number."""
 
     def request(self, session: int) -> ClientAttach:
         """Attach, or attach again: a new line begins."""
@@ -125,7 +125,7 @@ class Membership:
     # ---- deliveries ---------------------------------------------------------------------------------------
 
     def newly_lost(self, deal: Deal) -> dict[str, list[tuple[int, int]]]:
-        """What is lost, without what an earlier coordinator has told."""
+        """The lost numbers of each publisher, without those that an earlier coordinator has reported."""
         found: dict[str, list[tuple[int, int]]] = {}
         for publisher, ranges in deal.lost.items():
             told = self._lost.get(publisher, 0)
@@ -230,7 +230,7 @@ class Membership:
         return self._count
 
     def report(self, now: int) -> Report:
-        """What the coordinator has to know."""
+        """The report to the coordinator that is due now."""
         self._reports += 1
         self._sent[self._reports] = now
         forget_oldest(self._sent, REPORTS_MAX)
