@@ -64,7 +64,7 @@ DEFECTS: list[tuple[str, Callable[[Patch], None], str, int]] = [
     ("I1", hold_after_a_promise, "crash,suspicion", 22),
     ("I2", ignore_clocks, "clock", 0),
     ("I3", forget_logs, "none", 0),
-    ("I4", echo_at_once, "none", 8),
+    ("I4", echo_at_once, "crash", 9),
     ("I5", expect_nobody, "none", 0),
     ("I5", install_nothing, "crash", 1),
 ]
