@@ -80,4 +80,7 @@ async def local(
         await asyncio.gather(*(network.start(name) for name in config.overlay.brokers))
         yield network
     finally:
+        failures = [broker.failure.result() for broker in network.brokers.values() if broker.failure.done()]
         await network.stop()
+        for failure in failures:
+            raise failure  # instead of what it made of the test

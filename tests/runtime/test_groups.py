@@ -169,7 +169,7 @@ def test_who_leaves_leaves_the_rest_to_the_others_and_what_was_confirmed_comes_n
                 events: list[DurableEvent] = []
                 while len(events) < 10:
                     events += await subscription.take()
-                await events[4].ack()
+                await subscription.ack(events[4])
                 worker = Worker(await cat.durable("billing", "n > 0", group=True))
                 await subscription.close()
             await publish(speaker, 11, 12)
@@ -223,7 +223,7 @@ def test_a_group_that_is_ended_ends_for_all_with_a_word() -> None:
     ({"name": "x", "redeliver_s": 5.0}, "redeliver_s is for subscriptions that a group shares"),
     ({"name": "x", "group": True, "redeliver_s": 0.0}, "redeliver_s goes from 0.1 s to 86,400 s, not 0"),
     ({"name": "x", "group": True, "redeliver_s": "1"}, "redeliver_s is a number of seconds"),
-    ({"name": "alone", "group": True}, "no group shares the durable subscription 'alone'; attach without group"),
+    ({"name": "alone", "group": True}, "the durable subscription 'alone' is not shared; attach without group"),
 ])  # fmt: skip
 def test_what_cannot_be_shared_is_refused_with_a_sentence(options: dict[str, Any], sentence: str) -> None:
     async def test(network: Local, speaker: Client) -> None:
@@ -239,9 +239,9 @@ def test_who_shares_and_who_does_not_do_not_mix() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             await bob.durable("billing", "n > 0", group=True)
-            with pytest.raises(CallError, match="a group shares the durable subscription 'billing'; attach with group"):
+            with pytest.raises(CallError, match="the durable subscription 'billing' is shared; attach with group=True"):
                 await cat.durable("billing", "n > 0")
-            with pytest.raises(CallError, match="listens to the durable subscription 'billing' already"):
+            with pytest.raises(CallError, match="is attached to the durable subscription 'billing' already"):
                 await bob.durable("billing", "n > 0", group=True)
 
     grouped(test)

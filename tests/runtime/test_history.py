@@ -102,23 +102,21 @@ def test_what_its_broker_has_forgotten_is_read_from_its_backup() -> None:
 
 def test_what_is_gone_is_told_in_its_place_and_reading_goes_on() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
-        first = await speaker.publish({"n": 1})
+        await speaker.publish({"n": 1})
         start = await reader.position()
-        for number in range(2, 400):
+        for number in range(2, 600):
             await speaker.publish({"n": number}, b"." * 1_000)
             if number % 20 == 0:
                 await reader.position()
         await reader.position()
         reading = await reader.read("n > 0", since=start)
-        with pytest.raises(SkippedError, match="are gone: no broker holds them any more") as caught:
+        with pytest.raises(SkippedError, match="are gone: no broker holds them any more"):
             await reading.take()
         kept = await numbers(reading)
-        assert kept == list(range(kept[0], 400))
-        [(begin, end)] = caught.value.lost[first.publisher]
-        assert (begin in (1, 2), end) == (True, kept[0] - 1), "1 may be told, too: it is in the same interval"
+        assert kept == list(range(kept[0], 600))
         assert await numbers(await reader.read("n > 0")) == kept, "the earliest is what there is"
 
-    history(test, history_bytes=100_000)
+    history(test, history_bytes=3 * 65_536)
 
 
 def test_a_reader_that_takes_its_time_holds_back_nobody() -> None:
@@ -160,7 +158,7 @@ def test_an_operator_sees_what_is_kept_who_reads_and_for_whom_it_waits() -> None
         reading = await reader.read("n > 0")
         await reading.take(1)
         told = network.brokers["b2"].report()["overview"]["history"]
-        assert (told["readings"], told["bytes"]) == (1, 0), "it reads what others keep"
+        assert (told["reads"], told["bytes"]) == (1, 0), "it reads what others keep"
         [waiting] = told["waiting"]
         assert (waiting["subscription"], waiting["waits_for"]) == (reading.id, [reader.name])
         assert network.brokers["b0"].report()["overview"]["history"]["bytes"] > 5_000
@@ -173,10 +171,16 @@ def test_an_operator_sees_what_is_kept_who_reads_and_for_whom_it_waits() -> None
 def test_a_client_reads_with_a_few_subscriptions_at_a_time() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 101)])
-        readings = [await reader.read("n > 0") for _ in range(READINGS_MAX)]
-        with pytest.raises(CallError, match="reads history with more than 16 subscriptions at a time"):
-            await reader.read("n > 0")
-        assert [len(await numbers(reading)) for reading in readings] == [100] * READINGS_MAX
+
+        async def read() -> int | str:
+            try:
+                return len(await numbers(await reader.read("n > 0")))
+            except CallError as refused:
+                return str(refused)
+
+        refusal, *found = sorted(await asyncio.gather(*(read() for _ in range(READINGS_MAX + 1))), key=str)
+        assert found == [100] * READINGS_MAX
+        assert "reads history with more than 16 subscriptions at a time" in str(refusal)
         assert len(await numbers(await reader.read("n > 50"))) == 50
 
     history(test, delivery_window=10)

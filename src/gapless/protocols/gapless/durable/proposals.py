@@ -194,7 +194,8 @@ def _is_known(s: BrokerState, proposal: Proposal, record: DurableRecord | None, 
             return False
     except Refusal as refusal:
         change.refusal = str(refusal)
-    change.before = change.after = record
+    else:
+        change.before = change.after = record
     _finish(s, proposal)
     return True
 

@@ -68,8 +68,8 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
         raise Refusal(f"the group {command.name!r} belongs to user {record.user!r}")
     if record.filter != command.filter and not command.replace:
         raise Refusal(
-            f"the durable subscription {command.name!r} has another filter, {record.filter!r}; subscribe with that "
-            "one, or with replace=True, or choose another name"
+            f"the durable subscription {command.name!r} has another filter, {record.filter!r}; attach with that one, "
+            "or with replace=True, or choose another name"
         )
     if record.is_shared != command.is_shared and not command.replace:
         raise Refusal(_sharing(record))
@@ -100,7 +100,7 @@ def _delivered(record: DurableRecord, newest: int) -> int:
 def _sharing(record: DurableRecord) -> str:
     if record.is_shared:
         return f"the durable subscription {record.name!r} is shared; attach with group=True, or with replace=True"
-    return f"the durable subscription {record.name!r} is not shared; attach without group=True, or with replace=True"
+    return f"the durable subscription {record.name!r} is not shared; attach without group, or with replace=True"
 
 
 def _taken(record: DurableRecord) -> str:
