@@ -86,8 +86,8 @@ PAPERS_MAY_IMPORT = {
 PROTOCOL_ROWS = (
     ("durable.letters", "durable.messages", "numbers", "options", "tombstones"),
     ("durable.attachment", "durable.claims", "durable.membership", "messages"),
-    ("channel", "client_messages", "disk_state", "durable.client", "durable.state", "journal_state", "topology"),
-    ("client_state", "client_subscription", "demands", "durable.rules"),
+    ("channel", "client_messages", "disk_state", "dropped", "durable.client", "durable.state", "topology"),
+    ("client_state", "client_subscription", "demands", "durable.rules", "journal_state"),
     ("client", "measures"),
     ("state",),
     ("claims", "durable.register", "invariants.promises", "membership", "outbox", "routing"),

@@ -87,7 +87,7 @@ def test_both_connect_alike() -> None:
 def test_the_example_runs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (gapless.sync.__doc__ or "").split("```python\n")[1].split("```")[0]
     exec(text.replace("gapless://127.0.0.1:7400", url), {})
-    assert "'topic': 'price', 'amount': 7" in capsys.readouterr().out
+    assert "{'amount': 7, 'topic': 'price'}" in capsys.readouterr().out
 
 
 def test_publish_subscribe_and_iterate(url: str) -> None:

@@ -102,7 +102,7 @@ def test_what_its_broker_has_forgotten_is_read_from_its_backup() -> None:
 
 def test_what_is_gone_is_told_in_its_place_and_reading_goes_on() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
-        await speaker.publish({"n": 1})
+        first = await speaker.publish({"n": 1})
         start = await reader.position()
         for number in range(2, 600):
             await speaker.publish({"n": number}, b"." * 1_000)
@@ -110,10 +110,12 @@ def test_what_is_gone_is_told_in_its_place_and_reading_goes_on() -> None:
                 await reader.position()
         await reader.position()
         reading = await reader.read("n > 0", since=start)
-        with pytest.raises(SkippedError, match="are gone: no broker holds them any more"):
+        with pytest.raises(SkippedError, match="are gone: no broker holds them any more") as caught:
             await reading.take()
         kept = await numbers(reading)
         assert kept == list(range(kept[0], 600))
+        [(begin, end)] = caught.value.lost[first.publisher]
+        assert (begin in (1, 2), end) == (True, kept[0] - 1), "1 may be told, too: it was dropped with what follows"
         assert await numbers(await reader.read("n > 0")) == kept, "the earliest is what there is"
 
     history(test, history_bytes=3 * 65_536)

@@ -247,6 +247,10 @@ def test_another_network_file_is_noticed() -> None:
 
 def test_a_failure_of_the_node_stops_the_broker_and_says_so() -> None:
     async def main() -> None:
+        with pytest.raises(AssertionError, match="a bug"):
+            await fail_once()
+
+    async def fail_once() -> None:
         async with local(1, f=0) as network:
             broker = network.brokers["b0"]
             node = broker.links.host.node

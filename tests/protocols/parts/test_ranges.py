@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.protocols.parts.ranges import Ranges, add_range
+from gapless.protocols.parts.ranges import Ranges, add_range, without
 
 PAIRS = st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 40), st.integers(0, 6)), max_size=12)
 
@@ -27,3 +27,11 @@ def test_what_is_added_is_there_and_nothing_else(pairs: list[tuple[str, int, int
     assert numbers(found) == {(p, first + step) for p, first, more in pairs for step in range(more + 1)}
     for known in found.values():
         assert all(end + 1 < begin for (_, end), (begin, _) in pairwise(known))
+
+
+def test_what_is_not_in_ranges_is_left() -> None:
+    known = [(3, 5), (8, 8)]
+    assert without(known, 1, 10) == [(1, 2), (6, 7), (9, 10)]
+    assert without(known, 4, 8) == [(6, 7)]
+    assert without(known, 3, 5) == []
+    assert without([], 2, 4) == [(2, 4)]

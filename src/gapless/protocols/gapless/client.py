@@ -399,6 +399,9 @@ class GaplessClient(ClientNode):
                 held.go_live()
             if message.gap is not None:
                 self._emit(Skipped(name, {}, message.gap))
+            lost = held.newly_lost(message.lost)
+            if lost:
+                self._emit(Skipped(name, lost))
             if held.is_replay:
                 self._emit(CaughtUp(name, held.reached(), message.is_live))
                 held.is_replay = not message.is_live

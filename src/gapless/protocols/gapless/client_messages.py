@@ -5,11 +5,14 @@ Every message carries the session it belongs to: a number that the client increa
 
 from typing import TypeAlias, get_args
 
+import msgspec
+
 from gapless.events import Events
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.durable.messages import DURABLE_CALLS, DealtNote, DurableAnswer
 from gapless.protocols.gapless.messages import Incarnation
 from gapless.protocols.parts.messages import Cuts, Message
+from gapless.protocols.parts.ranges import Ranges
 
 __all__ = [
     "ANSWERS",
@@ -242,7 +245,10 @@ class Reached(_OfSession, frozen=True):
     is_live: bool
     """Whether what follows is what is published."""
     gap: tuple[int, int] | None = None
-    """What was admitted between these timestamps nobody has any more. From 0: the beginning of what is kept."""
+    """Of what was admitted between these timestamps something is lost, nobody knows what. From 0: the beginning of what
+    is kept."""
+    lost: Ranges = msgspec.field(default_factory=dict)
+    """Numbers that nobody has any more."""
 
 
 class Lagging(_OfSession, frozen=True):

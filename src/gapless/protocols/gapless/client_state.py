@@ -9,6 +9,7 @@ from gapless.events import Events
 from gapless.filters import Filter
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe
 from gapless.protocols.gapless.messages import Attempt, Incarnation, Name
+from gapless.protocols.parts.ranges import Ranges
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
@@ -213,7 +214,9 @@ class Source:
     tried: set[str] = field(default_factory=set)
     """Who does not have what follows."""
     dropped: int = 0
-    """If all of them have dropped what follows: up to which timestamp at least."""
+    """If all of them have dropped what follows: up to which timestamp at least;"""
+    lost: Ranges | None = None
+    """with which numbers, if that is known."""
 
 
 @dataclass(eq=False)
@@ -236,8 +239,10 @@ class Reading:
     target: int = 0
     """The final position up to which this round reads."""
     sources: dict[Incarnation, Source] = field(default_factory=dict)
+    lost: Ranges = field(default_factory=dict)
+    """Numbers that nobody has any more, of which the client was not told."""
     gap_until: int = 0
-    """Nobody has all of what was admitted up to this timestamp."""
+    """Up to this timestamp something is lost of which not even the numbers are known."""
     kept: Kept | None = None
     """What was published meanwhile, if that is kept."""
 

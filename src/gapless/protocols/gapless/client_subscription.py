@@ -9,6 +9,7 @@ from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.durable.attachment import Attachment
 from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.parts.ranges import Ranges, add_range, without
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["HeldState", "HeldSubscription"]
@@ -51,6 +52,8 @@ class HeldSubscription:
         """What had come when it went over from history to what is published."""
         self._first: dict[str, int] = {}
         """The first number of each publisher that came after that. What is lost may lie between."""
+        self._told: Ranges = {}
+        """What was dropped from history, as far as the application was told."""
         self.begin = 0
         self.born: Incarnation | None = None
         """The incarnation whose clock `begin` is."""
@@ -84,6 +87,18 @@ class HeldSubscription:
         self.got[publisher] = max(last, self.got.get(publisher, 0))
         self._first[publisher] = 0
         return [pair for pair in ranges if pair[0] <= pair[1]]
+
+    def newly_lost(self, lost: Ranges) -> Ranges:
+        """What is dropped from history: what of it was not told before, when the client was at another broker."""
+        found: Ranges = {}
+        for publisher, ranges in lost.items():
+            for first, last in ranges:
+                for pair in without(self._told.get(publisher, []), first, last):
+                    add_range(found, publisher, *pair)
+        for publisher, ranges in found.items():
+            for first, last in ranges:
+                add_range(self._told, publisher, first, last)
+        return found
 
     def is_due(self, event: Event) -> bool:
         """Whether the event is due, and has not come."""

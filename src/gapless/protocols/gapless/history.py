@@ -17,6 +17,7 @@ from itertools import chain
 from gapless.events import Attributes, Event, EventRun, Events
 from gapless.filters import parse
 from gapless.positions import TIMESTAMP_MAX
+from gapless.protocols.gapless.dropped import dropped_between
 from gapless.protocols.gapless.journal import settle
 from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.messages import Entries, Incarnation, Page, ReadPage, RequestEntries
@@ -74,7 +75,8 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
     incarnation = Incarnation(*question.incarnation)
     journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
     if journal.dropped > question.since:
-        return Page(question.reading, question.incarnation, question.since, question.since, journal.dropped, [])
+        lost = dropped_between(journal.gone, question.since, journal.dropped)
+        return Page(question.reading, question.incarnation, question.since, question.since, journal.dropped, [], lost)
     spoken, end = _spoken(s, question, incarnation, journal)
     upto, size, count = question.since, 0, 0
     events: list[Events] = []

@@ -3,7 +3,8 @@
 from bisect import bisect_right
 
 from gapless.events import Attributes, EventRun, Events
-from gapless.protocols.gapless.messages import Entry, Incarnation, JournalCopy
+from gapless.protocols.gapless.dropped import after_dropping
+from gapless.protocols.gapless.messages import Dropped, Entry, Incarnation, JournalCopy
 
 __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
@@ -54,6 +55,7 @@ class Journal:
         """About how many bytes each of these takes: counted once, because all attributes have to be looked at."""
         self.dropped = 0
         """The largest timestamp of a dropped entry."""
+        self.gone = Dropped()
         self.size = 0
         """Their sum."""
         self.lacks_earlier = False
@@ -113,6 +115,7 @@ class Journal:
     def drop(self, count: int) -> None:
         """Drop the first entries that are here."""
         if count:
+            self.gone = after_dropping(self.gone, self.dropped, self.entries[:count])
             self.dropped = self.entries[count - 1].timestamp
             self.size -= sum(self.sizes[:count])
             self.start += count
@@ -129,6 +132,7 @@ class Journal:
         if copy.start > len(self):
             self.start, self.entries, self.sizes, self.size = copy.start, [], [], 0
             self.dropped, self.lacks_earlier, self.has_changed = copy.dropped, True, True
+            self.gone = copy.gone
             for publisher, number in copy.last_numbers.items():
                 self._note_number(publisher, number)
             self.has_forgotten |= copy.has_forgotten
@@ -140,6 +144,8 @@ class Journal:
         if not copy.entries or copy.length != self.start:
             return False
         self.start, self.dropped, self.has_changed = copy.start, copy.dropped, True
+        if copy.gone.until == copy.dropped:
+            self.gone = copy.gone
         sizes = [size_of(entry.events) + ENTRY_BYTES for entry in copy.entries]
         self.entries[:0], self.sizes[:0] = copy.entries, sizes
         self.size += sum(sizes)
@@ -155,7 +161,8 @@ class Journal:
         stop = None if end is None else max(0, end - self.start)
         numbers = dict(self.last_numbers) if start and not is_page else {}
         entries = self.entries[start - self.start : stop]
-        return JournalCopy(incarnation, start, before, numbers, self.has_forgotten, entries)
+        gone = Dropped() if is_page and start > self.start else self.gone
+        return JournalCopy(incarnation, start, before, numbers, self.has_forgotten, entries, gone)
 
     def last_entry(self, incarnation: Incarnation) -> JournalCopy:
         """The last entry, for a holder that has all before it."""

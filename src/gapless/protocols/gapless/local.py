@@ -213,7 +213,7 @@ def _go_live(s: BrokerState, reading: Reading) -> None:
     end_reading(s, reading)
     if reading.is_resuming:
         session.is_lagging = False
-    place = note(s, session, Reached, reading.position, [local.name.local for local in subscriptions], True)
+    place = note(s, session, Reached, reading.position, [local.name.local for local in subscriptions], True, None, {})
     for local in subscriptions:
         local.state, local.live_place = LocalState.LIVE, place
     for events, names in kept.events:

@@ -12,6 +12,7 @@ import msgspec
 from gapless.events import EventRun, Events
 from gapless.protocols.gapless.durable.messages import DurableBody
 from gapless.protocols.parts.messages import Cuts, Message
+from gapless.protocols.parts.ranges import Ranges
 
 __all__ = [
     "BROKER_MESSAGES",
@@ -32,6 +33,7 @@ __all__ = [
     "Completed",
     "Contribution",
     "CutAnswer",
+    "Dropped",
     "Echo",
     "Entries",
     "Entry",
@@ -53,6 +55,7 @@ __all__ = [
     "Members",
     "Memory",
     "Name",
+    "Numbers",
     "Page",
     "Prepare",
     "Promise",
@@ -71,6 +74,10 @@ __all__ = [
     "Void",
     "Wave",
 ]  # fmt: skip
+
+
+Numbers: TypeAlias = dict[str, tuple[int, int]]
+"""By publisher, the first and the last of some numbers."""
 
 
 class Incarnation(NamedTuple):
@@ -151,6 +158,17 @@ class Entry(NamedTuple):
         return self.events.stamp if isinstance(self.events, EventRun) else self.events[0].stamp
 
 
+class Dropped(NamedTuple):
+    """The numbers of entries that a journal has dropped (see `dropped`)."""
+
+    since: int = 0
+    """What was dropped up to this timestamp is not known."""
+    until: int = 0
+    """Nothing was dropped after this."""
+    parts: tuple[tuple[int, Numbers], ...] = ()
+    """Each with its last timestamp."""
+
+
 class JournalCopy(Message, frozen=True):
     """What a broker holds of the journal of one incarnation: a prefix of it, without what it could forget."""
 
@@ -164,6 +182,8 @@ class JournalCopy(Message, frozen=True):
     has_forgotten: bool
     """... or not for each."""
     entries: list[Entry]
+    gone: Dropped = Dropped()
+    """What the sender has dropped itself."""
 
     @property
     def length(self) -> int:
@@ -543,6 +563,8 @@ class Page(Message, frozen=True):
     """The sender holds nothing any more up to this timestamp; 0 if it has dropped nothing."""
     events: list[Events]
     """Each of one entry, so with one timestamp."""
+    lost: Ranges | None = None
+    """The numbers that were dropped up to there, if they are known."""
 
 
 Body: TypeAlias = (

@@ -12,7 +12,8 @@ that is not before the beginning of what is kept, that follows, without what has
 the subscriptions are live. If too much had to be kept, it is dropped, and another round follows.
 
 A member drops the oldest entries of a journal when they take too much memory. If nobody has the first entries that a
-source wants any more, the reading goes on behind these for all journals, and tells the client the **gap**.
+source wants any more, the source goes on behind these, and the client is told their numbers first, or, if nobody knows
+these, the **gap**.
 """
 
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.alike import stretches
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
 
@@ -150,9 +152,7 @@ def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
         asked = next((name for name in holders(s, source.incarnation) if name not in source.tried), None)
         if asked is None:
             if source.dropped:
-                reading.gap_until = max(reading.gap_until, source.dropped)
-                source.upto, source.dropped = source.dropped, 0
-                source.tried.clear()
+                _lose(reading, source)
             elif length >= 0:
                 want(s, source.incarnation)
             return
@@ -167,12 +167,25 @@ def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
         _take(source, s.name, look_up(s, question))
 
 
+def _lose(reading: Reading, source: Source) -> None:
+    """Nobody has what follows: go on behind it."""
+    if source.lost is None or reading.is_earliest:
+        reading.gap_until = max(reading.gap_until, source.dropped)
+    else:
+        for publisher, ranges in source.lost.items():
+            for first, last in ranges:
+                add_range(reading.lost, publisher, first, last)
+    source.upto, source.dropped, source.lost = source.dropped, 0, None
+    source.tried.clear()
+
+
 def _take(source: Source, holder: str, page: Page) -> None:
     if page.since != source.upto:
         return
     if page.dropped > source.upto:
         source.tried.add(holder)
-        source.dropped = min(source.dropped or page.dropped, page.dropped)
+        if not source.dropped or page.dropped < source.dropped:
+            source.dropped, source.lost = page.dropped, page.lost
     elif page.upto <= source.upto:
         source.tried.add(holder)
     else:
@@ -213,8 +226,8 @@ def ask_again(s: BrokerState) -> None:
 
 def _merge(s: BrokerState, reading: Reading) -> bool:
     """Put what all sources have passed, as far as there is room. Whether there may be more to do at once."""
-    if reading.gap_until > reading.position:
-        return _skip(s, reading)
+    if reading.gap_until or reading.lost:
+        return _tell_loss(s, reading)
     horizon = min(reading.target, *(source.upto for source in reading.sources.values()))
     if horizon <= reading.position or not has_room(s, reading.session):
         return False
@@ -236,25 +249,35 @@ def _key(events: Events) -> tuple[int, str, int]:
     return first.stamp, first.publisher, first.seq
 
 
-def _reach(s: BrokerState, reading: Reading, position: int, gap: tuple[int, int] | None = None) -> None:
-    if position <= reading.position:
-        return
+def _reach(s: BrokerState, reading: Reading, position: int) -> None:
+    if position > reading.position:
+        _pass(reading, position)
+        note(s, reading.session, Reached, position, list(reading.subscriptions), False, None, {}, cost=1)
+
+
+def _pass(reading: Reading, position: int) -> None:
     reading.position, reading.is_earliest = position, False
     for local in reading.subscriptions.values():
         local.position = max(local.position, position)
-    note(s, reading.session, Reached, position, list(reading.subscriptions), False, gap, cost=1)
 
 
-def _skip(s: BrokerState, reading: Reading) -> bool:
-    """Go on behind what nobody has any more, when it is known of all journals what that is."""
+def _tell_loss(s: BrokerState, reading: Reading) -> bool:
+    """Tell what nobody has any more, when it is known of all journals what that is. What others have follows, unless
+    the reading has yet to begin: then it begins behind the loss, so that no effect comes without its cause."""
     if any(source.upto <= reading.position for source in reading.sources.values()):
         return False
-    end = min(reading.gap_until, reading.target)
-    _reach(s, reading, end, (0 if reading.is_earliest else reading.position, end))
-    for source in reading.sources.values():
-        while source.events and source.events[0][0].stamp <= end:
-            source.events.popleft()
-        source.upto = max(source.upto, end)
+    gap = (max(0, reading.position), reading.gap_until) if reading.gap_until else None
+    lost, reading.lost = reading.lost, {}
+    if reading.is_earliest:
+        gap = (0, reading.gap_until)
+        for source in reading.sources.values():
+            while source.events and source.events[0][0].stamp <= reading.gap_until:
+                source.events.popleft()
+            source.upto = max(source.upto, reading.gap_until)
+        _pass(reading, reading.gap_until)
+    reading.gap_until = 0
+    names = list(reading.subscriptions)
+    note(s, reading.session, Reached, reading.position, names, False, gap, lost, cost=1 + len(lost))
     return True
 
 

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-__all__ = ["Ranges", "add_range"]
+__all__ = ["Ranges", "add_range", "without"]
 
 Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
 """By publisher: first and last."""
@@ -21,3 +21,13 @@ def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
     met = [item for item in known if not (item[1] < first - 1 or item[0] > last + 1)]
     apart.append((min([first, *(item[0] for item in met)]), max([last, *(item[1] for item in met)])))
     known[:] = sorted(apart)
+
+
+def without(known: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
+    """What of these numbers is not in the ranges."""
+    found = []
+    for begin, end in known:
+        if first < begin and first <= last:
+            found.append((first, min(last, begin - 1)))
+        first = max(first, end + 1)
+    return [*found, (first, last)] if first <= last else found

@@ -13,7 +13,7 @@ leaf to the root, k hops to the pivot:
 | `delta` | 4·d: to the farthest leaf and back | 2·(n - 1) + 2 | the same |
 | `gryphon` | 2·d | 2·d + 2 | the same |
 | `locaps`, one path | 2·min(k + f, d), or 2·d | 2·d + 2 | and the ways from its pivots below the root |
-| `gapless` | 2·k, or 2·d | 2·d + 7 at f = 1 | 2·k + 7 at f = 1 |
+| `gapless` | 2·k, or 2·d | 3·d + 3 | 3·k + 3 |
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,8 +55,6 @@ class SubscriptionScale(DirectWorkload, frozen=True):
             raise ValueError(f"depth is {self.depth}, but must be from 1 to 16")
         if not 0 <= self.pivot <= self.depth:
             raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
-        if self.is_model and self.system == "gapless" and self.f != 1:
-            raise ValueError("the messages of gapless are worked out for f = 1 alone; set f = 1 or is_model = false")
 
     def cost(self) -> float:
         """In brokers."""
@@ -81,7 +79,7 @@ class SubscriptionScale(DirectWorkload, frozen=True):
                 return 2.0 * d, 2.0 * d + 2
             case "gapless":
                 way = k if self.covered else d
-                return 2.0 * way, 2.0 * way + 7
+                return 2.0 * way, 3.0 * way + 3
 
     def _measured(self, seed: int) -> tuple[float, float]:
         tree = TreeSubscriptions(

@@ -350,5 +350,5 @@ def test_a_shared_subscription_belongs_to_the_user_whose_client_attached_first()
         with pytest.raises(Refusal, match=r"^the group 'n' belongs to user 'eve'$"):
             change(call, begun, "bob:c", owners=owners)
     assert change(SHARE, begun, "eve:b", owners=owners).generation == 2
-    with pytest.raises(Refusal, match="'n' is shared; attach with"):
+    with pytest.raises(Refusal, match="'n' is shared; attach with group=True"):
         change(CALL, begun, "eve:b", owners=owners)

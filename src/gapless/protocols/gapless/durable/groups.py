@@ -121,8 +121,8 @@ def _read(s: BrokerState, group: Group) -> None:
             for event in message.events:
                 _take_event(group, event)
         elif isinstance(message, Position | Reached):
-            if isinstance(message, Reached) and message.gap is not None:
-                group.gaps.append(message.gap)
+            if isinstance(message, Reached):
+                _take_reached(group, message)
             if group.order and group.order[-1].is_position:
                 group.order.pop()
             group.order.append(GroupItem(Item("", 0), message.position, is_position=True))
@@ -178,6 +178,15 @@ def _take_loss(group: Group, event: Event) -> None:
     if first <= event.seq:
         group.read[publisher] = event.seq
         group.lost.setdefault(publisher, []).append((first, event.seq))
+
+
+def _take_reached(group: Group, message: Reached) -> None:
+    """What was not read because nobody has it any more."""
+    if message.gap is not None:
+        group.gaps.append(message.gap)
+    for publisher, ranges in message.lost.items():
+        for first, last in ranges:
+            add_range(group.lost, publisher, first, last)
 
 
 def _mark_done(group: Group, item: GroupItem) -> None:

@@ -1,0 +1,68 @@
+"""What journals remember of entries that they have dropped: the numbers, so that readers are told what they miss.
+
+The numbers are kept in parts, each of some time: by publisher the first and the last that were dropped. When there are
+too many parts, neighbours become one: a reader is then told more numbers than it missed, never fewer. What came before
+the first part is not known any more; then the reader is told between which positions something is missing.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from gapless.protocols.gapless.messages import Dropped, Entry, Numbers
+from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
+from gapless.protocols.parts.ranges import Ranges, add_range
+
+__all__ = ["after_dropping", "dropped_between"]
+
+PARTS_MAX = 64
+PUBLISHERS_MAX = 20_000
+"""In all parts of one journal, each publisher counted once for each part."""
+
+
+def after_dropping(known: Dropped, before: int, entries: Sequence[Entry]) -> Dropped:
+    """What is known once these entries are dropped too. Before them, everything up to a timestamp was."""
+    if known.until != before:
+        known = Dropped(since=before, until=before)
+    parts = (*known.parts, (entries[-1].timestamp, _numbers_of(entries)))
+    if len(parts) > PARTS_MAX:
+        parts = tuple(_joined(parts[place : place + 2]) for place in range(0, len(parts), 2))
+    since = known.since
+    while sum(len(numbers) for _, numbers in parts) > PUBLISHERS_MAX:
+        since, parts = parts[0][0], parts[1:]
+    return Dropped(since, entries[-1].timestamp, parts)
+
+
+def _numbers_of(entries: Iterable[Entry]) -> Numbers:
+    found: Numbers = {}
+    for entry in entries:
+        publisher, first = entry.publisher, entry.first
+        if is_tombstone(publisher):
+            publisher, first = publisher_of(publisher), first_lost(entry.events[0])
+        _add(found, publisher, first, entry.last)
+    return found
+
+
+def _joined(parts: Sequence[tuple[int, Numbers]]) -> tuple[int, Numbers]:
+    found: Numbers = {}
+    for _, numbers in parts:
+        for publisher, (first, last) in numbers.items():
+            _add(found, publisher, first, last)
+    return parts[-1][0], found
+
+
+def _add(numbers: Numbers, publisher: str, first: int, last: int) -> None:
+    known = numbers.get(publisher, (first, last))
+    numbers[publisher] = min(known[0], first), max(known[1], last)
+
+
+def dropped_between(known: Dropped, since: int, until: int) -> Ranges | None:
+    """The numbers that were dropped after a timestamp and up to another; None if nobody knows all of them any more."""
+    if known.since > since or known.until < until:
+        return None
+    found: Ranges = {}
+    begin = known.since
+    for end, numbers in known.parts:
+        if end > since and begin < until:
+            for publisher, (first, last) in numbers.items():
+                add_range(found, publisher, first, last)
+        begin = end
+    return found

@@ -1,0 +1,75 @@
+"""What journals remember of what they dropped."""
+
+import msgspec
+import pytest
+
+from gapless.events import Event
+from gapless.protocols.gapless import dropped
+from gapless.protocols.gapless.dropped import after_dropping, dropped_between
+from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.messages import Dropped, Entry, Incarnation
+from gapless.protocols.gapless.tombstones import tombstone
+
+ONE = Incarnation("b0", 0)
+
+
+def entry(publisher: str, number: int, timestamp: int) -> Entry:
+    return Entry([Event(publisher, number, {"n": number}, stamp=timestamp)])
+
+
+def journal(count: int) -> Journal:
+    made = Journal()
+    for number in range(1, count + 1):
+        made.append(entry("ann", number, 10 * number))
+    return made
+
+
+def test_the_numbers_of_what_was_dropped_are_told() -> None:
+    made = journal(9)
+    made.drop(3)
+    made.drop(2)
+    assert dropped_between(made.gone, 0, 50) == {"ann": [(1, 5)]}
+    assert dropped_between(made.gone, 30, 50) == {"ann": [(4, 5)]}
+    assert dropped_between(made.gone, 50, 50) == {}
+
+
+def test_more_numbers_are_told_rather_than_fewer_when_parts_become_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropped, "PARTS_MAX", 2)
+    made = journal(9)
+    for _ in range(6):
+        made.drop(1)
+    assert len(made.gone.parts) <= 2
+    told = dropped_between(made.gone, 40, 60)
+    assert told is not None
+    [(first, last)] = told["ann"]
+    assert (first <= 5, last) == (True, 6)
+
+
+def test_who_was_not_there_from_the_beginning_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dropped_between(Dropped(since=10, until=20, parts=((20, {"ann": (2, 2)}),)), 5, 20) is None
+    assert dropped_between(Dropped(since=0, until=20), 0, 30) is None
+    late = after_dropping(Dropped(0, 20, ((20, {"ann": (1, 2)}),)), 40, [entry("ann", 5, 50)])
+    assert dropped_between(late, 40, 50) == {"ann": [(5, 5)]}
+    assert dropped_between(late, 0, 50) is None
+    monkeypatch.setattr(dropped, "PUBLISHERS_MAX", 1)
+    few = after_dropping(after_dropping(Dropped(), 0, [entry("ann", 1, 10)]), 10, [entry("ben", 1, 20)])
+    assert dropped_between(few, 0, 20) is None
+    assert dropped_between(few, 10, 20) == {"ben": [(1, 1)]}
+
+
+def test_what_a_tombstone_stood_for_counts_as_its_publishers() -> None:
+    events = [msgspec.structs.replace(each, stamp=30) for each in tombstone("ann", 4, 7, 0, "TRUE")]
+    known = after_dropping(Dropped(), 0, [entry("ann", 3, 20), Entry(events)])
+    assert dropped_between(known, 0, 30) == {"ann": [(3, 7)]}
+
+
+def test_a_copy_learns_it_from_its_first_holder_and_again_from_the_page_that_begins_there() -> None:
+    first = journal(9)
+    first.drop(3)
+    copy = Journal()
+    copy.extend_from(first.copy(ONE, 6))
+    assert (copy.start, dropped_between(copy.gone, 0, copy.dropped)) == (6, None)
+    first.drop(1)
+    assert copy.prepend(first.copy(ONE, 0, 6, is_page=True))
+    assert (copy.start, copy.dropped) == (4, 40)
+    assert dropped_between(copy.gone, 0, 40) == {"ann": [(1, 4)]}
