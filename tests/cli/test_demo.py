@@ -55,7 +55,7 @@ def test_on_a_terminal_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Pat
     assert "✗ b1" in told
     assert "3  The checker in Python" in told
     assert "Not on Spark: Spark needs Java" in told
-    assert re.search(r"what is confirmed survives the death of all +0 of 1,000 lost", told)
+    assert re.search(r"confirmed events survive the death of all brokers +0 of 1,000 lost", told)
     assert "on Spark" not in re.sub("Not on Spark", "", ran.written)
     assert cli("check", tmp_path / "trace").code == 0
     assert list(scratch.iterdir()) == []

@@ -72,12 +72,11 @@ class DemoPage:
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
         """Print the starting cuts of shipping, alert and board, which occur in every demo."""
         self.heading("1  subscribe() returns with a whole starting cut")
-        self.table(("who", "asks for", "publisher", "waited", "starting cut"), rows)
+        self.table(("client", "filter", "publisher", "waited", "starting cut"), rows)
         self.say(
-            "shipping is the first to ask: once to the publisher and back. alert asks for less than audit next door "
-            "gets already: once to the broker they share. board shares audit's broker, which has its cut at once; but "
-            "a second broker must know of it, in case the first dies. Whatever anyone publishes from now on may not be "
-            "missing."
+            "shipping is the first subscriber to its filter: a round trip to the publisher. A subscription at the next "
+            "broker covers alert's: a round trip to the broker between them. A subscription at board's own broker "
+            "covers board's, so the broker answers at once. From now on, no matching event may be missing."
         )
 
     def verdict(self, status: Status, told: str, examples: Sequence[str]) -> None:

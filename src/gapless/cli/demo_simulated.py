@@ -98,19 +98,19 @@ class _Demo:
         self._page.heading(f"2  Broker {dead} dies, {self._crash.at_ms / 1000:g} s into the run")
         self._page.draw({**self._broker_of, MOVING_CLIENT: journey.new_broker}, dead, chief)
         self._page.say(
-            f"The others agree on what {dead} had confirmed, give each other what some of them lack, and go on, "
-            f"with {chief} in its place. {journey.client} moved to {journey.new_broker}, and received nothing for "
-            f"{journey.silent_ms:.0f} ms: {journey.published_before} orders before, {journey.published_after} after, "
-            f"{lost or 'none'} lost."
+            f"The others agree on the events that {dead} had confirmed, exchange those that some of them lack, and "
+            f"continue, with {chief} in its place. {journey.client} moved to {journey.new_broker}, and received "
+            f"nothing for {journey.silent_ms:.0f} ms: {journey.published_before} orders before, "
+            f"{journey.published_after} after, {lost or 'none'} lost."
         )
 
     def switch_off(self, without: DemoRun) -> None:
         self._page.heading("3  The same again, without a step of recovery")
         verdict = without.verdict
         if not verdict.anomalies:
-            self._page.say("The checker found nothing wrong. So this run proves nothing.")
+            self._page.say("The checker found no anomaly. So its verdict proves nothing.")
             return
-        self._page.say("Would anybody notice a loss? If brokers keep what others lack to themselves, the checker says:")
+        self._page.say("If brokers do not exchange their events after a crash, the checker reports:")
         self._page.verdict(verdict.status, named(verdict.counts), [anomaly.message for anomaly in verdict.anomalies])
 
     def conclude(self, without: DemoRun) -> Status:
@@ -131,7 +131,7 @@ class _Demo:
             ("subscribe() takes one round trip", f"{', '.join(map(str, waits.values()))} hops", prompt),
             *guarantee(verdict.counts, verdict.deliveries),
             ("one broker may die (f = 1)", f"{self._crash.broker} died, {lost} lost", not lost),
-            ("the checker would have noticed", f"{told} anomalies named in 3", bool(told)),
+            ("the checker detects a loss", f"{told} anomalies in part 3", bool(told)),
         ]
 
     def _farthest(self, subscription: str) -> int:
