@@ -121,8 +121,7 @@ def test_a_reading_under_way_ends_with_the_right_to_it(rights: dict[str, Any], w
             admin = await _publishes(network, MANY, "shop/x")
             ann = await _comes(network, "ann")
             reading = await ann.read("topic LIKE 'shop/%'")
-            first = await reading.take(10)
-            assert len(first) == 10
+            await anext(reading)
             network.set_users({"ann": rights})
             await network.reload()
             await _is_denied(reading, why)
@@ -142,7 +141,7 @@ def test_a_reading_does_not_go_on_at_the_broker_that_inherits_it_when_the_right_
             admin = await _publishes(network, MANY, "shop/x")
             ann = await _comes(network, "ann", "b1")
             reading = await ann.subscribe("topic LIKE 'shop/%'", since="earliest")
-            assert len(await reading.take(10)) == 10
+            await anext(reading)
             network.set_users({"ann": {**READER, "history": False}})
             await network.crash("b1")
             await network.reload()
