@@ -9,9 +9,11 @@ from trials.cut_proxy import CutProxy, proxied
 
 from gapless.client import Subscription, connect
 from gapless.overlay import chain
+from gapless.runtime.connection import Connection
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from gapless.runtime.network_file import ProtocolEntry
+from gapless.runtime.wire import Hello
 
 from .local import QUICK, Local, local
 from .test_backpressure import until
@@ -82,5 +84,31 @@ def test_a_client_parts_with_the_brokers_that_it_does_not_need() -> None:
             await network.crash("b0")
             async with asyncio.timeout(30):
                 await ann.publish({"n": 1})
+
+    run(main())
+
+
+def test_a_client_that_parts_with_a_broker_while_it_connects_has_one_connection_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        async with local(chain(3), f=1) as network, connect(network.at("b0"), name="ann") as ann:
+            ann._connection_manager._spare_links.close()
+            links = ann._connection_manager._links
+            there = network.brokers["b1"].links
+            heard: list[tuple[Connection, Hello]] = []
+            with monkeypatch.context() as patch:
+                patch.setattr(there, "asked", lambda connection, hello: heard.append((connection, hello)))
+                begun = links.open("b1")
+                await until(lambda: bool(heard))
+            links.part("b1")
+            there.asked(*heard[0])
+            await asyncio.sleep(0.1)
+            again = links.open("b1")
+            await until(lambda: again.connection is not None)
+            connection = again.connection
+            await asyncio.sleep(0.3)
+            assert (again.connection, begun.connection) == (connection, None)
+            assert network.brokers["b1"].links.client_count == 1
 
     run(main())

@@ -33,7 +33,7 @@ async def numbers(subscription: Subscription, last: int) -> list[int]:
 def test_clients_go_home_while_they_talk_and_miss_nothing() -> None:
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            network = await stack.enter_async_context(local(chain(3), f=1))
+            network = await stack.enter_async_context(local(chain(3), f=1, rebalance_ms=1_000.0))
             names = ["ann", "bob", "cid", "dan"]
             clients = [await stack.enter_async_context(connect(network.at("b1"), name=name)) for name in names]
             speaker, *listeners = clients

@@ -232,6 +232,8 @@ class Links:
         assert link is not None
         if welcome.name != link.name:
             connection.refuse("name", f"expected {link.name!r} at this address, but it is {welcome.name!r}")
+        elif self.links.get(link.name) is not link:
+            connection.abort()  # nobody needs it any more; established, it would compete with its successor for ever
         elif link.connection is not None and self.name > welcome.name:
             connection.abort()  # the senior's connection came first
         else:
