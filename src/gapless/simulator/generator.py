@@ -31,7 +31,7 @@ from gapless.simulator.durable_plan import draw_names
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, SMALL, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
-from gapless.simulator.group_plan import GROUP_MS, draw_group
+from gapless.simulator.group_plan import GROUP_MS, draw_group, draw_misfits
 from gapless.simulator.in_flight import operations_of
 from gapless.simulator.over_budget_plan import BEYOND, OverBudgetPlan
 from gapless.simulator.partition_plan import PARTITION, PartitionPlan
@@ -482,6 +482,7 @@ class _Draft:
         filters = [_filter_text(topic, values) for topic in (None, *_TOPICS) for values in _RANGES[:2]]
         self._actions += draw_names(self._seed, clients, self._end_ms, filters)
         self._actions += draw_group(self._seed, clients, self._end_ms, filters)
+        self._actions += draw_misfits(self._seed, self._actions, clients, self._end_ms)
 
     def _draw_far(self) -> None:
         """Make some clients so distant that they retry before the answer has come; with its own

@@ -10,10 +10,12 @@ import random
 
 from gapless.simulator.scenario import AckAction, Action, Client, SubscribeAction, UnsubscribeAction
 
-__all__ = ["GROUP_MS", "draw_group"]
+__all__ = ["GROUP_MS", "draw_group", "draw_misfits"]
 
 WITH_GROUP = 0.15
 """The fraction of runs with a group."""
+WITH_MISFITS = 0.3
+"""The fraction of runs with durable subscriptions to which somebody attaches who does not fit."""
 GROUP_MS = 45_000.0
 """The additional time for a run to settle: until disconnected members have expired, and their
 deliveries are redelivered.
@@ -44,4 +46,25 @@ def draw_group(seed: int, clients: list[Client], end_ms: float, filters: list[st
         if number and rng.random() < 0.4:
             leave_ms = begin_ms + rng.choice([5.0, 100.0, end_ms / 3]) * rng.uniform(0.2, 1)
             found.append(UnsubscribeAction(round(leave_ms, 3), member.name, subscription))
+    return found
+
+
+def draw_misfits(seed: int, actions: list[Action], clients: list[Client], end_ms: float) -> list[Action]:
+    """Return actions of clients that attach to a durable subscription as if it were another: with its name and another
+    filter, or as a group to one that no group shares. They are refused, unless they are the first."""
+    rng = random.Random(f"{seed}/misfits")
+    attaching = [action for action in actions if isinstance(action, SubscribeAction) and action.name]
+    if not attaching or rng.random() > WITH_MISFITS:
+        return []
+    found: list[Action] = []
+    for number in range(rng.randint(1, 3)):
+        fitting, member = rng.choice(attaching), rng.choice(clients)
+        is_other = rng.random() < 0.5
+        at_ms = max(member.join_ms, rng.uniform(fitting.at_ms, end_ms))
+        found.append(
+            SubscribeAction(
+                round(at_ms, 3), member.name, f"m.{number}", "misfit = 1" if is_other else fitting.filter,
+                name=fitting.name, group=fitting.group is is_other, redeliver_s=fitting.redeliver_s,
+            )
+        )  # fmt: skip
     return found

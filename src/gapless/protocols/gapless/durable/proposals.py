@@ -70,7 +70,7 @@ def _accept(s: BrokerState, proposal: Proposal, record: DurableRecord | None) ->
     try:
         changed = apply(change, record, _asker(s, change, record))
     except Refusal as refusal:
-        change.refusal = str(refusal)
+        change.refuse(str(refusal))
         _finish(s, proposal)
         return
     change.before, change.after = record, changed
@@ -176,7 +176,7 @@ def _go_on(s: BrokerState, proposal: Proposal) -> None:
     newest = max(votes, key=lambda vote: vote.held.version).held
     refusal = next((vote.refusal for vote in votes if vote.refusal), "")
     if refusal and (newest.record is None or newest.record.is_over):
-        proposal.changes[0].refusal = refusal
+        proposal.changes[0].refuse(refusal)
         _finish(s, proposal)
     elif proposal.phase is ProposalPhase.PREPARING:
         _accept(s, proposal, newest.record)
@@ -193,7 +193,7 @@ def _is_known(s: BrokerState, proposal: Proposal, record: DurableRecord | None, 
         if apply(change, record, _asker(s, change, record)) is not record:
             return False
     except Refusal as refusal:
-        change.refusal = str(refusal)
+        change.refuse(str(refusal))
     else:
         change.before = change.after = record
     _finish(s, proposal)

@@ -83,6 +83,10 @@ class Change:
     after: DurableRecord | None = None
     refusal: str = ""
 
+    def refuse(self, refusal: str) -> None:
+        """It is not made. An earlier ballot, which lost, may have made it of another record."""
+        self.before, self.after, self.refusal = None, None, refusal
+
 
 class ProposalPhase(Enum):
     """How far the first change of a queue has come.
