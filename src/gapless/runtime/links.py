@@ -233,7 +233,7 @@ class Links:
         if welcome.name != link.name:
             connection.refuse("name", f"expected {link.name!r} at this address, but it is {welcome.name!r}")
         elif self.links.get(link.name) is not link:
-            connection.abort()  # nobody needs it any more; established, it would compete with its successor for ever
+            connection.abort()  # nobody needs it any more; established, it would compete with its successor permanently
         elif link.connection is not None and self.name > welcome.name:
             connection.abort()  # the senior's connection came first
         else:

@@ -1,4 +1,4 @@
-"""What journals remember of what they dropped."""
+"""The numbers that journals keep of dropped entries."""
 
 import msgspec
 import pytest

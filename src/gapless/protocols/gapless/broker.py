@@ -148,7 +148,7 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     Entries: history.receive_entries,
     **durable.DURABLE_AT_ONCE,
 }
-"""What is taken during a handover, too: it changes nothing that a contribution has told."""
+"""Inputs that are processed during a handover, too: they change nothing that a contribution contains."""
 
 
 class GaplessBroker(BrokerNode):
@@ -422,7 +422,7 @@ class GaplessBroker(BrokerNode):
         }
 
     def overview(self) -> dict[str, Any]:
-        """What an operator should see of it."""
+        """The state that operators see."""
         return overview(self.state)
 
     def sessions(self) -> list[str]:
@@ -440,7 +440,7 @@ class GaplessBroker(BrokerNode):
         return {name: each.text for name, each in held.items() if Name(client, name) in self.state.locals}
 
     def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
-        """What a client calls its subscriptions and its advertisements."""
+        """The names of a client's subscriptions and advertisements."""
         session = self.state.sessions.get(client)
         if session is None:
             return (), ()

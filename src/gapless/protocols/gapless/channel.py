@@ -2,8 +2,8 @@
 
 A connection keeps order, but may break and lose an unknown suffix of what is in flight. Frames are numbered and kept
 until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the rest is sent again.
-When the peer starts a new incarnation, what was meant for the old one is dropped: everything of it is said again by
-rules.
+When the peer starts a new incarnation, messages for the old one are dropped: the rules of the protocol repeat whatever
+is still needed.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ class Channel:
         self._received = 0
         self._acknowledged = 0
         self._introduced_to = -1
-        """The peer's incarnation that was told ours on this connection. Once is enough: a connection keeps order."""
+        """The peer's incarnation that knows ours from this connection. Once is enough: a connection keeps order."""
         self._repeated_to = -1
         """The peer's incarnation to which everything it lacked was sent again on this connection."""
 

@@ -223,7 +223,7 @@ def _weight(message: Any) -> int:
 
 
 def _weight_max(s: BrokerState) -> int:
-    """What an honest client keeps, twice, because it says it again when it comes back."""
+    """Twice the inputs that a regular client keeps, because it repeats them when it returns."""
     return 2 * (s.options.client_window + s.options.delivery_window + TEXT_MAX // TEXTS_AT_ONCE)
 
 

@@ -133,7 +133,7 @@ class GaplessClient(ClientNode):
         self._withdrawn: dict[str, int] = {}
         """Filters of advertisements that have ended: after which number."""
         self._losses: dict[int, messages.Missing] = {}
-        """What is lost, by its first number, until f + 1 brokers hold that it is."""
+        """Lost publications by their first number, until f + 1 brokers hold the report."""
         self._durable = DurableClient(self)
         self.now = 0
         """The time of the step."""
@@ -442,7 +442,7 @@ class GaplessClient(ClientNode):
                 self._emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
 
     def _skip(self, lost: Event, subscriptions: list[str]) -> None:
-        """What is lost of a publisher, as far as it was due and did not come."""
+        """The lost numbers of a publisher that were due and did not come."""
         publisher, last = publisher_of(lost.publisher), lost.seq
         self._largest = max(self._largest, lost.stamp)
         for name in subscriptions:

@@ -1,4 +1,4 @@
-"""What clients and brokers of the protocol send to each other.
+"""The messages between clients and brokers of the protocol.
 
 Every message carries the session it belongs to: a number that the client increases with each attempt to attach.
 """
@@ -80,7 +80,7 @@ class ClientAdvertise(_OfSession, frozen=True):
 
 
 class ClientUnadvertise(_OfSession, frozen=True):
-    """What the client publishes after this does not rely on the advertisement."""
+    """The client's later publications do not rely on the advertisement."""
 
     advertisement: str
 
@@ -101,7 +101,7 @@ class ClientSubscribe(_OfSession, frozen=True):
     is_resumed: bool = False
     """It was active elsewhere: everything up to `since` has been delivered."""
     ticket: bytes = b""
-    """What `Active` said there."""
+    """The ticket of `Active` from there."""
 
 
 class ClientUnsubscribe(_OfSession, frozen=True):
@@ -147,7 +147,7 @@ CLIENT_MESSAGES = (
 
 
 class Ready(_OfSession, frozen=True):
-    """The session is open. `is_resumed`: it is the one that the client had; nothing has to be said again."""
+    """The session is open. `is_resumed`: it is the one that the client had, so the client repeats nothing."""
 
     incarnation: Incarnation
     last: int
@@ -155,7 +155,7 @@ class Ready(_OfSession, frozen=True):
     contacts: list[str]
     is_resumed: bool
     sealed: list[tuple[Incarnation, int]]
-    """What all incarnations of a broker below a number said of time counts only up to a clock (see `Active.begin`)."""
+    """Times of all incarnations of a broker below a number count only up to a clock (see `Active.begin`)."""
 
 
 class Retry(_OfSession, frozen=True):

@@ -1,4 +1,4 @@
-"""What a broker keeps for its clients, as plain data: sessions, their subscriptions, and what these read."""
+"""The state of a broker's clients, as plain data: sessions, their subscriptions, and their reads of history."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ LOCALS: Transitions = {
 
 @dataclass(eq=False)
 class Kept:
-    """What matched from a moment on, up to a bound: beyond that it is all dropped, and read from history."""
+    """The events that matched from a moment on, up to a bound: beyond it, all are dropped and read from history."""
 
     since: int
     """The clock at that moment: everything with a larger timestamp is here."""
@@ -159,11 +159,11 @@ class Session:
     text_size: int = 0
     effort: int = 0
     admitted: int = 0
-    """What the client published up to this number was admitted somewhere, or is lost."""
+    """The client's publications up to this number were admitted somewhere, or are lost."""
     settled: int = 0
     """All brokers have processed what the client published here up to this number."""
     missing: tuple[int, int] | None = None
-    """What is lost of its publications, as long as the client has not said what it may have matched."""
+    """Its lost publications, until the client has sent the filters that they may have matched."""
     unreleased: int = 0
     """Journal entries of this client that are not released yet."""
     asked: int = 0
@@ -175,7 +175,7 @@ class Session:
     sent: deque[tuple[Any, int]] = field(default_factory=deque)
     """Deliveries and notes that the client has not acknowledged, each with its cost."""
     unsent: deque[Outgoing] = field(default_factory=deque)
-    """Those that wait until the client has taken earlier ones."""
+    """Deliveries that wait until the client has taken earlier ones."""
     in_flight: int = 0
     """The cost of `sent`."""
     waiting: int = 0
@@ -195,24 +195,24 @@ class Session:
     history_bytes: int = 0
     """How much of what these read was put into the queue since somebody asked for it."""
     last_closed: tuple[int, int] | None = None
-    """What the old broker, or a holder of its sealed journal, answered: clock and last number."""
+    """The answer of the old broker, or of a holder of its sealed journal: clock and last number."""
 
 
 @dataclass(eq=False)
 class Source:
-    """What a reading has of one journal, and whom it asks for more."""
+    """The entries that a reading has of one journal, and the members that it asks for more."""
 
     incarnation: Incarnation
     upto: int
     """All that matches, with a timestamp up to this, has come."""
     events: deque[Events] = field(default_factory=deque)
-    """What was not put into the session's queue yet."""
+    """Entries that are not in the session's queue yet."""
     asked: Incarnation | None = None
-    """Who was asked for what follows, and has not answered."""
+    """The member that was asked for the next page, and has not answered."""
     waited: int = 0
     """Ticks since then."""
     tried: set[str] = field(default_factory=set)
-    """Who does not have what follows."""
+    """The members that do not have the next page."""
     dropped: int = 0
     """If all of them have dropped what follows: up to which timestamp at least;"""
     lost: Ranges | None = None
@@ -244,7 +244,7 @@ class Reading:
     gap_until: int = 0
     """Up to this timestamp something is lost of which not even the numbers are known."""
     kept: Kept | None = None
-    """What was published meanwhile, if that is kept."""
+    """The events that were published meanwhile, if they are kept."""
 
 
 follow(LocalSubscription, "state", LOCALS)

@@ -49,23 +49,23 @@ class HeldSubscription:
         self.got: dict[str, int] = {}
         self._has_read = False
         self._read: dict[str, int] = {}
-        """What had come when it went over from history to what is published."""
+        """The last numbers when it went over from history to live events."""
         self._first: dict[str, int] = {}
-        """The first number of each publisher that came after that. What is lost may lie between."""
+        """The first live number of each publisher. Lost numbers may lie between the two."""
         self._told: Ranges = {}
-        """What was dropped from history, as far as the application was told."""
+        """Numbers dropped from history that were reported to the application."""
         self.begin = 0
         self.born: Incarnation | None = None
         """The incarnation whose clock `begin` is."""
         self.position = -1 if since is None else since.floor
         """Everything with a timestamp up to this has come."""
         self.ticket = b""
-        """What proves to other brokers that it was active."""
+        """The proof for other brokers that it was active."""
         self.is_reading = since is not None
         """Whether it reads history, so that positions of others are not its own."""
 
     def go_live(self) -> None:
-        """What comes from now on was published, and not read from history."""
+        """From now on, events are live, and not read from history."""
         self._has_read, self._read, self._first = True, dict(self.got), {}
 
     def came(self, publisher: str, first: int, last: int) -> None:
@@ -89,7 +89,7 @@ class HeldSubscription:
         return [pair for pair in ranges if pair[0] <= pair[1]]
 
     def newly_lost(self, lost: Ranges) -> Ranges:
-        """What is dropped from history: what of it was not told before, when the client was at another broker."""
+        """The numbers dropped from history that were not reported before, while the client was at another broker."""
         found: Ranges = {}
         for publisher, ranges in lost.items():
             for first, last in ranges:
@@ -125,7 +125,7 @@ class HeldSubscription:
         return self.begins is not None or self.cuts.get(run.publisher, last.seq + 1) <= first.seq
 
     def call(self, session: int, *, is_new: bool) -> messages.ClientSubscribe:
-        """What a broker has to know of it."""
+        """The message that makes it known to a broker."""
         until = 0 if self.ends is None else self.ends.timestamp
         name, text = self.name, self.filter.text
         if is_new:

@@ -1,4 +1,4 @@
-"""What clients' messages ask for, for a runtime that judges it before a broker sees it."""
+"""The demands of clients' messages, for a runtime that checks them before a broker sees the messages."""
 
 from collections.abc import Mapping, Set
 from typing import Any
@@ -28,7 +28,7 @@ __all__ = ["demand", "rewrite"]
 
 
 def demand(message: Any) -> Demand | None:
-    """What a message of a client asks for."""
+    """The demand of a client's message."""
     match message:
         case Attach():
             return Demand(is_resuming=True)

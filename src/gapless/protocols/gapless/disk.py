@@ -7,8 +7,8 @@ position that it has echoed. At the end of a step all changes of the register be
 *Nothing that a broker says may depend on what its disk can forget.* So these messages wait until the batch of their
 step is on the disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for what the statuses say), `Echo`, and what
 replicas of durable subscriptions say (`Vote`, `RecordPage`). A broker
-counts its own copy of an entry, and its own votes, only then, too. All other messages go at once. Whatever waits keeps
-its order, and falls away with the incarnation that it is meant for.
+counts its own copy of an entry, and its own votes, only then, too. All other messages go at once. Waiting messages
+keep their order, and are dropped with the incarnation that they are meant for.
 
 Journals are kept as history, one row for the entries of a step: each entry is written once, and can be read again by
 its timestamp. How long each journal is was written beside it: so a damaged disk is noticed. It is not trusted, and its
@@ -127,7 +127,7 @@ def collect(s: BrokerState) -> None:
 
 
 def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Let the disk hold what the memory holds. What that drops goes later; then the numbers of publishers are written.
+    """Let the disk hold the entries of the memory. Drop others later, and then write the numbers of publishers.
 
     A copy may begin behind the start of its journal from the first on: then its length, and the last numbers before
     it, are what this broker has vouched for, so they are written, too.

@@ -1,4 +1,4 @@
-"""What a broker knows of its disk, as plain data; it goes over from one incarnation to the next."""
+"""The state of a broker's disk, as plain data; it goes over from one incarnation to the next."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
-"""What journals remember of entries that they have dropped: the numbers, so that readers are told what they miss.
+"""The numbers of entries that journals have dropped, so that readers learn what they miss.
 
 The numbers are kept in parts, each of some time: by publisher the first and the last that were dropped. When there are
-too many parts, neighbours become one: a reader is then told more numbers than it missed, never fewer. What came before
-the first part is not known any more; then the reader is told between which positions something is missing.
+too many parts, neighbours become one: a report to a reader then has more numbers than it missed, never fewer. Numbers
+before the first part are unknown; then the report has the two positions between which events are missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ PUBLISHERS_MAX = 20_000
 
 
 def after_dropping(known: Dropped, before: int, entries: Sequence[Entry]) -> Dropped:
-    """What is known once these entries are dropped too. Before them, everything up to a timestamp was."""
+    """The record after these entries are dropped, too. Before them, all entries up to a timestamp were."""
     if known.until != before:
         known = Dropped(since=before, until=before)
     parts = (*known.parts, (entries[-1].timestamp, _numbers_of(entries)))

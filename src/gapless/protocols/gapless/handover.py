@@ -4,8 +4,8 @@
    what it knows: its log, the sealed journals it holds, and the subscriptions and advertisements of its side.
 2. *Unite.* With all contributions, and the sealed journals in their agreed lengths, the union of all logs and
    journals is sorted by timestamp, and each member processes what it has not processed yet, for its own side only.
-3. *Install.* The links of the contracted tree are created with the same subscriptions known at both ends. What came
-   through the region and nobody contributes has ended.
+3. *Install.* The links of the contracted tree are created with the same subscriptions known at both ends. Those
+   that came through the region and that nobody contributes have ended.
 4. *Void.* Attempts of this side that had been sent into the region start again, unless they have succeeded.
 
 Every member computes the same function of the same contributions, so nothing is agreed on. All process the same
@@ -206,7 +206,7 @@ def _want_journals(s: BrokerState, region: Region) -> None:
 
 
 def receive_contribution(s: BrokerState, peer: str, message: Contribution) -> None:
-    """What another member brings, perhaps to a handover that has not begun here."""
+    """Store the contribution of another member, perhaps to a handover that has not begun here."""
     s.contributions[peer] = message
     learn(s, message.statuses, peer)
 

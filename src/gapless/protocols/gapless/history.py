@@ -1,4 +1,4 @@
-"""What the members of an electorate keep of journals, page by page for those who read them.
+"""The journals that members of an electorate keep, page by page for readers.
 
 A member speaks for a journal as far as it knows that it has every entry: of its own up to any final position, because
 it has released what it admitted before that; of a sealed one up to the end, if it has the agreed length; of any other
@@ -119,7 +119,7 @@ def _spoken(s: BrokerState, question: ReadPage, incarnation: Incarnation, journa
 
 
 def _matching(events: Events, test: Callable[[Attributes], bool]) -> Events:
-    """Those that match."""
+    """The events that match."""
     if not isinstance(events, EventRun):
         return [event for event in events if test(event.attributes)]
     alike = events.alike

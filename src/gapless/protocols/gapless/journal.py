@@ -17,7 +17,7 @@ __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "set
 
 
 def settle(s: BrokerState) -> None:
-    """What all brokers have processed leaves the window, and may be dropped; its publishers learn of it."""
+    """Release entries that all brokers have processed from the window, and notify their publishers."""
     settled: dict[str, int] = {}
     while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
         entry = s.journal.entry(s.stable_entries)

@@ -9,11 +9,11 @@ from gapless.protocols.gapless.messages import Dropped, Entry, Incarnation, Jour
 __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
 EVENT_BYTES = 48
-"""What an event takes beside its payload and its attributes."""
+"""Bytes of an event beside its payload and its attributes."""
 VALUE_BYTES = 9
-"""What a value takes that is no text."""
+"""Bytes of a value that is no text."""
 ENTRY_BYTES = 64
-"""What an entry takes beside its events."""
+"""Bytes of an entry beside its events."""
 NUMBERS_MAX = 20_000
 """So many publishers a journal remembers. A client that comes back from a dead broker later than that, with unconfirmed
 publications, is refused: nobody knows which of them were admitted."""
@@ -37,7 +37,7 @@ def _size_of_attributes(attributes: Attributes) -> int:
 
 
 def cost_of(events: Events) -> int:
-    """What events count for in a window: their number, and one more for each KiB. So no window holds more KiB."""
+    """The cost of events in a window: their number, and one more for each KiB. So no window holds more KiB."""
     return len(events) + size_of(events) // 1024
 
 
@@ -79,7 +79,7 @@ class Journal:
         return self.sizes[place - self.start]
 
     def cost_at(self, place: int) -> int:
-        """What this entry counts for in a window (see `cost_of`)."""
+        """The cost of this entry in a window (see `cost_of`)."""
         return len(self.entry(place).events) + (self.size_at(place) - ENTRY_BYTES) // 1024
 
     @property

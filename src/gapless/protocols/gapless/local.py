@@ -170,8 +170,8 @@ def _resume_together(s: BrokerState, session: Session) -> None:
 
 
 def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
-    """Let these read, with those that do so already, from the smallest position on. What a client gets again by that it
-    leaves out."""
+    """Let these read, with those that do so already, from the smallest position on. A client ignores the events that it
+    gets again by that."""
     for known in [reading for reading in session.readings.values() if reading.is_resuming]:
         subscriptions = [*known.subscriptions.values(), *subscriptions]
         end_reading(s, known)

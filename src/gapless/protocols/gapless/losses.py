@@ -1,21 +1,21 @@
-"""What is lost when more brokers fail than may: found when its publisher comes back, and told in its place.
+"""Losses beyond f: found when their publisher returns, and reported in the place of the lost events.
 
-A publisher that moves brings the number up to which it was told that all is confirmed, and the number with which it
-came to its last broker. The sealed journal of that broker tells the last number that it still has. What lies between is
-lost. So is what some broker has seen beyond that journal: acknowledgements of advertisements carry what brokers have
+A publisher that moves brings the number up to which it knows that all is confirmed, and the number with which it came
+to its last broker. The sealed journal of that broker has a last number of the publisher. The numbers between are lost.
+So are numbers that some broker has seen beyond that journal: acknowledgements of advertisements carry what brokers have
 seen of the publisher, and come from all of them.
 
-Some of it may be **settled**: all brokers had processed it, so who was subscribed then has it. Only readers of history
-miss that. The publisher knows up to which number, because its broker tells it with confirmations.
+Some lost events may be **settled**: all brokers had processed them, so active subscriptions have received them. Only
+readers of history miss them. The publisher knows up to which number, because confirmations carry it.
 
-A loss is told by an event of its own, a **tombstone**. It is admitted like any event, before anything else that the
-publisher says. So it is held by f others, comes in its place among all that comes before and after, is found in
-history, and comes once. It goes to every subscription that overlaps with what the publisher had advertised. The client
-leaves out of it what came, or was never due.
+An event of its own reports a loss, a **tombstone**. It is admitted like any event, before anything else from the
+publisher. Therefore f others hold it, it arrives in its place between earlier and later events, it is part of history,
+and it arrives once. It goes to every subscription that overlaps with the advertised filters. The client leaves out the
+numbers that came, or were never due.
 
-*Why that is exact.* What a broker processes of a lost part of a journal is a prefix of it: a handover leaves out what
-other members have processed beyond the end of the journal (`beyond_journals`). So a subscription lacks what is larger
-than the last number that came to it, and nothing else.
+*Why that is exact.* The part of a lost journal that a broker processes is a prefix of it: a handover leaves out events
+that other members have processed beyond the end of the journal (`beyond_journals`). So a subscription lacks the numbers
+that are larger than the last one that came to it, and no others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ __all__ = ["admit_loss", "beyond_journals", "note_missing", "without"]
 
 
 def note_missing(s: BrokerState, session: Session, last: int) -> None:
-    """All up to a number is known to have been admitted: what was not found of it is lost, and is told first."""
+    """All numbers up to this one were admitted: those that were not found are lost, and are reported first."""
     client = session.client
     known = session.admitted
     if last <= known:

@@ -1,4 +1,4 @@
-"""What a broker counts and times for operators. Of each client one publication and one delivery at a time are timed."""
+"""Counts and times for operators. Of each client one publication and one delivery at a time are timed."""
 
 from dataclasses import dataclass, field
 
@@ -38,7 +38,7 @@ class Measures:
             session.timed_delivery = session.next_place, 0, now
 
     def sent(self, session: Session, place: int, number: int) -> None:
-        """What has this place in the queue is sent with this number."""
+        """The delivery at this place in the queue is sent with this number."""
         timed = session.timed_delivery
         if timed is not None and not timed[1] and place >= timed[0]:
             session.timed_delivery = timed[0], number, timed[2]

@@ -1,10 +1,10 @@
 """Statuses, how they spread, and who suspects whom.
 
-Statuses merge by the maximum, so brokers that have heard the same news in any order agree. Whoever learns something
-new tells its peers at once. Channels keep order: so whatever a broker says after it has learned of a new incarnation
-reaches a peer that knows of it, too. That is what lets a proposer, or a broker that counts who holds its journal,
-discard the word of an incarnation that is over (the *crash vectors* of Michael, Ports, Sharma and Szekeres, DISC
-2017).
+Statuses merge by the maximum, so brokers that have heard the same news in any order agree. A broker that learns news
+tells its peers at once. Channels keep order: so any message that a broker sends after it has learned of a new
+incarnation reaches a peer that knows of it, too. That lets a proposer, or a broker that counts the holders of its
+journal, discard messages of an incarnation that is over (the *crash vectors* of Michael, Ports, Sharma and Szekeres,
+DISC 2017).
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ ACCUSATION_TIMER = "accuse"
 
 
 def merge(one: Status, other: Status) -> Status:
-    """What both know."""
+    """The union of both."""
     number, phase = max(one[:2], other[:2])
     lengths = dict(one.lengths)
     for incarnation, length in other.lengths:
@@ -69,8 +69,8 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
 
 
 def peers(s: BrokerState) -> tuple[str, ...]:
-    """Who hears this broker's news first: those with whom it shares an electorate or a link of the tree, and those that
-    are next to it if one leaves out who cannot pass news on."""
+    """The brokers that get this broker's news first: those with which it shares an electorate or a link of the tree, and
+    those next to it if brokers that cannot pass news on are left out."""
     around = s.topology.around(s.name, lambda name: name in s.suspects or s.is_forgotten(name) or not s.is_live(name))
     return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
 
@@ -98,7 +98,7 @@ def _unsettle(s: BrokerState, fresh: Statuses) -> None:
 
 
 def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
-    """A seal is decided: proposals for it are over, and the broker is told if it may still be there."""
+    """A seal is decided: end the proposals for it, and notify the broker if it may still run."""
     proposal = s.proposals.get(name)
     s.proposal_attempts.pop(name, None)
     if proposal is not None and proposal.below <= status.sealed_below:

@@ -1,4 +1,4 @@
-"""What brokers of the protocol send to each other.
+"""The messages between brokers of the protocol.
 
 Everything travels in `Frame`s of a reliable FIFO `channel` between two incarnations. A `LinkMessage` belongs to one
 installation of one link of the tree, named by its `tag`; all other bodies are addressed to the broker.
@@ -109,7 +109,7 @@ class Ballot(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What is known of a broker. Statuses only grow, and merge by the maximum of each part."""
+    """The known status of a broker. Statuses only grow, and merge by the maximum of each part."""
 
     number: int = 0
     """Its latest incarnation."""
@@ -162,7 +162,7 @@ class Dropped(NamedTuple):
     """The numbers of entries that a journal has dropped (see `dropped`)."""
 
     since: int = 0
-    """What was dropped up to this timestamp is not known."""
+    """The numbers that were dropped up to this timestamp are not known."""
     until: int = 0
     """Nothing was dropped after this."""
     parts: tuple[tuple[int, Numbers], ...] = ()
@@ -170,7 +170,7 @@ class Dropped(NamedTuple):
 
 
 class JournalCopy(Message, frozen=True):
-    """What a broker holds of the journal of one incarnation: a prefix of it, without what it could forget."""
+    """A broker's copy of the journal of one incarnation: a prefix of it, without entries that it could drop."""
 
     incarnation: Incarnation
     start: int
@@ -183,7 +183,7 @@ class JournalCopy(Message, frozen=True):
     """... or not for each."""
     entries: list[Entry]
     gone: Dropped = Dropped()
-    """What the sender has dropped itself."""
+    """The entries that the sender has dropped itself."""
 
     @property
     def length(self) -> int:
@@ -267,7 +267,7 @@ class AddAdvertisement(Message, frozen=True):
     home: Incarnation
     """The publisher's broker."""
     base: int
-    """What the publisher published before it came there has numbers up to this."""
+    """The publisher's events from before it came there have numbers up to this."""
 
 
 class RemoveAdvertisement(Message, frozen=True):
@@ -347,7 +347,7 @@ class Accusation(Message, frozen=True):
 
 
 class Memory(Enum):
-    """What an answer to a new incarnation rests on.
+    """The basis of an answer to a new incarnation.
 
     NONE: a restart without a disk, or with one that is damaged. DISK: what the disk of a restarted broker had, of which
     it does not know whether it is the latest. SETTLED: the acceptor has not restarted, or has recovered since.
@@ -367,7 +367,7 @@ class Join(Message, frozen=True):
 
 
 class AcceptorState(Message, frozen=True):
-    """What an acceptor has promised and accepted about one broker, and which of its journals it holds."""
+    """The promises and votes of an acceptor about one broker, and its copies of that broker's journals."""
 
     broker: str
     memory: Memory
@@ -396,7 +396,7 @@ class Prepare(Message, frozen=True):
 
 
 class Promise(Message, frozen=True):
-    """The sender holds no further entries of these journals. What it holds and has accepted of them."""
+    """The sender holds no further entries of these journals. It sends its copies and votes."""
 
     state: AcceptorState
     below: int
@@ -475,7 +475,7 @@ class JournalReply(Message, frozen=True):
 
 
 class Contribution(Message, frozen=True):
-    """What one member brings to a handover: everything that the others must know of its side of the tree."""
+    """The contribution of one member to a handover: all that the others must know of its side of the tree."""
 
     tag: int
     statuses: dict[str, Status]
@@ -514,7 +514,7 @@ class SessionClosed(Message, frozen=True):
 
 
 class LastNumber(Message, frozen=True):
-    """What is the last number of this client in the sealed journal?"""
+    """Ask for the last number of this client in the sealed journal."""
 
     client: str
     session: int
@@ -540,7 +540,7 @@ class RequestWave(Message, frozen=True):
 
 
 class ReadPage(Message, frozen=True):
-    """What has the journal of this incarnation after `since` and up to `until`, which is final, that matches?"""
+    """Ask for matching entries of this incarnation's journal after `since` and up to `until`, which is final."""
 
     reading: int
     incarnation: Incarnation

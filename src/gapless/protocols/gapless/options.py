@@ -5,10 +5,10 @@ import msgspec
 __all__ = ["RULES", "GaplessOptions"]
 
 RULES = frozenset({"active-only", "void", "sort", "majority", "last-numbers", "fence", "synced", "union"})
-"""What tests can switch off to see that the checker notices: that only active subscriptions represent others; that a
-handover voids pending attempts; that its members process the union of their logs, sorted by timestamp; that an
-exclusion needs a majority; that advertisements carry the publisher's last number; that a client that moves waits for a
-final position; that brokers wait for their disks."""
+"""Rules that tests can switch off to see that the checker notices: only active subscriptions represent others; a
+handover voids pending attempts; its members process the union of their logs, sorted by timestamp; an exclusion needs a
+majority; advertisements carry the publisher's last number; a client that moves waits for a final position; brokers wait
+for their disks."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""What a session sends to its client: numbered, kept until the application has taken it, and at a bounded pace.
+"""The deliveries of a session: numbered, kept until the application has taken them, and sent at a bounded pace.
 
 At most `delivery_window` events are on their way or with the client at a time; what follows waits here. After a
 connection breaks, a client that comes back to the same incarnation gets what it lacks again. If more than `lag_window`

@@ -1,4 +1,4 @@
-"""What an operator should see of a broker: who is excluded, what is going on, and what it waits for."""
+"""The report of a broker for operators: excluded brokers, operations in progress, and waits."""
 
 from collections.abc import Iterator
 from heapq import nlargest
@@ -18,13 +18,13 @@ from gapless.protocols.gapless.state import BrokerState, Session, Stage
 __all__ = ["SHOWN", "overview"]
 
 SHOWN = 10
-"""How many clients, subscriptions or journals of each kind an operator is told."""
+"""The number of clients, subscriptions or journals of each kind that are listed."""
 LAGGING_SHOWN = 100
 """How many of those that are served out of history."""
 
 
 def overview(s: BrokerState) -> dict[str, Any]:
-    """Who is excluded, what is going on, and what it waits for."""
+    """The excluded brokers, the operations in progress, and the waits."""
     sessions = [session for session in s.sessions.values() if not session.client.startswith(GROUP_CLIENT)]
     waited_for = [session for session in sessions if session.in_flight + session.waiting]
     lag = nlargest(SHOWN, waited_for, key=lambda session: session.in_flight + session.waiting)
@@ -110,7 +110,7 @@ def _recovery(s: BrokerState) -> list[str]:
 
 
 def _why_waiting(s: BrokerState, session: Session) -> str:
-    """What a client's session waits for."""
+    """The reason why a client's session waits."""
     attach = session.attach
     if attach.incarnation is None:
         return "its last session is not closed"

@@ -38,7 +38,7 @@ PATIENCE = 20
 
 
 def root(s: BrokerState) -> str | None:
-    """Who begins the waves."""
+    """The broker that begins the waves."""
     return next((name for name in s.topology.brokers if s.status(name).is_joined), None)
 
 

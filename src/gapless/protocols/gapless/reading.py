@@ -3,17 +3,17 @@
 A **reading** serves all who need what was published before: subscriptions that go on at a new broker, that begin in the
 past, that end there, and those of a client that lags. It reads in **rounds**. A round ends at a final position, so what
 each journal has up to there is fixed. For each journal there is a **source**: the reading asks the nearest live member
-of its electorate for the next page, and the next member if that one cannot speak for what follows. What lies up to the
-smallest timestamp that all sources have passed is put into the session's queue, sorted by timestamp, publisher and
+of its electorate for the next page, and the next member if that one cannot speak for what follows. Entries up to the
+smallest timestamp that all sources have passed are put into the session's queue, sorted by timestamp, publisher and
 number: effects have larger timestamps than their causes. It is put no faster than the client takes it.
 
 From the beginning of a round on, what is published and matches is kept, up to a bound. When a round ends at a position
 that is not before the beginning of what is kept, that follows, without what has a timestamp up to that position, and
 the subscriptions are live. If too much had to be kept, it is dropped, and another round follows.
 
-A member drops the oldest entries of a journal when they take too much memory. If nobody has the first entries that a
-source wants any more, the source goes on behind these, and the client is told their numbers first, or, if nobody knows
-these, the **gap**.
+A member drops the oldest entries of a journal when they take too much memory. If no member has the first entries that a
+source wants, the source goes on behind these. Their numbers are reported to the client first, or, if they are
+unknown, the **gap**.
 """
 
 from collections.abc import Iterator
@@ -262,8 +262,8 @@ def _pass(reading: Reading, position: int) -> None:
 
 
 def _tell_loss(s: BrokerState, reading: Reading) -> bool:
-    """Tell what nobody has any more, when it is known of all journals what that is. What others have follows, unless
-    the reading has yet to begin: then it begins behind the loss, so that no effect comes without its cause."""
+    """Report the entries that no broker has any more, when they are known for all journals. Entries of others follow,
+    unless the reading has yet to begin: then it begins behind the loss, so that no effect comes without its cause."""
     if any(source.upto <= reading.position for source in reading.sources.values()):
         return False
     gap = (max(0, reading.position), reading.gap_until) if reading.gap_until else None

@@ -13,8 +13,8 @@ It takes over the highest promise, what was accepted under the highest ballot, a
 *The first* is the rule while at most f restart at a time, and needs no disk: whatever the predecessor said is known to
 f + 1 members, counted with the predecessor, so to one of any f + 1 others; or that one answered before it heard of it,
 and whatever it says later comes after the news of the new incarnation, when the predecessor's word counts no more.
-*The others* are for an outage of more than f. What was confirmed, promised or accepted is on f + 1 disks. At most f of
-these are lost, damaged, old or away for ever, so a good one is among those that answer in time.
+*The others* are for an outage of more than f. All that was confirmed, promised or accepted is on f + 1 disks. At most f
+of these are lost, damaged, stale or permanently away, so a good one is among those that answer in time.
 """
 
 from gapless.protocols.gapless.disk import say
@@ -64,7 +64,7 @@ def vouched(s: BrokerState) -> list[Incarnation]:
 
 
 def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
-    """What an acceptor knows."""
+    """Store the answer of an acceptor."""
     if message.request != s.number or s.is_installed:
         return
     learn(s, message.statuses, peer)

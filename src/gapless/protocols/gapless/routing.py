@@ -175,7 +175,7 @@ def receive_subscription_end(s: BrokerState, link: Link, message: RemoveSubscrip
 
 
 def remove_subscription(s: BrokerState, name: Name) -> None:
-    """Take it out of the table. Those that it represented are sent before its end: no gap lies between."""
+    """Take it out of the table. Send the subscriptions that it represented before its end: no gap lies between."""
     if s.subscriptions.pop(name, None) is None:
         return
     s.index.remove(name)
@@ -237,7 +237,7 @@ def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> 
 
 
 def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
-    """All brokers know it: what it allows may be admitted, and its client is told."""
+    """All brokers know it: its events may be admitted, and its client is notified."""
     advertisement.is_stable = True
     session = s.sessions.get(advertisement.publisher)
     if session is not None:

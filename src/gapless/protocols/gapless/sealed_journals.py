@@ -3,7 +3,7 @@
 The members of the electorate are asked for what they have. One that recovers answers afterwards, so it then has what
 any f + 1 others had. While at most f fail, one of them has all. If all have answered that may still return, and none
 has all, nobody has: the rest is **given up**. The length of the journal shrinks to what there is, and everybody learns
-that. What was admitted beyond it is lost (`losses`).
+that. Entries beyond it are lost (`losses`).
 """
 
 from gapless.protocols.gapless.membership import learn
@@ -22,7 +22,7 @@ def length_of(s: BrokerState, incarnation: Incarnation) -> int | None:
 
 
 def sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> JournalCopy | None:
-    """What not all brokers have processed of a sealed journal, if all of it is here."""
+    """The entries of a sealed journal that not all brokers have processed, if all of it is here."""
     journal = s.journals.get(incarnation, Journal())
     return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
 
@@ -72,7 +72,7 @@ def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
 
 
 def receive_journal(s: BrokerState, peer: str, message: JournalReply) -> None:
-    """What a member of the electorate has."""
+    """Store the copy of a member of the electorate."""
     incarnation = Incarnation(*message.copy.incarnation)
     journal = s.journals.setdefault(incarnation, Journal())
     journal.extend_from(message.copy)

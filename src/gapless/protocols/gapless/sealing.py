@@ -4,7 +4,7 @@ A journal is a sequence of entries, and each copy of it is a prefix. So all that
 incarnation that is excluded is one number, the **length** of its journal: up to it entries count, beyond it they
 never did. The 2f acceptors of a broker agree by Paxos, on all its incarnations below a number at once:
 
-1. *Prepare and promise.* An acceptor that promises holds no further entries of these journals, for ever, and says
+1. *Prepare and promise.* An acceptor that promises permanently holds no further entries of these journals, and says
    what it holds. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one wrong
    suspicion does no harm), or when a new incarnation seals those before it.
 2. *Accept.* With f + 1 promises, the length of a journal is what was accepted under the highest ballot, or else the
@@ -57,7 +57,7 @@ def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) ->
 def state_of(
     s: BrokerState, broker: str, below: int | None = None, held: Mapping[Incarnation, int] | None = None
 ) -> AcceptorState:
-    """What this acceptor has to say of a broker; without the entries that the other has already."""
+    """The state of this acceptor for a broker, without the entries that the other has already."""
     acceptor = s.acceptors[broker]
     journals = {each: s.journals[each] for each in _incarnations_held(s, broker, below)}
     if broker == s.name and below is None:
@@ -68,7 +68,7 @@ def state_of(
 
 
 def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation, held: int) -> JournalCopy:
-    """What not all brokers have processed. The rest is history: a copy gets that later (`history`)."""
+    """The entries that not all brokers have processed. A copy gets the others later (`history`)."""
     return journal.copy(incarnation, max(journal.place_after(s.stable), min(held, len(journal))))
 
 
@@ -103,7 +103,7 @@ def propose_where_due(s: BrokerState) -> None:
 
 
 def _accusers(s: BrokerState, broker: str) -> set[str]:
-    """Who wants to exclude the present incarnation: all who can, if it never returns."""
+    """The acceptors that accuse the present incarnation: all that can, if it never returns."""
     if s.is_forgotten(broker):
         return {name for name in s.topology.acceptors[broker] if not s.is_forgotten(name)}
     return s.accusers.get(s.current(broker), set())

@@ -169,7 +169,7 @@ def _is_fenced(s: BrokerState, session: Session) -> bool:
 
 
 def _open(s: BrokerState, session: Session) -> None:
-    """Open it: the client goes on after all that is known to have been admitted. What is not found of that is lost."""
+    """Open it: the client continues after the last number known to be admitted. Numbers not found are lost."""
     client, attach = session.client, session.attach
     del s.arrivals[client]
     found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.base), s.seen.get(client, 0)
@@ -316,7 +316,7 @@ def saw_client(s: BrokerState, client: str) -> None:
 
 
 def expire(s: BrokerState, client: str) -> None:
-    """The client was away for too long. Whatever it resumes elsewhere, it reads from history."""
+    """The client was away for too long. It resumes its subscriptions from history."""
     session = s.sessions.get(client)
     if session is not None and not session.is_connected:
         end_session(s, client)

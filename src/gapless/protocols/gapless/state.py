@@ -88,9 +88,9 @@ class Link:
     via: frozenset[str]
     """The excluded brokers that it bypasses."""
     advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
-    """Those that came over it."""
+    """The advertisements that came over it."""
     sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
-    """The subscriptions that the other end knows from here: attempt, and whether it was told that it is active."""
+    """The subscriptions that the other end knows from here: attempt, and whether it knows that it is active."""
     covers: CoverIndex[Name] = field(default_factory=CoverIndex)
     """The active ones of these: they may represent others."""
     represented: dict[Name, Name] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Advertisement:
     home: Incarnation
     """Its publisher's broker."""
     base: int
-    """What the publisher published before it came there has numbers up to this."""
+    """The publisher's events from before it came there have numbers up to this."""
     last_seen: int = 0
     """The largest number of the publisher that those have seen who have acknowledged it."""
     waits_for: set[LinkKey] = field(default_factory=set)
@@ -144,7 +144,7 @@ NO_BALLOT = Ballot(0, "")
 
 @dataclass(eq=False)
 class Acceptor:
-    """What this broker has promised and accepted about the journals of another."""
+    """The promises and votes of this broker about the journals of another."""
 
     promised_below: int = 0
     promised: Ballot = NO_BALLOT
@@ -235,12 +235,12 @@ class BrokerState:
         self.ballot_round = number
         """Of the last ballot that was heard of; a new incarnation begins above those that sealed the ones before it."""
         self.memory = Memory.NONE
-        """What it began with, if it is not its first incarnation."""
+        """The state that it began with, if it is not its first incarnation."""
         self.has_waited = False
         """Whether it has given those that return from an outage their time."""
         self.disk = Disk()
         self.waiting: deque[Waiting] = deque()
-        """What leaves when the disk has what it relies on."""
+        """Messages that leave when the disk has the state that they rely on."""
         self.join_replies: dict[str, dict[str, Any]] = {}
         """While it recovers: by broker whose electorate it belongs to, who has answered, and what."""
         self.vouched: dict[Incarnation, set[Incarnation]] = {}
@@ -257,12 +257,12 @@ class BrokerState:
         """So many entries of the journal have been processed by all brokers."""
         self.window = topology.window(name, options.window, options.history_bytes)
         self.window_used = 0
-        """What the others cost (`journal_state.cost_of`)."""
+        """The cost of the others (`journal_state.cost_of`)."""
         self.refilling: tuple[Incarnation, str] | None = None
         """The journal whose earlier entries were asked for, and of whom."""
         self.refill_waited = 0
         self.refill_tried: set[str] = set()
-        """Who has none of them."""
+        """The members that have none of them."""
         self.wanted_journals: dict[Incarnation, set[Incarnation]] = {}
         """Sealed ones that are wanted here: who has sent all that it has."""
         self.held_by: dict[Incarnation, int] = {}
@@ -280,7 +280,7 @@ class BrokerState:
         self.seen: dict[str, int] = {}
         """By publisher: whatever comes by from now on has a larger number."""
         self.log: dict[tuple[str, int], Events] = {}
-        """What was processed here and is not stable, by publisher and last number."""
+        """Events that were processed here and are not stable, by publisher and last number."""
         # clients
         self.sessions: dict[str, Session] = {}
         self.arrivals: dict[str, Session] = {}
@@ -319,9 +319,9 @@ class BrokerState:
         # history
         self.readings: dict[int, Reading] = {}
         self.due_readings: dict[int, None] = {}
-        """Those that may go on."""
+        """The readings that may continue."""
         self.read_work = 0
-        """What was done for them in this turn."""
+        """The work for them in this turn."""
         self.lagging: dict[str, None] = {}
         """Clients for which too much waits."""
         self.next_request = 1
@@ -337,7 +337,7 @@ class BrokerState:
         self.membership_changed = True
         self.completions: dict[int, set[str]] = {}
         self.inbox: deque[tuple[str, Any]] = deque()
-        """What waits for the end of a handover."""
+        """Inputs that wait for the end of a handover."""
         self.waiting_weights: dict[str, int] = {}
         """By client: how much of the inbox is its (see `claims`)."""
         self.waiting_attaches: dict[str, Any] = {}

@@ -15,8 +15,8 @@ LOST = "\tlost/"
 
 
 def tombstone(publisher: str, first: int, last: int, settled: int, text: str) -> list[Event]:
-    """What says that these numbers of a publisher are lost, which had advertised a filter. All brokers had processed
-    those up to `settled`."""
+    """The event that reports these numbers of a publisher as lost, which had advertised a filter. All brokers had
+    processed those up to `settled`."""
     return [Event(f"{LOST}{publisher}", last, {"first": first, "settled": settled, "filter": text})]
 
 

@@ -38,7 +38,7 @@ FIRST = Status()
 
 
 def status_of(statuses: Mapping[str, Status], name: str) -> Status:
-    """What is known of a broker."""
+    """The known status of a broker."""
     return statuses.get(name, FIRST)
 
 

@@ -1,1 +1,1 @@
-"""What several protocols are made of, once."""
+"""Parts that several protocols share."""

@@ -1,4 +1,4 @@
-"""What both ends of a client's connection keep to: the client refuses a call, the broker whoever made it anyway."""
+"""Bounds that both ends of a client's connection check: the client refuses a call, the broker refuses the client."""
 
 from collections.abc import Iterable
 

@@ -27,7 +27,7 @@ class Clock:
             self.last = stamp
 
     def is_behind(self, stamp: int) -> bool:
-        """Whether a client tells of a stamp that no broker has given, as far as is known here. What a client says never
+        """Whether a client tells of a stamp that no broker has given, as far as is known here. A client never
         moves the clock that far: it waits until the clocks of brokers have."""
         return stamp > max(self.now, self.last)
 

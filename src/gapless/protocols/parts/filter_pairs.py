@@ -1,4 +1,4 @@
-"""What was found out about pairs of filters: brokers ask the same again with every advertisement and hand-over."""
+"""A cache of results for pairs of filters: brokers ask the same again with every advertisement and handover."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""What a client holds: its subscriptions and its advertisements."""
+"""The state of a client: its subscriptions and its advertisements."""
 
 from gapless.filters import Filter
 from gapless.protocols.parts.messages import Cuts

@@ -1,4 +1,4 @@
-"""What the messages of all protocols have in common, and what the clients of some say to their brokers alike.
+"""The base of the messages of all protocols, and messages that clients of several protocols send.
 
 Such a client numbers its subscriptions and advertisements (`numbered_client`).
 """
@@ -33,7 +33,7 @@ class ClientAdvertise(Message, frozen=True):
 
 
 class ClientUnadvertise(Message, frozen=True):
-    """What the client publishes after this does not rely on the advertisement."""
+    """The client's later publications do not rely on the advertisement."""
 
     number: int
 

@@ -24,7 +24,7 @@ def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
 
 
 def without(known: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
-    """What of these numbers is not in the ranges."""
+    """The parts of these numbers that are not in the ranges."""
     found = []
     for begin, end in known:
         if first < begin and first <= last:

@@ -66,10 +66,10 @@ class Attachment:
         self._got: dict[str, tuple[int, int]] = {}
         """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
         self._left_out: Ranges = {}
-        """What was acknowledged before, beyond these numbers."""
+        """Earlier acknowledgements beyond these numbers."""
         self.max_deliveries = 0
         self._tries: dict[Item, Outstanding] = {}
-        """What was given back and is not acknowledged, and how often it was delivered."""
+        """Events that were given back and are not acknowledged, and how often each was delivered."""
         self._delivered = 0
         self._order: deque[Delivered] = deque()
         self._open: dict[int, Delivered] = {}
@@ -85,7 +85,7 @@ class Attachment:
     # ---- attaching ----------------------------------------------------------------------------------------
 
     def request(self, session: int) -> ClientAttach:
-        """What the client asks for."""
+        """The call of the client."""
         call = self.call
         return ClientAttach(
             session, call.subscription, call.name, call.filter, call.replace,
@@ -119,7 +119,7 @@ class Attachment:
         return 1 if known is None else known.deliveries + 1
 
     def skipped(self, last: Event) -> None:
-        """What is lost does not come: it counts as acknowledged."""
+        """Lost events do not come, so they count as acknowledged."""
         self._order.append(Delivered(0, last, is_done=True))
         self._is_changed = True
         self._pass_done()

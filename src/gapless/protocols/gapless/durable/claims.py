@@ -1,7 +1,7 @@
 """Checks clients' calls about durable subscriptions: every list, time and number in them has a bound.
 
 The replicas of the register keep what is acknowledged for as long as nobody acknowledges more, and members of a group
-rely on what others report. What a call says about acknowledgements counts for the subscription of its own user alone.
+rely on what others report. The acknowledgements of a call count for the subscription of its own user alone.
 """
 
 from typing import Any

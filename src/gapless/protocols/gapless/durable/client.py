@@ -128,7 +128,7 @@ class DurableClient:
         """Those without an answer."""
         self._found: dict[int, list[DurableInfo]] = {}
         self._again: list[tuple[int, str, Delivered]] = []
-        """What was given back: when it is delivered again, and for which subscription."""
+        """Events that were given back: when each is delivered again, and for which subscription."""
         self._is_gathering = self._is_beating = False
         self._letters = Letters()
         self._buried = 0
@@ -271,7 +271,7 @@ class DurableClient:
             self._host.say(attachment.request(self._host.session))
 
     def unsubscribe(self, subscription: str) -> None:
-        """Leave: what is acknowledged is told first."""
+        """Leave: send the last acknowledgements first."""
         member = self._memberships.get(subscription)
         if member is not None:
             if member.state is not MembershipState.MEMBER:
@@ -496,7 +496,7 @@ class DurableClient:
         else:
             self._host.emit(Ended(member.call.subscription, {}, reason=reason))
 
-    # ---- what is told -------------------------------------------------------------------------------------
+    # ---- reports ---------------------------------------------------------------------------------------------
 
     def _tell(self, attachment: Attachment) -> None:
         if attachment.is_due:

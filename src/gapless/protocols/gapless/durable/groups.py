@@ -172,7 +172,7 @@ def _take_event(group: Group, event: Event) -> None:
 
 
 def _take_loss(group: Group, event: Event) -> None:
-    """What was not read of a publisher, and is lost."""
+    """The lost numbers of a publisher that were not read."""
     publisher = publisher_of(event.publisher)
     first = max(first_lost(event), group.read.get(publisher, 0) + 1)
     if first <= event.seq:
@@ -181,7 +181,7 @@ def _take_loss(group: Group, event: Event) -> None:
 
 
 def _take_reached(group: Group, message: Reached) -> None:
-    """What was not read because nobody has it any more."""
+    """Numbers that were not read because no broker has them any more."""
     if message.gap is not None:
         group.gaps.append(message.gap)
     for publisher, ranges in message.lost.items():
@@ -196,7 +196,7 @@ def _mark_done(group: Group, item: GroupItem) -> None:
 
 
 def _pass_done(group: Group) -> None:
-    """What is acknowledged, with nothing before it that is not, becomes a position and last numbers."""
+    """Acknowledged events without an unacknowledged one before them become a position and last numbers."""
     order = group.order
     while order and (order[0].is_position or order[0].state is ItemState.DONE):
         item = order.popleft()
@@ -270,7 +270,7 @@ def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) 
 
 
 def _return(group: Group, member: Member, number: int, not_before: int) -> None:
-    """What a member was assigned under this number goes to another, or later to the same."""
+    """The event that a member was assigned under this number goes to another member, or later to the same."""
     item = member.items.pop(number)
     item.state, item.deadline = ItemState.RETURNED, not_before
     if item.event is not None:
@@ -333,7 +333,7 @@ def _assign_all(s: BrokerState, group: Group) -> None:
 
 
 def _next_member(group: Group, item: GroupItem | None) -> Member | None:
-    """Who gets it: not the member that had it, if there is another."""
+    """The member that gets it: not the one that had it, if there is another."""
     free = [each for each in group.members.values() if each.line and not each.is_leaving and len(each.items) < WINDOW]
     others = [each for each in free if item is None or each.client != item.client]
     return min(others or free, key=lambda each: (len(each.items) // STEP, each.turn), default=None)
@@ -397,7 +397,7 @@ def _write(s: BrokerState, name: str, group: Group) -> bool:
 
 
 def _done(group: Group) -> Ranges:
-    """What is acknowledged beyond something that is not."""
+    """Acknowledged events beyond an unacknowledged one."""
     found: Ranges = {publisher: list(ranges) for publisher, ranges in group.done.items() if ranges}
     for publisher, seq in sorted(group.acknowledged):
         add_range(found, publisher, seq, seq)

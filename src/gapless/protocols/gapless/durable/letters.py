@@ -18,11 +18,11 @@ from gapless.protocol import Publish
 __all__ = ["Letter", "Letters", "is_letter_of", "letter_filter", "letter_of"]
 
 ATTRIBUTE_BYTES = 16
-"""What an attribute counts beside its name and its text."""
+"""The size of an attribute beside its name and its text."""
 
 
 def letter_filter(name: str) -> str:
-    """What a client advertises that may publish dead letters of this subscription."""
+    """The advertisement of a client that may publish dead letters of this subscription."""
     return "{}subscription = '{}'".format(DEAD_LETTER, name.replace("'", "''"))
 
 
@@ -32,7 +32,7 @@ def is_letter_of(name: str, event: Event) -> bool:
 
 
 def letter_of(name: str, event: Event, deliveries: int, reason: str, size_max: int) -> Publish:
-    """The letter. What does not fit is left out: first the payload, then the attributes."""
+    """The letter. If it is too large, it lacks the payload, and then the attributes, too."""
     facts: Attributes = {
         f"{DEAD_LETTER}subscription": name,
         f"{DEAD_LETTER}reason": reason,
@@ -91,7 +91,7 @@ class Letters:
         return letter
 
     def confirmed(self, last: int) -> list[Letter]:
-        """Those that are confirmed now, if all publications up to a number are."""
+        """The letters that are confirmed now, if all publications up to a number are."""
         found = []
         while self._sent and self._sent[0][0] <= last:
             found.append(self._sent.popleft()[1])

@@ -1,4 +1,4 @@
-"""What nodes send about durable subscriptions: the record, the register's messages, and those of shared subscriptions.
+"""Messages about durable subscriptions: the record, the register's messages, and those of shared subscriptions.
 
 Clients' calls and the answers to them are in the second half; each carries the client's session, like all its calls.
 """
@@ -75,7 +75,7 @@ class DurableRecord(Message, frozen=True):
     generation: int
     """Grows with each attach, move and end: an owner of an earlier generation is over."""
     got: Cuts = msgspec.field(default_factory=dict)
-    """What is acknowledged beyond the position: the last number of each publisher."""
+    """Acknowledgements beyond the position: the last number of each publisher."""
     serial: int = 0
     """The number of the owner's last acknowledgement: a repetition changes nothing."""
     client: str = ""
@@ -99,7 +99,7 @@ class DurableRecord(Message, frozen=True):
     max_deliveries: int = 0
     """After so many deliveries an event becomes a dead letter (see `letters`); 0 for never."""
     done: Ranges = msgspec.field(default_factory=dict)
-    """What is acknowledged beyond `got`."""
+    """Acknowledgements beyond `got`."""
     outstanding: list[Outstanding] = msgspec.field(default_factory=list)
     """Of one that is not shared: what its clients gave back."""
 
@@ -111,7 +111,7 @@ class DurableRecord(Message, frozen=True):
 
 
 class StoredRecord(Message, frozen=True):
-    """What one replica of the register holds of one name. The whole of what a disk has to keep of it."""
+    """The state of one name at one replica of the register. A disk has to keep all of it."""
 
     name: str
     promised: Ballot
@@ -144,7 +144,7 @@ class AcceptRecord(Message, frozen=True):
 
 
 class Vote(Message, frozen=True):
-    """What a replica holds after a prepare or an accept. It agreed if it has promised no other ballot."""
+    """The state of a replica after a prepare or an accept. It agreed if it has promised no other ballot."""
 
     request: int
     version: Version
@@ -171,7 +171,7 @@ class RecordPage(Message, frozen=True):
     records: list[StoredRecord]
     incarnations: list[int]
     memory: int
-    """What this rests on (`messages.Memory`)."""
+    """The basis of the answer (`messages.Memory`)."""
 
 
 class OwnerLost(Message, frozen=True):
@@ -194,7 +194,7 @@ class Returned(NamedTuple):
 
 
 class Report(Message, frozen=True):
-    """What a member says to its coordinator. Deliveries are named by their numbers in the line."""
+    """From a member to its coordinator. Deliveries are named by their numbers in the line."""
 
     line: str
     """One attachment of the member to a coordinator: it begins a new one whenever it attaches again."""
@@ -229,7 +229,7 @@ class DealItem(NamedTuple):
 
 
 class Deal(Message, frozen=True):
-    """What the coordinator says to a member."""
+    """From the coordinator to a member."""
 
     line: str
     since: int
@@ -280,7 +280,7 @@ class ClientAttach(_OfSession, frozen=True):
     redeliver_us: int = 0
     max_deliveries: int = 0
     line: str = ""
-    """Names this attachment of the client; shared ones begin another one whenever they say it again."""
+    """Names this attachment of the client; a shared one begins another with each repetition."""
     was_attached: bool = False
     """Shared: the client goes on; the subscription must not begin anew."""
     gone: int = 0
@@ -288,7 +288,7 @@ class ClientAttach(_OfSession, frozen=True):
 
 
 class ClientAck(_OfSession, frozen=True):
-    """What the client acknowledges in all. Only for those that are not shared."""
+    """All acknowledgements of the client. Only for subscriptions that are not shared."""
 
     subscription: str
     name: str
@@ -301,7 +301,7 @@ class ClientAck(_OfSession, frozen=True):
     done: Ranges = msgspec.field(default_factory=dict)
     is_leaving: bool = False
     tries: list[Outstanding] = msgspec.field(default_factory=list)
-    """What was given back and is not acknowledged, and how often it was delivered."""
+    """Events that were given back and are not acknowledged, and how often each was delivered."""
 
 
 class ClientMove(_OfSession, frozen=True):
@@ -332,7 +332,7 @@ DURABLE_CALLS = (ClientAttach, ClientAck, ClientMove, ClientList, ClientGroupRep
 
 
 class DurableReply(_OfSession, frozen=True):
-    """What a broker answers to these calls, except in the order of deliveries."""
+    """An answer of a broker to these calls, outside the order of deliveries."""
 
 
 class DurableAttached(DurableReply, frozen=True):
@@ -389,7 +389,7 @@ class GroupOver(DurableReply, frozen=True):
 
 
 class DealtNote(_OfSession, frozen=True):
-    """What the coordinator says, in its place among the client's deliveries."""
+    """A note of the coordinator, in its place among the client's deliveries."""
 
     number: int
     subscription: str

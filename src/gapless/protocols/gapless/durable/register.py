@@ -6,12 +6,12 @@ by f + 1. Any two majorities share a replica, so changes follow on each other, w
 its ballot goes on with the next change at once, under the next serial: nobody else has written meanwhile, or a replica
 of the majority refuses it.
 
-A replica that restarts takes part in nothing before enough others have told it all that they hold: f + 1 that have not
+A replica that restarts takes part in nothing before enough others have sent it all that they hold: f + 1 that have not
 restarted, or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk, its own
-included (`recovery` has the same rules for journals, and says why). Each
-vote carries the latest incarnations of the replicas that the voter knows, and the votes of earlier incarnations do not
-count. So what a lost incarnation had promised or accepted, in a vote that counted, is told by one of any f + 1 others:
-it voted before the recovering one asked, and tells it; or it voted later, and the vote made the lost one's void.
+included (`recovery` has the same rules for journals, and explains them). Each vote carries the latest incarnations of
+the replicas that the voter knows, and the votes of earlier incarnations do not count. So any f + 1 others contain one
+that knows what a lost incarnation had promised or accepted in a vote that counted: it voted before the recovering one
+asked, and answers so; or it voted later, and its vote made the lost one's void.
 
 `store` is the only place that changes what a replica holds.
 """
@@ -193,7 +193,7 @@ def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
 
 
 def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
-    """What another replica holds. Whether there is more to ask."""
+    """Store the page of another replica. Whether there is more to ask."""
     d = s.durable
     if d.has_recovered or page.after != d.recovery.after.get(peer, "") or peer in d.recovery.told:
         return False

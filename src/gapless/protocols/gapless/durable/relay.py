@@ -1,4 +1,4 @@
-"""What the broker of a member does for it: it passes on what the member and its coordinator say to each other.
+"""The broker of a member passes on the messages between the member and its coordinator.
 
 A member could publish an effect of an event that has not come by its broker, and the effect would reach others sooner
 than its cause. So an event from another broker waits here until a final position is not before it: then it has left
@@ -60,7 +60,7 @@ def receive_dealt(s: BrokerState, peer: str, message: GroupDealt) -> None:
 
 
 def deliver_dealt(s: BrokerState) -> bool:
-    """Pass on what waits no more. What a client is dealt stays in order."""
+    """Pass on the deals that no longer wait, in their order for each client."""
     waiting: dict[str, None] = {}
     count = len(s.durable.dealt)
     for _ in range(count):

@@ -1,7 +1,7 @@
 """The changes of a record. Each takes the record as it is, and returns the one that is to be, or refuses.
 
-The **generation** grows whenever a client attaches, and when the subscription is moved or ended. Whoever owned it
-before is fenced: what it wants to write under its generation is refused. A record that was ended stays, so that
+The **generation** grows whenever a client attaches, and when the subscription is moved or ended. The
+earlier owner is fenced: its writes under its own generation are refused. A record that was ended stays, so that
 generations grow.
 
 A shared subscription belongs to the user whose client attached first: members rely on what other members acknowledge.

@@ -4,7 +4,7 @@ A client attaches by a change of the record. When it is attached, it resumes an 
 after the acknowledged position by reading history (`local`), leaves out what the record says is acknowledged, and
 acknowledges by changes of the record under its generation. To move to another broker it needs nothing: its
 acknowledgements come from there. Another client that attaches has a larger generation: the next acknowledgement of the
-first is refused, and its broker is told at once where that is possible.
+first is refused, and its broker is notified at once if possible.
 """
 
 from collections.abc import Sequence

@@ -145,9 +145,9 @@ class Recovery:
     after: dict[str, str] = field(default_factory=dict)
     """By replica: the last name that it told."""
     told: dict[str, list[int]] = field(default_factory=dict)
-    """Those that have told all they hold, and the incarnations of replicas that they knew of."""
+    """The replicas that have sent all they hold, and the incarnations of replicas that they knew of."""
     memories: dict[str, int] = field(default_factory=dict)
-    """What that rests on."""
+    """The basis of their answers."""
 
 
 @dataclass(eq=False)
@@ -167,7 +167,7 @@ class Listing:
 
 
 class ItemState(Enum):
-    """What has become of an event at the coordinator.
+    """The state of an event at the coordinator.
 
     FRESH     it was never delivered
     RETURNED  it was delivered and given up: it goes to a member before the fresh ones, after its delay
@@ -230,7 +230,7 @@ class Member:
     report: int = 0
     """The number of its last report."""
     acked: list[int] = field(default_factory=list)
-    """What it has acknowledged, and the register does not know."""
+    """Its acknowledgements that the register does not have."""
     is_leaving: bool = False
 
 
@@ -262,25 +262,25 @@ class Group:
     fresh: deque[GroupItem] = field(default_factory=deque)
     returned: deque[GroupItem] = field(default_factory=deque)
     outstanding: dict[Item, GroupItem] = field(default_factory=dict)
-    """Those that were delivered and are not acknowledged."""
+    """Events that were delivered and are not acknowledged."""
     acknowledged: dict[Item, GroupItem] = field(default_factory=dict)
-    """Those that are acknowledged before something that is not."""
+    """Events that are acknowledged, before one that is not."""
     read: dict[str, int] = field(default_factory=dict)
     """By publisher: the last number that was read or is left out."""
     done: Ranges = field(default_factory=dict)
-    """What was acknowledged to an earlier coordinator, and was not read yet."""
+    """Events that were acknowledged to an earlier coordinator, and were not read yet."""
     position: int = 0
     got: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
     turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    """What nobody has any more, and no member was told."""
+    """Lost numbers that no member knows of."""
     lost: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """The same, as numbers of publishers."""
     assigned: list[Assignment] = field(default_factory=list)
-    """Those that no write has."""
+    """Changes that no write has."""
     writing: list[Assignment] | None = None
-    """Those that the write under way has."""
+    """Changes that the write under way has."""
     acking: list[tuple[Member, list[int]]] = field(default_factory=list)
     """The acknowledgements in it."""
     is_changed: bool = False
@@ -321,7 +321,7 @@ class DurableState:
         self.lines: dict[tuple[str, str], tuple[int, str, str, Owner, int]] = {}
         """By client and name of shared ones: session, subscription, line, owner and generation."""
         self.dealt: deque[tuple[int, GroupDealt]] = deque()
-        """What waits until a final position is not before this timestamp."""
+        """The deals that wait until a final position is not before this timestamp."""
         # coordinators
         self.groups: dict[str, Group] = {}
         self.reports: deque[tuple[str, GroupReport]] = deque()

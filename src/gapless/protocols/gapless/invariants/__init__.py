@@ -1,7 +1,7 @@
 """The invariants of the protocol as assertions, checked after every step of a simulated run.
 
 They look at brokers from outside and keep their own account of what happened, so that a broker that deceives itself
-is found, too. What each of them means is in `docs/protocols/gapless.md`.
+is found, too. `docs/protocols/gapless.md` explains each.
 
 | file | invariants |
 | --- | --- |

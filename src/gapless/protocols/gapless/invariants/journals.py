@@ -38,7 +38,7 @@ class _Entry:
 
 @dataclass(eq=False)
 class _Journal:
-    """What one incarnation has admitted, and what became of it."""
+    """The entries that one incarnation has admitted, and their state."""
 
     incarnation: Incarnation
     entries: list[_Entry] = field(default_factory=list)

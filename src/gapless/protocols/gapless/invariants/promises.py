@@ -18,7 +18,7 @@ __all__ = ["PromiseInvariants"]
 
 @dataclass
 class _Disk:
-    """What a broker's disk has, as told by the batches that it was given."""
+    """The contents of a broker's disk, by the batches that it was given."""
 
     persisted: int = 0
     batches: list[tuple[int, dict[Incarnation, int]]] = field(default_factory=list)
@@ -28,7 +28,7 @@ class _Disk:
 
 @dataclass
 class _Vows:
-    """What one incarnation of an acceptor has said about the journals of one broker."""
+    """The promises and votes of one incarnation of an acceptor about the journals of one broker."""
 
     below: int = 0
     lengths: dict[int, int] = field(default_factory=dict)

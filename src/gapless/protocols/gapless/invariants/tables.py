@@ -27,7 +27,7 @@ Stable: TypeAlias = tuple[Incarnation, Name, Attempt]
 
 @dataclass(eq=False)
 class _Watched:
-    """What was last seen of one incarnation."""
+    """The last seen state of one incarnation."""
 
     log: dict[tuple[str, int], int] = field(default_factory=dict)
     """Timestamps of what it has processed."""
@@ -48,7 +48,7 @@ class TableInvariants:
         self._journals = journals
         self._watched: dict[Incarnation, _Watched] = {}
         self._activated: set[tuple[Name, Attempt]] = set()
-        """Whatever was active at its own broker."""
+        """Subscriptions that were active at their own broker."""
 
     def after_step(self, s: BrokerState, states: States) -> None:
         """Check the broker's log and tables; the paths of all active subscriptions if something has changed."""
