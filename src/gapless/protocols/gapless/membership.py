@@ -69,8 +69,8 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
 
 
 def peers(s: BrokerState) -> tuple[str, ...]:
-    """The brokers that get this broker's news first: those with which it shares an electorate or a link of the tree, and
-    those next to it if brokers that cannot pass news on are left out."""
+    """The brokers that get this broker's news first: those with which it shares an electorate or a link of the tree,
+    and those next to it if brokers that cannot pass news on are left out."""
     around = s.topology.around(s.name, lambda name: name in s.suspects or s.is_forgotten(name) or not s.is_live(name))
     return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
 
