@@ -151,7 +151,8 @@ class DurableInfo(msgspec.Struct, frozen=True):
     client: str
     """The client that is attached to it, or the coordinator of its group; empty if nobody is."""
     lag_s: float
-    """Seconds between its position and the newest event of the network; at most some seconds too large."""
+    """Seconds between its position and the newest position of the network. While nobody is attached it grows, also if
+    no matching event is published; of an attached client that waits for events it stays at a few seconds."""
     is_shared: bool = False
     """Whether a group shares it."""
 

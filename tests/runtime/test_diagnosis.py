@@ -25,6 +25,7 @@ def report(*, ahead_s: float = 0.0, doubt_s: float = 0.001, **told: Any) -> Answ
         "turns": {"late_ms": 1.0, "longest_ms": 20.0, "what": "a Publish from ann"},
         "clock": {"ahead_s": 0.0, "bound_s": 0.5, "is_wrong": False, "compared_with": [], "jump_s": 0.0},
         "data": {"directory": "/var/lib/gapless", "damaged": []},
+        "overview": {},
     }  # fmt: skip
     return Answer(usual | told, ahead_s=ahead_s, doubt_s=doubt_s)
 
@@ -100,6 +101,16 @@ def test_a_broker_that_turns_the_question_down_says_why() -> None:
 def test_a_broker_that_has_just_started_is_only_named() -> None:
     [item] = findings(b0=report(ready=False, uptime_s=2.4))
     assert item.what == "b0 has run for 2 s and has not joined yet"
+
+
+def test_forgotten_brokers_are_to_be_replaced_and_not_brought_back() -> None:
+    told = report(overview={"forgotten": ["b1", "b2"]})
+    gone = findings(b0=told, b1=silent("nobody"), b2=silent("nobody"))
+    assert [item.what.split(":")[0] for item in gone] == [
+        "b1 does not answer, and no broker waits for it", "b2 does not answer, and no broker waits for it"
+    ]  # fmt: skip
+    assert gone[0].todo == "start a replacement at 10.0.0.2:7400 with an empty data directory"
+    assert findings(b0=told, b1=report(), b2=report()) == []
 
 
 def test_more_silent_brokers_than_the_network_is_made_for_are_said_so() -> None:
@@ -186,6 +197,13 @@ def test_an_overloaded_broker_is_named_with_what_keeps_it() -> None:
         "b0 is overloaded: its event loop ran 1,200 ms late within the last ten seconds; its longest turn took "
         "1,800 ms (an Attach from ann)"
     )
+
+
+def test_a_broker_that_was_paused_is_not_only_called_overloaded() -> None:
+    turns = {"late_ms": 20_000.0, "longest_ms": 3.0, "what": "a Frame from b2"}
+    [item] = findings(b0=report(turns=turns))
+    assert item.what.startswith("b0 is overloaded or was paused: its event loop ran 20,000 ms late")
+    assert item.todo.startswith("if it was not paused (kill -STOP, a suspended machine): give b0 its own processor")
 
 
 def test_damaged_data_is_named_with_the_way_out() -> None:

@@ -94,6 +94,7 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
         ('address = "10.0.0.2:7400"', 'address = "a\\u0000:1"', "brokers.1..address: 'a.x00:1' is no address"),
         ('address = "10.0.0.2:7400"', f'address = "{"x" * 64}:1"', "brokers.1..address: 'x+:1' is no address"),
         ('address = "10.0.0.2:7400"', 'address = ""', "brokers.1..address: '' is no address; write host:port"),
+        ('address = "10.0.0.2:7400"', 'address = "[::1"', r"brokers.1..address: '\[::1' is no address"),
         ("[protocol.options]", "[protocol.options]\nretry_ms = nan", "protocol.options.retry_ms: nan is out of range"),
         ("[runtime]", "[runtime]\nhello_ms = inf", "runtime: hello_ms must be positive, but is inf"),
         ("[runtime]", "[runtime]\nhello_ms = nan", "runtime: hello_ms must be positive, but is nan"),

@@ -25,8 +25,8 @@ def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | 
         print_json({"broker": broker, "told": told, "silent": silent, "reasons": list(reasons)})
     elif told:
         print_text(
-            f"{', '.join(told)} wait no more for {broker}; subscriptions and publishers are told what is lost with it. "
-            "Should it return, it begins anew"
+            f"no broker waits for {broker} any more (accepted by {', '.join(told)}). Subscriptions and publishers are "
+            f"notified of events that only {broker} held. If it returns, it starts anew"
         )
     else:
         print_text(f"nobody forgets {broker}: {'; '.join(reasons)}")

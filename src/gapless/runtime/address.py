@@ -18,7 +18,7 @@ SCHEME = "gapless://"
 TLS_SCHEME = "gapless+tls://"
 
 _USER = re.compile(r"(?<=://).*@|^(?!.*://).*@", re.DOTALL)
-_NOT_IN_HOSTS = re.compile(r"[\s/?;#]")
+_NOT_IN_HOSTS = re.compile(r"[\s/?;#\[\]]")
 _PARAMETERS = re.compile(r"([?;#]).*", re.DOTALL)
 
 
@@ -33,7 +33,8 @@ def split_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or "]" in port:
         host, port = address, str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if is_bracketed else host
     if not _may_be_host(host) or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
         raise ConfigError(f"{redacted(address)!r} is no address; write host:port")
     return host, int(port)

@@ -73,9 +73,21 @@ def _reports(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
     return ((name, answer.report) for name, answer in answers.items() if answer.report is not None)
 
 
+def _forgotten(answers: Answers) -> set[str]:
+    """Return the brokers that an operator has declared lost."""
+    return {name for _, report in _reports(answers) for name in report["overview"].get("forgotten", ())}
+
+
 def _silent(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding]:
+    forgotten = _forgotten(answers)
     for name, answer in answers.items():
         if answer.report is not None:
+            continue
+        if name in forgotten:
+            yield Finding(
+                f"{name} does not answer, and no broker waits for it: an operator has declared that it will not return",
+                f"start a replacement at {addresses[name]} with an empty data directory",
+            )
             continue
         links = [other["links"][name] for _, other in _reports(answers) if name in other["links"]]
         reasons = [link["left_because"] for link in links if link["left_because"]]
@@ -116,7 +128,8 @@ def _why_silent(name: str, address: str, answer: Answer, reasons: list[str], *, 
 
 def _too_many(answers: Answers) -> Iterator[Finding]:
     f = next(report["f"] for _, report in _reports(answers))
-    silent = [name for name, answer in answers.items() if answer.report is None]
+    forgotten = _forgotten(answers)
+    silent = [name for name, answer in answers.items() if answer.report is None and name not in forgotten]
     if len(silent) > f:
         yield Finding(
             f"{len(silent)} brokers do not answer, and the network is made for {f} failures in a neighbourhood",
@@ -207,13 +220,15 @@ def _commands(command: str, names: Iterable[str], options: str) -> str:
 
 def _overloaded(answers: Answers) -> Iterator[Finding]:
     for name, report in _reports(answers):
-        late_ms = report["turns"]["late_ms"]
+        late_ms, longest_ms, what = (report["turns"][key] for key in ("late_ms", "longest_ms", "what"))
         if late_ms >= LATE_MS:
-            what = report["turns"]["what"]
-            longest = f"; its longest turn took {report['turns']['longest_ms']:,.0f} ms ({what})" if what else ""
+            is_busy = longest_ms >= late_ms / 2
+            state = "is overloaded" if is_busy else "is overloaded or was paused"
+            longest = f"; its longest turn took {longest_ms:,.0f} ms ({what})" if what else ""
+            paused = "" if is_busy else "if it was not paused (kill -STOP, a suspended machine): "
             yield Finding(
-                f"{name} is overloaded: its event loop ran {late_ms:,.0f} ms late within the last ten seconds{longest}",
-                f"give {name} its own processor, move clients to other brokers, or limit users",
+                f"{name} {state}: its event loop ran {late_ms:,.0f} ms late within the last ten seconds{longest}",
+                f"{paused}give {name} its own processor, move clients to other brokers, or limit users",
             )
 
 
