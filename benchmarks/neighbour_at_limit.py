@@ -76,7 +76,9 @@ class Limited(SecureGapless):
         token = make_token("loud")
         with (folder / "users.toml").open("a", encoding="utf-8") as file:
             file.write(LIMITS.format(hash=hash_token(token)))
-        (folder / "loud.toml").write_text(f'authority = "authority.pem"\ntoken = "{token}"\n', encoding="utf-8")
+        credentials = folder / "loud.toml"
+        credentials.touch(mode=0o600)
+        credentials.write_text(f'authority = "authority.pem"\ntoken = "{token}"\n', encoding="utf-8")
         return text
 
 
