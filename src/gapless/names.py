@@ -34,8 +34,8 @@ class Acknowledge(msgspec.Struct, frozen=True):
 
 
 class AcknowledgeEach(msgspec.Struct, frozen=True):
-    """A client's call: acknowledge exactly these deliveries to this client, in whatever order they came; for protocols
-    that keep acknowledgements one by one (`acknowledges_each`). `EachAcknowledged` follows."""
+    """A client's call: acknowledge exactly these deliveries to this client, in whatever order they came.
+    `EachAcknowledged` follows."""
 
     subscription: str
     counts: Sequence[int]
@@ -43,8 +43,8 @@ class AcknowledgeEach(msgspec.Struct, frozen=True):
 
 
 class Nack(msgspec.Struct, frozen=True):
-    """A client's call: these deliveries failed. The events are redelivered after the delay, in a group to any member;
-    for protocols that keep acknowledgements one by one (`acknowledges_each`)."""
+    """A client's call: these deliveries failed. The events are redelivered after the delay, in a group to any
+    member."""
 
     subscription: str
     counts: Sequence[int]
@@ -52,8 +52,7 @@ class Nack(msgspec.Struct, frozen=True):
 
 
 class ExtendAck(msgspec.Struct, frozen=True):
-    """A client's call: these deliveries are still being processed, so their `redeliver_s` begins again; for protocols
-    that keep acknowledgements one by one (`acknowledges_each`)."""
+    """A client's call: these deliveries are still being processed, so their `redeliver_s` begins again."""
 
     subscription: str
     counts: Sequence[int]

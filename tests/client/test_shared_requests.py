@@ -12,7 +12,7 @@ from gapless.client import Answer, Client, DurableEvent, connect
 from gapless.client.acks import AckCall, Acks
 from gapless.errors import CallError, RequestFailedError
 from gapless.events import Event
-from gapless.names import Acknowledge, AcknowledgeEach
+from gapless.names import AcknowledgeEach
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
@@ -106,27 +106,9 @@ def test_a_request_that_a_handler_leaves_without_a_reply_goes_to_nobody_else() -
     run(main())
 
 
-def test_only_what_nothing_unsettled_was_taken_before_is_acknowledged() -> None:
+def test_each_event_is_acknowledged_when_it_is_finished() -> None:
     said: list[AckCall] = []
     found = Acks("s", said.append, is_manual=True, is_shared=True)
-    events = [found.wrap(number, Event("p", number - 10, {})) for number in range(11, 16)]
-    for number, event in enumerate(events, 11):
-        found.took(number, event)
-    found.finish(events[1])
-    found.finish(events[2])
-    assert said == []
-    found.finish(events[0])
-    assert said == [Acknowledge("s", 13, is_urgent=False)]
-    found.finish(events[4])
-    found.revoke([14])
-    assert said[1:] == [Acknowledge("s", 15, is_urgent=False)], "the fourth is another's, and holds up nothing"
-    found.finish(events[4])
-    assert len(said) == 2
-
-
-def test_where_events_are_acknowledged_one_by_one_each_is_acknowledged_when_it_is_finished() -> None:
-    said: list[AckCall] = []
-    found = Acks("s", said.append, is_manual=True, is_shared=True, is_each=True)
     events = [found.wrap(number, Event("p", number, {})) for number in (1, 2)]
     for number, event in enumerate(events, 1):
         found.took(number, event)

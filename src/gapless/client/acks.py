@@ -50,15 +50,13 @@ class Acks:
 
     def __init__(
         self, subscription: str, give: Callable[[AckCall], None], *, is_manual: bool, is_shared: bool = False,
-        is_each: bool = False, making: Making | None = None, settled: Settled | None = None,
+        making: Making | None = None, settled: Settled | None = None,
     ) -> None:  # fmt: skip
-        """`is_each`: the protocol keeps acknowledgements one by one, so events can be given back, too."""
         self.is_shared = is_shared
         self._making = making or Making()
         self._subscription = subscription
         self._give = give
         self._is_manual = is_manual
-        self._is_each = is_each
         self._settled_hook = settled
         self._taken: dict[int, Event] = {}
         """By the number of the delivery, ascending: taken, and neither acknowledged nor given back. With `ack="auto"`
@@ -79,7 +77,6 @@ class Acks:
         self._delivered = 0
         self._again: dict[int, int] = {}
         """By delivery that waits to be taken: how often its event was delivered, if not for the first time."""
-        self._finished: set[int] = set()
         """Without `is_each`: what the application has finished while something that it took before is unfinished."""
         self._revoked: dict[int, str] = {}
         """Events that were taken and then reassigned, until the application is notified."""
@@ -124,22 +121,9 @@ class Acks:
         number = event._number
         if number not in self._taken:
             return
-        if self._is_each:
-            self._settle([number])
-            del self._taken[number]
-            self._give(AcknowledgeEach(self._subscription, [number], is_urgent=False))
-            return
-        self._finished.add(number)
-        self._acknowledge_finished()
-
-    def _acknowledge_finished(self) -> None:
-        done = list(takewhile(lambda number: number in self._finished or number in self._revoked, self._taken))
-        for number in done:
-            del self._taken[number]
-            self._finished.discard(number)
-            self._revoked.pop(number, None)
-        if done:
-            self._give(Acknowledge(self._subscription, done[-1], is_urgent=False))
+        self._settle([number])
+        del self._taken[number]
+        self._give(AcknowledgeEach(self._subscription, [number], is_urgent=False))
 
     def wrap(self, number: int, event: Event) -> Any:
         """The event as the application receives it."""
@@ -161,7 +145,7 @@ class Acks:
 
     async def ack_event(self, number: int, event: Event) -> None:
         """Acknowledge one event."""
-        if not (self._is_each and self._is_manual):
+        if not self._is_manual:
             await self.ack(event)
             return
         self._check_ours([number])
@@ -187,7 +171,7 @@ class Acks:
 
     def failed_at(self, number: int, event: Event) -> None:
         """The application failed at this event: it is delivered again, if it is not acknowledged."""
-        if self._is_each and self._is_manual:
+        if self._is_manual:
             self._give_back(number, 0.0)
 
     def _give_back(self, number: int, delay_s: float) -> None:
@@ -205,8 +189,6 @@ class Acks:
             self._give(ExtendAck(self._subscription, [number]))
 
     def _check_each(self, call: str, otherwise: str) -> None:
-        if not self._is_each:
-            raise CallError(f"the protocol of this network acknowledges events in order only, so it has no {call}()")
         if not self._is_manual:
             raise CallError(f'{call}() is for ack="manual"; with ack="auto" {otherwise}')
 
@@ -290,11 +272,8 @@ class Acks:
         self._revoked.update(gone)
         while len(self._revoked) > REVOKED_MAX:
             del self._revoked[next(iter(self._revoked))]
-        if self._finished:
-            self._acknowledge_finished()
-        elif self._is_each:
-            for count, _ in gone:
-                del self._taken[count]
+        for count, _ in gone:
+            del self._taken[count]
 
     def buried(self, count: int) -> None:
         """Note that the event of a delivery became a dead letter."""

@@ -36,15 +36,13 @@ def check_durable(
     check_redelivery(redeliver_s, group=group)
     checked = check_name_of(spec, name)
     if max_deliveries is not None:
-        check_max_deliveries(spec, ack, max_deliveries)
+        check_max_deliveries(ack, max_deliveries)
     return checked
 
 
-def check_max_deliveries(spec: ProtocolSpec, ack: AckMode, value: object) -> None:
+def check_max_deliveries(ack: AckMode, value: object) -> None:
     """Whether events can become dead letters after so many deliveries."""
     check_count("max_deliveries", value)
-    if not spec.acknowledges_each:
-        raise CallError(f"protocol {spec.name!r} does not count deliveries; leave out max_deliveries")
     if ack != "manual":
         raise CallError('max_deliveries is for ack="manual": ack="auto" acknowledges every event that was taken')
 

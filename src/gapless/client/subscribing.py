@@ -126,7 +126,7 @@ class Subscribing:
         """The same for a durable subscription, whose events can be acknowledged."""
         acks = Acks(
             settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group,
-            is_each=self._connection_manager.spec.acknowledges_each, making=self.making,
+            making=self.making,
             settled=self._connection_manager.publishing.middleware.settle,
         )  # fmt: skip
         reader = None if values is None else Reader(values, self.making.kind, self._connection_manager.publishing.codec)

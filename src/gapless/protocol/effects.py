@@ -89,7 +89,7 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
     redelivered: bool = False
     """Whether another member of the group that shares the subscription may have received it before."""
     deliveries: int = 1
-    """How many times it was delivered, this time included; for protocols that count (`acknowledges_each`)."""
+    """How many times it was delivered, this time included; for protocols that count (`keeps_names`)."""
 
 
 class PublishedMany(msgspec.Struct, frozen=True, gc=False):

@@ -139,8 +139,7 @@ class Subscribe(msgspec.Struct, frozen=True):
     redeliver_s: float = 30.0
     """In a group: an event that is not acknowledged within this time is redelivered to another member."""
     max_deliveries: int = 0
-    """An event that was delivered so often without an acknowledgement becomes a dead letter; 0: never. For protocols
-    that keep acknowledgements one by one (`acknowledges_each`)."""
+    """An event that was delivered so often without an acknowledgement becomes a dead letter; 0: never."""
     letter_max: int = 65_536
     """So many bytes a dead letter may have, as events are counted; a longer one has less of its event."""
 

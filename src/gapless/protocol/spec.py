@@ -70,11 +70,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     keeps_history: bool = False
     """Whether clients support `Subscribe` with a starting position."""
     keeps_names: bool = False
-    """Whether clients support `Subscribe` with a name, `Acknowledge`, `ListDurables` and `MoveDurable`."""
-    acknowledges_each: bool = False
-    """Whether clients support `AcknowledgeEach`, `Nack` and `ExtendAck` for durable subscriptions,
-    and count deliveries (`Deliver.deliveries`).
-    """
+    """Whether clients support durable subscriptions: `Subscribe` with a name, the calls in `gapless.names`, and the
+    number of deliveries (`Deliver.deliveries`)."""
     keeps_disks: bool = False
     """Whether brokers use a disk if they have one."""
     copes_with: frozenset[str] = frozenset()

@@ -25,6 +25,7 @@ from gapless.events import Attributes
 from gapless.overlay import chain, random_tree
 from gapless.protocol import ProtocolSpec, convert_options, largest_f
 from gapless.registry import find_protocol, protocol_names
+from gapless.simulator.ack_plan import draw_single_acks
 from gapless.simulator.clock_plan import CLOCK, draw_clocks, draws_clocks
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.durable_plan import draw_names
@@ -483,6 +484,8 @@ class _Draft:
         self._actions += draw_names(self._seed, clients, self._end_ms, filters)
         self._actions += draw_group(self._seed, clients, self._end_ms, filters)
         self._actions += draw_misfits(self._seed, self._actions, clients, self._end_ms)
+        if self._spec is not None and self._spec.keeps_names:
+            self._actions = draw_single_acks(self._seed, self._actions)
 
     def _draw_far(self) -> None:
         """Make some clients so distant that they retry before the answer has come; with its own

@@ -29,11 +29,8 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
             raise ScenarioError(f"{place}: only a durable subscription is confirmed or replaced; give it a name")
         if not action.name and action.group:
             raise ScenarioError(f"{place}.group: only a durable subscription is shared by a group; give it a name")
-        if action.max_deliveries < 0 or (action.max_deliveries and not (action.name and spec.acknowledges_each)):
-            raise ScenarioError(
-                f"{place}.max_deliveries: only a durable subscription of a protocol that counts deliveries has it; "
-                "leave it out"
-            )
+        if action.max_deliveries < 0 or (action.max_deliveries and not action.name):
+            raise ScenarioError(f"{place}.max_deliveries: only a durable subscription has it; leave it out")
         if action.redeliver_s <= 0:
             raise ScenarioError(f"{place}.redeliver_s: {action.redeliver_s:g} is not more than 0")
         if action.name and action.ack == "manual":
@@ -41,8 +38,6 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
     for number, action in enumerate(scenario.actions):
         if not isinstance(action, AckAction | AckEachAction | NackAction | InProgressAction):
             continue
-        if not isinstance(action, AckAction) and not spec.acknowledges_each:
-            raise ScenarioError(f"actions[{number}].do: protocol {spec.name!r} acknowledges events in order only")
         if (action.client, action.subscription) not in manual:
             raise ScenarioError(
                 f"actions[{number}].subscription: {action.client!r} has no durable subscription "

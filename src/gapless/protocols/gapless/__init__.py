@@ -51,7 +51,6 @@ PROTOCOL = ProtocolSpec(
     whole_cuts=True,
     ends_sessions=True,
     keeps_names=True,
-    acknowledges_each=True,
     keeps_disks=True,
     forgets=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
