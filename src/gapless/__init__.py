@@ -90,7 +90,7 @@ if not TYPE_CHECKING:
         return found
 
     def _absent(name: str) -> str:
-        """What to say of a name that is not here."""
+        """The error for a name that does not exist here."""
         from importlib import import_module
 
         for place in ("errors", "client"):
@@ -99,5 +99,5 @@ if not TYPE_CHECKING:
         return f"module 'gapless' has no attribute {name!r}"
 
     def __dir__() -> list[str]:
-        """What can be asked for, loaded or not."""
+        """All names, loaded or not."""
         return sorted({*globals(), *__all__})

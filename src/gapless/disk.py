@@ -1,5 +1,5 @@
-"""What can be put on a disk, and what is found there: the words between a broker, which keeps no file itself, and
-whoever keeps one for it.
+"""The changes of a disk, and its contents: the interface between a broker, which keeps no file itself, and the runtime
+that keeps one for it.
 
 A disk holds journals (numbered blobs under a name), history (blobs by origin, each with a range of stamps) and entries
 (a blob under a key). `gapless.storage` keeps them in a file, the simulator in memory.
@@ -37,7 +37,7 @@ class Append(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """Stands for all of a journal up to and with `number`, which is forgotten. What is beyond it stays."""
+    """Stands for all of a journal up to and with `number`, which is forgotten. Later entries stay."""
 
     journal: str
     number: int
@@ -53,7 +53,7 @@ class Drop(Struct, frozen=True):
 class Admit(Struct, frozen=True):
     """A piece of history: `count` events of `origin` with stamps from `first` to `last`, both included.
 
-    A piece of the same origin with the same `last` is replaced: so what was damaged is mended. Pieces may come in any
+    A piece of the same origin with the same `last` is replaced: so damaged history is repaired. Pieces may come in any
     order, and may overlap.
     """
 

@@ -1,7 +1,7 @@
 """The exception tree: everything that is the outside world's fault.
 
-Bugs of ours are assertions. Whoever catches a `GaplessError` can print it as it is: it says in a sentence
-what is wrong, where, and what to do about it.
+Bugs in Gapless are assertions. A program can print a `GaplessError` as it is: one sentence says what is wrong, where,
+and what to do about it.
 """
 
 from gapless.events import Event, PublishedEvent
@@ -68,7 +68,7 @@ class ConfigError(GaplessError):
 class WireError(GaplessError):
     """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version.
 
-    `code` is the word for it that the peer is told.
+    `code` is the code of the refusal that the peer receives.
     """
 
     def __init__(self, message: str, code: str = "malformed") -> None:
@@ -139,7 +139,7 @@ class SubscriptionEndedError(GaplessError):
 
 
 class SlowConsumerError(SubscriptionEndedError):
-    """A subscription with `max_pending` that ended because its events were not taken in time."""
+    """A subscription with `max_pending` that ended because the application was too slow."""
 
 
 class SkippedError(GaplessError):

@@ -1,4 +1,4 @@
-"""What travels: an event, its attributes, and how it is named."""
+"""Events: their attributes, their names, and runs of them."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     """
 
     _misfit: ClassVar[type[Exception]] = ValueError
-    """What a read attribute that does not fit raises: `ConversionError`, as `gapless.errors` says, which lies above."""
+    """The error of an attribute that does not fit: `ConversionError`. `gapless.errors`, which is above, sets it."""
 
     publisher: str
     seq: int
@@ -55,7 +55,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     payload: bytes = b""
 
     def __eq__(self, other: object) -> bool:
-        """What was published equals what is delivered: the stamp says when it was admitted, not what it is."""
+        """A published event equals the delivered one: the stamp is the time of admission, and no part of the event."""
         if not isinstance(other, PublishedEvent):
             return NotImplemented
         return (self.publisher, self.seq, self.attributes, self.payload) == (
@@ -170,7 +170,7 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
     """What one client published together: its events have one number after the other, and one stamp.
 
     It is a sequence of events, which are made when somebody asks for them: to pass a run on takes none of them. Like an
-    event it is not changed any more. On the wire, too, what its events have in common is told once.
+    event it is not changed any more. On the wire, too, the common parts of its events are sent once.
     """
 
     publisher: str
@@ -182,7 +182,7 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
     stamp: int = 0
 
     def __post_init__(self) -> None:
-        """Whoever makes one, or sends one, says of each event what it is."""
+        """Check that the stretches of attributes ascend and cover all payloads."""
         place = 0
         for _, end in self.alike:
             if end <= place:
@@ -246,7 +246,7 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
 
     @cached_property
     def encoded(self) -> bytes:
-        """What it is on the wire: it goes to many, and to a disk, and is encoded once."""
+        """Its bytes on the wire: it goes to many, and to a disk, and is encoded once."""
         return _encode(self)
 
 
@@ -255,14 +255,14 @@ class EventList(list[Event]):
 
     @cached_property
     def encoded(self) -> bytes:
-        """What they are on the wire."""
+        """Their bytes on the wire."""
         return _encode(self)
 
 
 Events: TypeAlias = list[Event] | EventRun
 """Events in order."""
 NUMBERS_BYTES = 20
-"""What an event has on the wire beside its publisher, attributes and payload."""
+"""Bytes of an event on the wire beside its publisher, attributes and payload."""
 _encode = msgspec.msgpack.Encoder().encode
 
 

@@ -17,7 +17,7 @@ CODE = re.compile(r"--[a-z][a-z-]+|[A-Za-z_]\w*")
 
 
 def _words(span: str) -> set[str]:
-    """Those that look like names in code: with an underscore or a capital letter within, or options."""
+    """The words that look like names in code: with an underscore or a capital letter within, or options."""
     found = set(CODE.findall(span))
     return {word for word in found if word.startswith("--") or re.search(r"[a-z0-9][A-Z]|\w_|_\w", word)}
 

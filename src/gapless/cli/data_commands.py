@@ -17,7 +17,7 @@ data = typer.Typer(
     help="Inspect the data directory of a broker that is stopped.\n\nStart with:  [bold]gapless data show DIR[/bold]"
 )
 
-DataDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="What `data` names in the network's file.")]
+DataDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The `data` directory of a broker.")]
 
 
 @data.callback(invoke_without_command=True)

@@ -24,7 +24,7 @@ class DemoRun(msgspec.Struct, frozen=True):
 
 
 class Journey(msgspec.Struct, frozen=True):
-    """What happened to a client whose broker crashed."""
+    """The journey of a client whose broker crashed."""
 
     client: str
     old_broker: str

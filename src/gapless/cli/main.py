@@ -237,7 +237,7 @@ def audit(
 def archive(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The archive; created if missing.")],
     url: Url = LOCAL,
-    filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="What to keep.")] = "TRUE",
+    filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="The events to archive.")] = "TRUE",
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 10.0,
     once: Annotated[bool, typer.Option("--once", help="Archive everything up to now, and end.")] = False,
     allow_gaps: Annotated[
@@ -421,7 +421,7 @@ def network_forget(
 @app.command(epilog=NETWORK_EPILOG)
 def pub(
     url: Url = LOCAL,
-    advertise: Annotated[str, typer.Option(metavar="FILTER", help="What will be published.")] = "TRUE",
+    advertise: Annotated[str, typer.Option(metavar="FILTER", help="A filter that all events match.")] = "TRUE",
     event: Annotated[
         list[str] | None,
         typer.Option(metavar="JSON", help="Publish this, instead of lines on standard input; may be repeated."),
@@ -451,7 +451,7 @@ def pub(
 
 @app.command(epilog=NETWORK_EPILOG)
 def sub(
-    text: Annotated[str, typer.Argument(metavar="[FILTER]", help="What one would write after WHERE.")] = "TRUE",
+    text: Annotated[str, typer.Argument(metavar="[FILTER]", help="A condition as after WHERE.")] = "TRUE",
     url: Url = LOCAL,
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after this many events.")] = None,
     seconds: Seconds = None,
@@ -472,7 +472,7 @@ def sub(
     ] = None,
     archive: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="What gapless archive keeps there comes first. Needs --since."),
+        typer.Option(metavar="DIR", help="Read the archive in this directory first. Needs --since."),
     ] = None,
     group: Annotated[
         bool, typer.Option("--group", help="Share the durable subscription: each event goes to one member.")
@@ -536,7 +536,7 @@ def trace_merge(
 
 @filters.command("check", epilog=EPILOG.replace("0 valid", "0 valid or matches", 1))
 def filter_check(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What one would write after WHERE.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A condition as after WHERE.")],
     event: Annotated[
         str | None, typer.Option(metavar="JSON", help="Attributes: does the filter match them?")
     ] = None,

@@ -92,7 +92,7 @@ def sim_search(
         str,
         typer.Option(
             metavar="KIND",
-            help="What orders deliveries: latency, or pct:D, random priorities of connections that change D - 1 times.",
+            help="Order of deliveries: latency, or pct:D, random priorities of connections that change D - 1 times.",
         ),
     ] = "latency",
     json: Json = False,

@@ -1,4 +1,4 @@
-"""What the application has acknowledged of a durable subscription, and what it has given back.
+"""The acknowledgements of a durable subscription, and the events that were given back.
 
 An acknowledgement is for one event (`event.ack()`), or cumulative: `subscription.ack()` covers an event and everything
 that the subscription delivered before it. With `ack="auto"` an event is acknowledged when the application asks for

@@ -1,4 +1,4 @@
-"""What an operator's program does with the durable subscriptions and the clients of a network: `client.admin`."""
+"""Administration of the durable subscriptions and the clients of a network: `client.admin`."""
 
 import asyncio
 from functools import partial

@@ -12,7 +12,7 @@ class _Client(Protocol):
 
 
 class Advertisement:
-    """What this client may publish. Made by `Client.advertise`."""
+    """A declaration of the events that this client may publish. `Client.advertise` returns it."""
 
     def __init__(self, client: _Client, id: str, text: str) -> None:
         self.id = id

@@ -30,7 +30,7 @@ from gapless.events import Event, PublishedEvent
 __all__ = ["Answer", "Answering", "Handler"]
 
 Answer: TypeAlias = Publication | None
-"""What a handler returns: the attributes of the reply, or attributes and a payload; None for no reply."""
+"""The result of a handler: the attributes of the reply, or attributes and a payload; None for no reply."""
 Handler: TypeAlias = Callable[[Event], Awaitable[Answer]]
 
 _logger = logging.getLogger("gapless.client")

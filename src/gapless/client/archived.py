@@ -4,8 +4,8 @@ The *seam* is the position at which one ends and the other begins. It is the sam
 in the archive, and a position is everything up to it with all its causes: so nothing is missing there, nothing comes
 twice, and no effect comes before its cause.
 
-Brokers are asked only when the archive is read to its end: whoever takes hours for that holds back nobody, and where
-the archive has grown meanwhile it is read on. What was published before the archive began is asked of brokers, too.
+Brokers are asked only when the archive is read to its end: a reader that takes hours for that delays no other client.
+If the archive has grown, the reader continues with it. Brokers are also asked for events from before the archive began.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["Item", "Past", "log_seam", "open_past"]
 
 Item: TypeAlias = list[Event] | SkippedError
-"""What comes next: events, or the word that something is missing here."""
+"""The next item: events, or a report that events are missing here."""
 
 
 class _Reading(Protocol):
-    """What brokers still have of what was before the archive."""
+    """The events from before the archive that brokers still have."""
 
     async def take(self, most: int) -> list[Event]: ...
 
@@ -41,7 +41,7 @@ class _Reader(Protocol):
 
 
 class Past:
-    """What a subscription gets before brokers are asked."""
+    """The events that a subscription gets before brokers are asked."""
 
     def __init__(
         self, archive: "Archive", contents: "Contents", text: str, since: Position, until: Position | None
@@ -52,7 +52,7 @@ class Past:
         self._since = since
         self._until = until
         self.position = since
-        """Up to here everything was told."""
+        """Everything up to this position was returned."""
 
     @property
     def is_all(self) -> bool:
@@ -60,7 +60,7 @@ class Past:
         return self._until is not None and self.position >= self._until
 
     async def items(self, client: _Reader) -> AsyncIterator[Item]:
-        """What there is, in order."""
+        """The archived events, in order."""
         if EARLIEST < self._since < self._begin:
             async for item in self._of_brokers(client):
                 yield item
@@ -109,7 +109,7 @@ class Past:
 
 
 def open_past(directory: Path | str, network: str, text: str, since: Position, until: Position | None) -> Past:
-    """What this archive holds, if it is one of this network, and has all that matches."""
+    """The contents of the archive, if it is one of this network and has all matching events."""
     try:
         from gapless.archive import Archive
     except ModuleNotFoundError as error:

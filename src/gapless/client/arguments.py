@@ -1,7 +1,7 @@
-"""What a caller hands over is looked at before anything is done with it.
+"""Checks of all arguments, before a call does anything with them.
 
-A mistake ends here, with a sentence for whoever made it. What lies behind (the node, the encoder, the event loop that
-everybody shares) sees only what can travel.
+A mistake ends here, with a sentence for the caller. The node, the encoder and the event loop only see valid
+values.
 """
 
 import os
@@ -104,7 +104,7 @@ def check_path(what: str, value: object) -> Path:
 
 
 def check_timeout(value: object) -> float | None:
-    """A time to wait, or None for ever."""
+    """A time to wait, or None to wait without a limit."""
     return None if value is None else check_seconds(value)
 
 
@@ -142,5 +142,5 @@ def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def kind_of(value: object) -> str:
-    """What it is instead, for a complaint."""
+    """The kind of the value, for an error message."""
     return "None" if value is None else f"of type {type(value).__name__}"

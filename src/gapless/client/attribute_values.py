@@ -1,4 +1,4 @@
-"""What becomes of values that are no attributes: the conversions, all of them, in one table.
+"""The conversions of values that are no attributes, all in one table.
 
 Attributes are strings, integers, floats and booleans, and filters compare only these. Some other values stand for one
 of them in exactly one obvious way, and are converted when they are published:

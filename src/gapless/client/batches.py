@@ -22,11 +22,11 @@ QUICK_S = 0.005
 """A batch that is not full after that leaves as it is."""
 
 BLOCKED_S = 0.5
-"""Who holds the event loop for longer hears of it."""
+"""A source that holds the event loop for longer causes a warning."""
 
 
 def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
-    """What yields the events, or an `EventError` if nothing does."""
+    """The iterator of the events, or an `EventError` if there is none."""
     try:
         return iter(events)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Who serves a client, and what becomes of that: connected, disconnected, moved.
+"""Changes of the broker that serves a client: connected, disconnected, moved.
 
 A client is served while a broker holds its session and there is a connection to it. Calls may be made at any time, and
 wait for a broker where there is none; whoever wants to know meanwhile iterates over `client.connection_changes()`.
@@ -22,21 +22,21 @@ __all__ = ["ConnectionChange", "ConnectionChanges", "WatchedLinks", "WatchedNode
 ChangeKind: TypeAlias = Literal["connected", "disconnected", "moved"]
 
 KEPT_MAX = 100
-"""ConnectionChanges that wait for one who does not take them; of older ones only the number is told."""
+"""The number of changes that wait for a slow reader; older ones are only counted."""
 
 
 class ConnectionChange(msgspec.Struct, frozen=True):
-    """What happened to the client's place in the network."""
+    """A change of the broker that serves the client."""
 
     kind: ChangeKind
     """`connected`: a broker serves the client. `disconnected`: none does; the client looks for one, and what is
     published meanwhile waits. `moved`: another broker serves it than before; nothing was missed."""
     broker: str
-    """Who serves the client; of `disconnected`, who did."""
+    """The broker that serves the client; for `disconnected`, the one that did."""
     previous: str = ""
     """Of `moved`: who served it before."""
     missed: int = 0
-    """How many changes before this one were not taken in time and are left out."""
+    """The number of earlier changes that were not read in time and are left out."""
 
 
 class ConnectionChanges:
@@ -161,7 +161,7 @@ class WatchedLinks(Links):
         self.look()
 
     def said_goodbye(self, connection: Connection, reason: str) -> None:
-        """The peer leaves in good order."""
+        """The peer leaves gracefully."""
         super().said_goodbye(connection, reason)
         self.look()
 

@@ -69,8 +69,8 @@ class Client(SubscribingCalls, PublishingCalls):
 
     @property
     def blocked_reason(self) -> str:
-        """What the brokers wait for, and for how long, if this client's publications wait and none has been confirmed
-        for seconds. Empty otherwise, and if the protocol confirms nothing."""
+        """The reason why this client's publications wait, and for how long, if none has been confirmed for seconds.
+        Empty otherwise, and if the protocol confirms nothing."""
         return self._connection_manager.blocked
 
     @property

@@ -1,4 +1,4 @@
-"""What the calls of a client share: its presence in the network, and the two sides of it."""
+"""The common base of a client's calls: its presence in the network, and the two sides of it."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ __all__ = ["CODECS", "Codec", "CodecLike", "encoded", "find_codec"]
 
 
 class Codec(Protocol):
-    """What a program gives as `codec` if it has a format of its own."""
+    """The interface of a `codec` with a format of its own."""
 
     def encode(self, value: Any, /) -> bytes:
         """The value as a payload."""

@@ -45,7 +45,7 @@ LEAVE_S = 5.0
 
 
 class ConnectionManager:
-    """Of one client, from when it was let in until it is closed."""
+    """Of one client, from when a broker accepted it until it is closed."""
 
     def __init__(
         self, welcome: Welcome, name: str, *,
@@ -141,7 +141,7 @@ class ConnectionManager:
             self._links.give(news)
 
     def note_beginning(self, began_us: int) -> None:
-        """What is published next was asked for then: a trace counts from the call, not from when it leaves."""
+        """The next publications were requested then: a trace counts from the call, not from when they leave."""
         if self._recording is not None:
             self._recording.publishes(began_us)
 
@@ -240,6 +240,6 @@ class ConnectionManager:
         return any(link.connection is not None for link in self._links.links.values())
 
     def changes(self) -> ConnectionChanges:
-        """What becomes of it from now on."""
+        """Its changes from now on."""
         self.own_loop.check()
         return self._watching.watch()

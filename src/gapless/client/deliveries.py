@@ -1,11 +1,10 @@
-"""What was delivered to one subscription: events, reports of missing events, positions, and the end.
+"""The deliveries of one subscription: events, reports of missing events, positions, and the end.
 
 The client puts in what the network delivers, and the application takes it in order. If the application does not:
 
-- by default the broker hears what was taken, and sends no more than a bounded number ahead. It keeps the rest, and when
-  brokers keep as much as they may, publishers wait. Nothing is lost, and nobody else's memory is used up;
-- with `max_pending`, others are never held back. When more events wait, the subscription ends with a
-  `SlowConsumerError` after the events that did fit.
+- by default the broker sends no more than a bounded number of deliveries ahead of it. Beyond a bound for waiting
+  deliveries the client lags: the broker serves it from history;
+- with `max_pending`, the subscription ends with a `SlowConsumerError` when more events wait, after those that did fit.
 """
 
 import asyncio
@@ -256,7 +255,7 @@ class Deliveries:
         self._took()
 
     def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:
-        """Something is missing before the delivery of that number. What is missing in one place is one error."""
+        """Events are missing before the delivery of that number. All that are missing in one place are one error."""
         if self._skips and self._skips[-1][0] == number:
             before = self._skips.pop()[1]
             lost = {name: [*before.lost.get(name, ()), *lost.get(name, ())] for name in {**before.lost, **lost}}

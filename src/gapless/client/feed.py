@@ -1,8 +1,8 @@
 """Events on their way from a caller's thread into the event loop of its client.
 
 The caller's source runs in the caller's thread, where it may take its time, or wait for something that this client
-itself receives. What it gives leaves as it comes: the loop takes all that is there, and waits for no more. No more than
-a bounded number lies in between; then the source has to wait.
+itself receives. Its events leave as they come: the loop takes all that are there, and waits for no more. If a bounded
+number lies in between, the source has to wait.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Feed:
             self._tell()
 
     def _tell(self) -> None:
-        with suppress(RuntimeError):  # the loop has ended, which is told to whoever waits for it
+        with suppress(RuntimeError):  # the loop has ended, and its waiters get that error
             self._loop.call_soon_threadsafe(self._something.set)
 
     # ---- in the loop --------------------------------------------------------------------------------------

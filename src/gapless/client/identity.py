@@ -1,4 +1,4 @@
-"""What a process has to know to go on as a client of another process, which is no more.
+"""The state that a process needs to continue as the client of another process, which has ended.
 
 Brokers know a client by its name, and listen to its latest attempt alone. So whoever goes on with a larger one is the
 client from then on: what the process before had sent, and no broker has taken, counts no more, and a number that
@@ -19,7 +19,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     name: str
     home: str
-    """Who held its session last."""
+    """The broker that held its session last."""
     attempt: int
     seq: int
     """The number of its last event."""

@@ -3,7 +3,7 @@
 A client outlives its brokers, but not its network: if all of it is started anew from another file, with another shape
 or other settings, nothing that the client holds means anything there. A broker shows by its fingerprint which network
 it belongs to. One that belongs to another is left alone; if no broker of ours answers at any address, our network is
-gone, and the client says so instead of waiting for ever.
+gone, and the client raises an error instead of waiting without end.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LOOK_MAX = 64
 
 
 class Introduction:
-    """What the links ask about us."""
+    """The client's side of greetings."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Introduction:
         self._looked = -LOOK_AGAIN_S
 
     def greeting(self) -> bytes:
-        """What we say to brokers."""
+        """The greeting for brokers."""
         return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
     def identify(self, connection: Connection, hello: Hello) -> Refusal:
@@ -109,7 +109,7 @@ class Introduction:
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker does not want us. Another one may, or this one later. What no broker would take ends the client.
+        """A broker refuses the client. Another one may accept it, or this one later. A refusal of all brokers ends it.
 
         A limit ends it, too, if the broker that was asked first has reached it, no broker has let us in yet, and we
         have tried for as long as the application wants to wait for a connection.

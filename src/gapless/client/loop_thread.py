@@ -1,7 +1,7 @@
 """An event loop in a thread of its own, for callers that have none.
 
-Whoever asks it for something waits for the answer. If the loop ends, for whatever reason, no answer will come: all who
-wait are told so, and all who ask later.
+Whoever asks it for something waits for the answer. If the loop ends, no answer will come: all
+waiting and later calls raise an error.
 """
 
 import asyncio

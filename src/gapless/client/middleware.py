@@ -24,7 +24,7 @@ _logger = logging.getLogger("gapless.client")
 
 @dataclass
 class Outgoing:
-    """An event before it is sent. What a middleware changes in it is sent."""
+    """An event before it is sent. The changes of a middleware are sent, too."""
 
     attributes: dict[str, Any]
     payload: bytes = b""
@@ -93,12 +93,12 @@ class Middlewares:
 
     @property
     def deliver(self) -> Deliver | None:
-        """What is called with each event that is delivered; None if nobody wants to know."""
+        """The callback for each delivered event; None if no middleware has one."""
         return self._deliver if self._wants("deliver") else None
 
     @property
     def settle(self) -> Callable[[Event, Outcome], None] | None:
-        """What is called with each event that is acknowledged or given back; None if nobody wants to know."""
+        """The callback for each event that is acknowledged or given back; None if no middleware has one."""
         return self._settle if self._wants("ack") else None
 
     def _wants(self, name: str) -> bool:

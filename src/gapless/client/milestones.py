@@ -18,13 +18,13 @@ __all__ = ["Milestones", "Survey"]
 
 @dataclass(frozen=True)
 class Milestones:
-    """What `Client.milestones` found."""
+    """The result of `Client.milestones`."""
 
     positions: tuple[Position, ...]
     """Ascending, after the position that was asked from; the last is the end. Between two of them lie no more than a
     few thousand events, of whatever kind, unless they were admitted almost at once."""
     gone: tuple[SkippedError, ...]
-    """What no broker holds any more of what lies between them."""
+    """The events between them that no broker holds any more."""
 
 
 class Survey(Subscription[Event]):

@@ -16,7 +16,7 @@ from gapless.errors import CallError
 __all__ = ["PLAIN", "Model", "is_model"]
 
 PLAIN = (str, int, float, bool, datetime, date, time, timedelta, Decimal, UUID, type(None), Any)
-"""What a field may hold that takes an attribute, if it is no enumeration."""
+"""The types of a field that takes an attribute, beside enumerations."""
 
 
 def is_model(kind: object) -> bool:

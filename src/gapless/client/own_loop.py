@@ -1,7 +1,7 @@
 """A client belongs to the event loop in which it was connected, and says so where it is used in another.
 
-Its connections, timers and futures are that loop's. In another one they would wait for ever, or fail with an error of
-asyncio that names neither the client nor the mistake.
+Its connections, timers and futures belong to that loop. In another one they would wait without end, or fail with an
+error of asyncio that names neither the client nor the mistake.
 """
 
 import asyncio

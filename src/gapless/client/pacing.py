@@ -1,6 +1,6 @@
-"""How far the application has come: the node is told, every `TELL_S`, so that the network does not run too far ahead;
-at once, if much was taken. What was delivered counts as taken up to the oldest delivery that a subscription keeps back
-for its application.
+"""Reports the progress of the application to the node, so that the network does not run too far ahead: every `TELL_S`,
+and at once if much was taken. Deliveries count as taken up to the oldest one that a subscription keeps back for its
+application.
 
 All subscriptions and readings of a client share one window. So one whose events nobody takes stops the others, too, as
 soon as the window is full of them. If that lasts for `PATIENCE_S`, the log says which one it is.
@@ -17,9 +17,9 @@ __all__ = ["Pacing"]
 
 PATIENCE_S = 5.0
 TELL_S = 0.002
-"""What is taken one by one at a high rate is told together: it costs brokers and clients as much as an event."""
+"""The interval of reports. One for each event would cost brokers and clients as much as the event."""
 TELL_SHARE = 8
-"""If so large a share of the window was taken, it is told at once."""
+"""If so large a share of the window was taken, it is reported at once."""
 
 _logger = logging.getLogger("gapless.client")
 

@@ -1,4 +1,4 @@
-"""What was delivered and waits for the application, each event with the number of its delivery.
+"""The delivered events that wait for the application, each with the number of its delivery.
 
 What came together stays together until somebody takes a part of it, or looks at it: then its events are made.
 """

@@ -38,10 +38,10 @@ _AHEAD_US = 60_000_000
 
 @dataclass(frozen=True)
 class Moment:
-    """What somebody wrote, checked. Exactly one of the three is set."""
+    """A parsed argument. Exactly one of the three is set."""
 
     what: str
-    """What it is for, and what was written: for error messages."""
+    """The parameter and its text, for error messages."""
     written: object
     exactly: Position | None = None
     at_us: int | None = None
@@ -79,7 +79,7 @@ class Moment:
 
 
 def moment_of(what: str, value: Since) -> Moment:
-    """What is meant; `what` names it in an error message."""
+    """Parse the argument; `what` names it in an error message."""
     value = value.strip() if isinstance(value, str) else value
     if value == "earliest":
         return Moment(what, value, exactly=EARLIEST)

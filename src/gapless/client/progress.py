@@ -1,8 +1,8 @@
 """How far the application of one subscription has come in the stream of the network.
 
 While history is read, events come in the order of positions. So the position of the last event that was taken is where
-another subscription can go on. What is published comes in causal order, which is not that of positions: there only the
-network can say up to where nothing is missing, and its word counts as soon as all that was delivered before is taken.
+another subscription can go on. Live events come in causal order, which is not that of positions: there only the
+network knows up to where nothing is missing, and its report counts as soon as all earlier deliveries are taken.
 """
 
 from gapless.events import Event
@@ -17,7 +17,7 @@ class Progress:
     def __init__(self) -> None:
         self._position: Position | None = None
         self._last: Event | None = None
-        """What was taken last, while history is read."""
+        """The last event taken, while history is read."""
         self._reached: Position | None = None
         """Everything up to here was delivered, as the network says."""
         self._is_replay = False

@@ -45,7 +45,7 @@ a field of bytes is the payload: the same that `gapless.client.reader` makes of 
 `gapless.client.attribute_values` says."""
 
 Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
-"""What `publish_many` takes: attributes, or attributes and a payload."""
+"""An argument of `publish_many`: attributes, or attributes and a payload."""
 
 Checked: TypeAlias = tuple[Publish, int]
 """The call, and its size in bytes."""

@@ -28,7 +28,7 @@ PUBLISH_BATCH = 256
 COLLECTED_BYTES = 32 * 1024 * 1024
 """No more is taken from a source at a time, however large its events."""
 EVENT_VALUES = 7
-"""What an event counts, as the bound on what a frame holds does, beside two for each attribute."""
+"""The cost of an event against the bound of a frame, beside two for each attribute."""
 MESSAGE_BYTES = 1024 * 1024
 """From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
 
@@ -59,7 +59,7 @@ class Publishing:
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
         """How many events may be published at a time."""
         self.lost: list[tuple[int, int]] = []
-        """What was safe, and is lost all the same: the first and last number of each range."""
+        """Confirmed publications that are lost: the first and last number of each range."""
         self.tell_lost: TellLost | None = None
         """Called with such ranges when they become known."""
         self._connection_manager = connection_manager
@@ -89,7 +89,7 @@ class Publishing:
         self.unsafe.confirm(effect.seq)
 
     def on_lost(self, effect: PublicationsLost) -> None:
-        """More brokers failed than may. Who should have got these events is told; so is who published them."""
+        """More than f brokers failed. Subscribers get an error for these events; this reports them to the publisher."""
         shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
         self._logger.warning(
             f"publications {shown} were confirmed and are lost: more brokers failed than may", extra={"numbers": shown}

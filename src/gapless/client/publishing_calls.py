@@ -147,7 +147,7 @@ class PublishingCalls(ClientBase):
             type: return the reply as an instance of this type.
             reply: a filter that replies match; the narrower it is, the fewer brokers have to know it.
             timeout_s: how long to wait. It travels with the request: its handler is not called, or is cancelled, when
-                the time is over. None waits for ever.
+                the time is over. None waits without a limit.
 
         Example: `quote = await client.request({"topic": "ask", "symbol": "ACME"}, timeout_s=2)`
         """

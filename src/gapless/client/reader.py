@@ -28,7 +28,7 @@ FILLABLE = (
     inspect.FloatType, inspect.IntType, inspect.LiteralType, inspect.NoneType, inspect.StrType, inspect.TimeDeltaType,
     inspect.TimeType, inspect.UUIDType,
 )  # fmt: skip
-"""What can be made of a string, a number or a boolean."""
+"""The types that a string, a number or a boolean can be converted to."""
 
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _WRONG = re.compile(r"Expected `(.*)`, got `(.*)` - at `\$\.([^`]*)`")

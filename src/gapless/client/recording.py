@@ -40,7 +40,7 @@ Noted: TypeAlias = (
     Deliver | DeliverMany | Published | PublishedMany | Confirmed | Acknowledged | EachAcknowledged | DeadLettered
     | CutFixed | CutsVoided | Ended | Rejected | Skipped | Attached | JoinedGroup | Revoked
 )  # fmt: skip
-"""What belongs into the trace."""
+"""The effects that belong into the trace."""
 
 FLUSH_S = 0.2
 """How far the file is behind the client at most."""
@@ -52,7 +52,7 @@ def now_us() -> int:
 
 
 class Recording:
-    """What a client does, as it happens."""
+    """Records the acts of a client as they happen."""
 
     def __init__(self, recorder: "PartRecorder") -> None:
         self._recorder = recorder
@@ -118,7 +118,7 @@ class Recording:
         self._flush_soon()
 
     def publishes(self, began_us: int) -> None:
-        """What is published next, in this turn, was asked for by a call that began at this time."""
+        """The next publications of this turn were requested by a call that began at this time."""
         self._began_us = began_us
 
     def close(self) -> None:

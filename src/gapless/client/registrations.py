@@ -1,4 +1,4 @@
-"""What a client holds, subscriptions and advertisements, and the calls that wait until one has started or ended."""
+"""The subscriptions and advertisements of a client, and the calls that wait until one has started or ended."""
 
 import asyncio
 import logging
@@ -94,7 +94,7 @@ class Registrations:
             DurablesListed: self._on_listed,
             DurableChanged: self._on_changed,
         }
-        """What the node says of them."""
+        """The node's effects on them."""
         self.clock = NetworkClock()
         self._connection_manager = connection_manager
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -182,7 +182,7 @@ class Registrations:
             del self._moving[call.request]
 
     def reject(self, effect: Rejected) -> None:
-        """The network turned down a subscription that it had to be asked about."""
+        """The network refused a subscription."""
         if isinstance(effect.call, Subscribe) and effect.call.subscription in self._starting:
             refuse(self._starting[effect.call.subscription], CallError(effect.reason))
 
@@ -220,7 +220,7 @@ class Registrations:
             refuse(self._listing[question], error)
 
     def fail(self, error: GaplessError, *, is_closed: bool) -> None:
-        """Nothing goes on: whoever waits is told why. A client that was closed ends its subscriptions well."""
+        """Fail all waiting calls with the reason. A client that was closed ends its subscriptions without an error."""
         for future in [*self._stable.values(), *self._starting.values(), *self._moving.values()]:
             refuse(future, error)
         for ended in self._ending.values():

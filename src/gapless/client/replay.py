@@ -29,7 +29,7 @@ class Replay:
         self._waiting: list[asyncio.Future[None]] = []
 
     def begin(self) -> None:
-        """What is delivered from now on is history."""
+        """Deliveries from now on are history."""
         self._last = None
 
     def end(self) -> None:

@@ -72,7 +72,7 @@ def failure_of(request: Event, error: Exception) -> dict[str, Any]:
 
 
 def deadline_of(request: Event) -> float | None:
-    """When its caller stops waiting, in seconds since 1970 by the clock of the network; None if it waits for ever."""
+    """When its caller stops waiting, in seconds since 1970 by the clock of the network; None if there is no limit."""
     timeout_s = request.number(REQUEST_TIMEOUT, None)
     return None if timeout_s is None else request.stamp / 1e6 + timeout_s
 

@@ -1,7 +1,7 @@
 """A client keeps no more connections than it needs: to the broker that serves it.
 
-While it looks for its session it asks several brokers. Once the same broker has served it for a while, it parts from
-the others in good order. So a broker has no connection to a client that another one serves.
+While it looks for its session it asks several brokers. Once the same broker has served it for a while, it leaves
+the others gracefully. So a broker has no connection to a client that another one serves.
 """
 
 import asyncio

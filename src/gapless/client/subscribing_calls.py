@@ -56,8 +56,7 @@ class SubscribingCalls(ClientBase):
     ) -> Opening[Subscription[Any]]:
         """Subscribe to events that match a filter. Delivers every matching event published after this call returns.
 
-        It returns when the starting cut is complete, one number for every publisher that may match, and f + 1 brokers
-        know the subscription.
+        It returns when the starting cut is complete: one number for every publisher that may match.
 
         Parameters:
             filter: which events, as the condition of an SQL `WHERE`.
@@ -66,7 +65,7 @@ class SubscribingCalls(ClientBase):
                 discarded some of it, a `SkippedError` is raised in its place.
             type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
             max_pending: end the subscription with a `SlowConsumerError` when more events than this wait to be taken.
-                None: brokers hold publishers back if the application is too slow for too long.
+                None: brokers serve a slow subscription from history.
 
         Example: `async with client.subscribe("topic = 'price' AND amount < 10") as prices:`
         """

@@ -73,7 +73,7 @@ class Subscription(Deliveries, Generic[T]):
 
         Parameters:
             most: the largest number of events to return.
-            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits for ever.
+            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits without a limit.
 
         Example: `for event in await subscription.take(100, timeout_s=5): print(event)`
         """
@@ -123,7 +123,7 @@ class Subscription(Deliveries, Generic[T]):
                 await self.close()
 
     async def close(self) -> None:
-        """End it with an exact ending cut. What was delivered before can still be taken."""
+        """End it with an exact ending cut. Events that were delivered before can still be taken."""
         self._own_loop.check()
         self._is_closed = True
         if self._past is not None:
@@ -171,7 +171,7 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more comes in. What was delivered before can still be taken."""
+        """Whether it has ended. Events that were delivered before can still be taken."""
         return self._has_ended
 
     @property
@@ -208,7 +208,7 @@ class Subscription(Deliveries, Generic[T]):
         return cast(Self, await self._again())
 
     def _next(self, most: int) -> list[T]:
-        """What waits, up to the next report of something missing: that is raised in its place."""
+        """The waiting events, up to the next report of missing events, which is raised in its place."""
         if self._skips:
             self._raise_skipped(self._pending_events.first)
             if self._skips:
@@ -258,8 +258,8 @@ class Subscription(Deliveries, Generic[T]):
 class DurableSubscription(Subscription[D], Generic[D]):
     """A durable subscription that is attached to this client. Made by `Client.durable`.
 
-    Iterate over it: `async for event in subscription`. What was acknowledged is never delivered again, what was not is
-    delivered again, to this client or to the next that attaches.
+    Iterate over it: `async for event in subscription`. Acknowledged events are never delivered again. Others are
+    redelivered, to this client or to the next that attaches.
     """
 
     async def ack(self, upto: Event | Position | None = None) -> None:

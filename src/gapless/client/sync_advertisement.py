@@ -9,7 +9,7 @@ __all__ = ["Advertisement"]
 
 
 class Advertisement:
-    """What this client may publish. Made by `Client.advertise`."""
+    """A declaration of the events that this client may publish. `Client.advertise` returns it."""
 
     def __init__(self, loop: LoopThread, inner: advertisement.Advertisement) -> None:
         self._loop = loop

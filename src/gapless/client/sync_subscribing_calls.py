@@ -40,8 +40,7 @@ class SubscribingCalls:
     ) -> Subscription[Any]:
         """Subscribe to events that match a filter. Delivers every matching event published after this call returns.
 
-        It returns when the starting cut is complete, one number for every publisher that may match, and f + 1 brokers
-        know the subscription.
+        It returns when the starting cut is complete: one number for every publisher that may match.
 
         Parameters:
             filter: which events, as the condition of an SQL `WHERE`.
@@ -50,7 +49,7 @@ class SubscribingCalls:
                 discarded some of it, a `SkippedError` is raised in its place.
             type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
             max_pending: end the subscription with a `SlowConsumerError` when more events than this wait to be taken.
-                None: brokers hold publishers back if the application is too slow for too long.
+                None: brokers serve a slow subscription from history.
 
         Example: `with client.subscribe("topic = 'price' AND amount < 10") as prices:`
         """

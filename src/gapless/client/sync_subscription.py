@@ -178,7 +178,7 @@ class Subscription(Generic[T]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more comes in. What was delivered before can still be taken."""
+        """Whether it has ended. Events that were delivered before can still be taken."""
         return self._inner.has_ended
 
     def __iter__(self) -> Self:
@@ -198,7 +198,7 @@ class Subscription(Generic[T]):
 
         Parameters:
             most: the largest number of events to return.
-            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits for ever.
+            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits without a limit.
 
         Example: `for event in subscription.take(100, timeout_s=5): print(event)`
         """
@@ -265,7 +265,7 @@ class Subscription(Generic[T]):
         self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
-        """End it with an exact ending cut. What was delivered before can still be taken."""
+        """End it with an exact ending cut. Events that were delivered before can still be taken."""
         self._loop.run(self._inner.close())
 
     def resubscribe(self) -> Self:
@@ -280,8 +280,8 @@ class Subscription(Generic[T]):
 class DurableSubscription(Subscription[D], Generic[D]):
     """A durable subscription that is attached to this client. Made by `Client.durable`.
 
-    Iterate over it: `for event in subscription`. What was acknowledged is never delivered again, what was not is
-    delivered again, to this client or to the next that attaches.
+    Iterate over it: `for event in subscription`. Acknowledged events are never delivered again. Others are
+    redelivered, to this client or to the next that attaches.
     """
 
     _inner: subscription.DurableSubscription[Any]

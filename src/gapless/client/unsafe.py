@@ -1,7 +1,7 @@
-"""What was published and is not safe yet: how much there is, and who waits for it to become less.
+"""Unconfirmed publications: their number and size, and the calls that wait for it to become less.
 
-No more than a window of publications may be unsafe, and no more bytes and values than fit into one frame, because all
-of them are told to the next broker in one message if this one is lost.
+No more than a window of publications may be unconfirmed, and no more bytes and values than fit into one frame, because
+the client sends all of them to the next broker in one message if this one is lost.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ __all__ = ["Unsafe", "fulfil", "refuse"]
 
 
 def fulfil(future: "asyncio.Future[None]") -> None:
-    """What was waited for is there."""
+    """The call may continue."""
     if not future.done():
         future.set_result(None)
 
 
 def refuse(future: "asyncio.Future[Any]", error: GaplessError) -> None:
-    """What was waited for will not come."""
+    """The call fails."""
     if not future.done():
         future.set_exception(error)
         future.exception()  # looked at, so that nobody complains if its caller has given up

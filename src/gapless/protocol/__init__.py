@@ -11,9 +11,9 @@ What a runtime promises a node:
   connection that is lost takes an unknown suffix of the messages in flight with it; `Connected` is then given to
   both ends once a fresh connection exists.
 - `Suspected(peer)` is the failure detector's opinion and may be wrong; `Trusted(peer)` takes it back.
-- `Resumed` says that the node itself stood still, and others may have taken it for dead.
+- `Resumed` says that the node itself was paused, and that others may have suspected it.
 - The tree may be rearranged: `Unlinked` is given to both ends of a link that goes, `Linked` to both ends of one that
-  comes. What is in flight between the two ends at that moment is lost. Two brokers that are no longer neighbours can
+  comes. Messages in flight between the two ends at that moment are lost. Two brokers that are no longer neighbours can
   still send to each other, as any two can.
 - `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
 - What a disk held when its broker stopped, it holds when the broker starts again: all that was said to be `Persisted`,

@@ -1,4 +1,4 @@
-"""What a protocol says must hold in every reachable state of its nodes, checked from outside in simulated runs."""
+"""Invariants of a protocol, which hold in each reachable state of its nodes. Simulated runs check them from outside."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -16,7 +16,7 @@ class InvariantError(AssertionError):
     def __init__(self, name: str, what: str) -> None:
         super().__init__(f"{name}: {what}")
         self.symptom = f"invariant {name}"
-        """What a search reports, and holds on to while it makes a run small."""
+        """The symptom that a search reports, and keeps while it reduces a run."""
 
 
 class Invariants(Protocol):

@@ -11,14 +11,14 @@ __all__ = ["Demand", "Judging"]
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """What a client's message requests, so that a runtime can check it before a broker's node
+    """The demands of a client's message, so that a runtime can check it before a broker's node
     processes it.
     """
 
     subscriptions: Mapping[str, str] = {}
     """Filters by name."""
     histories: Sequence[str] = ()
-    """Those that request history."""
+    """The subscriptions that request history."""
     named: Mapping[str, str] = {}
     """The durable subscriptions that it wants to attach to, by subscription, and those that it
     refers to as its own, by its name for them.

@@ -23,8 +23,8 @@ class Owners(msgspec.Struct, frozen=True):
     has_tickets: bool = False
     """Whether each subscription needs a ticket, because rights may be withdrawn."""
     ticket: Callable[[str, str, int], bytes] = lambda client, text, position: b""
-    """What proves to any broker that this client has had a subscription with this filter from a position on; empty if
-    nothing has to."""
+    """Returns the proof that this client has had a subscription with this filter from a position on; empty if none is
+    needed."""
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
