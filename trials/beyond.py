@@ -1,6 +1,6 @@
 """What a real network does when more fails than f, or it is cut in two: what is confirmed comes, or its loss is told.
 
-    python -m trials.beyond                       # six minutes
+    python -m trials.beyond                       # eight minutes
     python -m trials.beyond --seconds 5 --only "two and six"
 
 Eight broker processes in a tree, f = 1. Clients publish at four of them, and subscribe to everything at three, by the
