@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from gapless.client import connect
+from gapless.errors import StorageError
 from gapless.overlay import chain
 from gapless.protocol import Suspected
 from gapless.runtime.broker import Broker
@@ -20,6 +21,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import free_ports, local_network
 from gapless.runtime.http_endpoint import HttpEndpoint
 from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.process import run_broker
 
 from .local import QUICK, Local, local
 from .logged import Logged, logged
@@ -47,6 +49,28 @@ async def stop(*starting: "asyncio.Task[Any]") -> None:
     for task in starting:
         task.cancel()
     await asyncio.gather(*starting, return_exceptions=True)
+
+
+# ---- a broker that ends -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (StorageError("/data: the disk is full"), 64, "the data directory is unusable: /data: the disk is full"),
+        (ValueError("x"), 70, "failed: this is a bug in Gapless"),
+    ],
+)
+def test_the_exit_code_tells_a_failing_disk_from_a_bug(
+    error: Exception, code: int, line: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(broker: Broker) -> None:
+        broker.failure.set_result(error)
+
+    monkeypatch.setattr(Broker, "start", fail)
+    monkeypatch.setattr("gapless.runtime.process._tune_cycle_collector", lambda: None)
+    assert run_broker(local_network(1, f=0), "b0") == code
+    assert line in caplog.text
 
 
 # ---- a broker that starts -----------------------------------------------------------------------------------------
@@ -205,7 +229,7 @@ def test_the_metrics_that_are_asked_for_first() -> None:
                 text = (await asyncio.to_thread(fetch, f"{url}/metrics"))[1].decode()
                 lag = re.search(r'^gapless_client_lag{client="bob-\w+"} (\d+)', text, re.MULTILINE)
                 assert lag is not None
-                assert 100 - taken <= int(lag[1]) <= 100, "what is taken is told in batches"
+                assert 100 - taken <= int(lag[1]) <= 110, "what is taken is told in batches, and each KiB counts as one"
             endpoint.stop()
         for line in (
             r"gapless_events_published_total 100\.0",

@@ -23,6 +23,10 @@ from gapless.runtime.network_file import NetworkConfig
 __all__ = ["Endpoint", "run_broker"]
 
 FAILED = 70
+"""The exit code of an internal error."""
+UNUSABLE_DATA = 64
+"""The exit code of a disk that fails, the same as when the directory cannot be opened at the start: a restart does not
+repair it."""
 PARENT_S = 0.5
 
 
@@ -72,9 +76,9 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
             if isinstance(error, StorageError):
                 broker.logger.critical(f"shutting down, because the data directory is unusable: {error}")
                 await broker.links.close(reason=str(error))
-            else:
-                broker.logger.critical("failed: this is a bug in Gapless", exc_info=error)
-                await broker.links.close(with_goodbye=False)
+                return UNUSABLE_DATA
+            broker.logger.critical("failed: this is a bug in Gapless", exc_info=error)
+            await broker.links.close(with_goodbye=False)
             return FAILED
         await broker.stop()
         return 0
