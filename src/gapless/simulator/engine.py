@@ -35,6 +35,7 @@ from gapless.names import (
     EachAcknowledged,
     ExtendAck,
     JoinedGroup,
+    MoveDurable,
     Nack,
     Revoked,
 )
@@ -98,7 +99,7 @@ from gapless.trace import Recorder
 
 __all__ = ["Simulation"]
 
-ClientCall: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany
+ClientCall: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | MoveDurable
 
 
 def _ignore(slot: Slot, effect: Any, now: int) -> None:
@@ -500,6 +501,8 @@ class Simulation:
             slot.subscriptions[item.subscription] = None
             if self._recording is not None:
                 self._recording.subscribed(slot.name, item, self.event_queue.now)
+        elif isinstance(item, MoveDurable) and self._recording is not None:
+            self._recording.moved(item)
         elif isinstance(item, Unsubscribe):
             slot.subscriptions.pop(item.subscription, None)
         elif isinstance(item, Advertise):

@@ -32,7 +32,7 @@ from gapless.simulator.durable_plan import draw_names
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
 from gapless.simulator.generator_scales import SCALES, SMALL, GeneratorLimits, Scale, choose_scale
 from gapless.simulator.generator_trees import draw_tree
-from gapless.simulator.group_plan import GROUP_MS, draw_group, draw_misfits
+from gapless.simulator.group_plan import GROUP_MS, draw_group, draw_misfits, draw_moves
 from gapless.simulator.in_flight import operations_of
 from gapless.simulator.over_budget_plan import BEYOND, OverBudgetPlan
 from gapless.simulator.partition_plan import PARTITION, PartitionPlan
@@ -484,6 +484,7 @@ class _Draft:
         self._actions += draw_names(self._seed, clients, self._end_ms, filters)
         self._actions += draw_group(self._seed, clients, self._end_ms, filters)
         self._actions += draw_misfits(self._seed, self._actions, clients, self._end_ms)
+        self._actions += draw_moves(self._seed, self._actions, clients, self._end_ms)
         if self._spec is not None and self._spec.keeps_names:
             self._actions = draw_single_acks(self._seed, self._actions)
 

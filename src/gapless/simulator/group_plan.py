@@ -8,12 +8,14 @@ are told to, or never: their deliveries are redelivered.
 
 import random
 
-from gapless.simulator.scenario import AckAction, Action, Client, SubscribeAction, UnsubscribeAction
+from gapless.simulator.scenario import AckAction, Action, Client, MoveAction, SubscribeAction, UnsubscribeAction
 
-__all__ = ["GROUP_MS", "draw_group", "draw_misfits"]
+__all__ = ["GROUP_MS", "draw_group", "draw_misfits", "draw_moves"]
 
 WITH_GROUP = 0.15
 """The fraction of runs with a group."""
+WITH_MOVES = 0.2
+"""The fraction of runs with durable subscriptions in which some are moved or deleted."""
 WITH_MISFITS = 0.3
 """The fraction of runs with durable subscriptions to which somebody attaches who does not fit."""
 GROUP_MS = 45_000.0
@@ -67,4 +69,20 @@ def draw_misfits(seed: int, actions: list[Action], clients: list[Client], end_ms
                 name=fitting.name, group=fitting.group is is_other, redeliver_s=fitting.redeliver_s,
             )
         )  # fmt: skip
+    return found
+
+
+def draw_moves(seed: int, actions: list[Action], clients: list[Client], end_ms: float) -> list[Action]:
+    """Return actions of clients that move durable subscriptions to the beginning of history, or delete them."""
+    rng = random.Random(f"{seed}/moves")
+    attaching = [action for action in actions if isinstance(action, SubscribeAction) and action.name]
+    if not attaching or rng.random() > WITH_MOVES:
+        return []
+    found: list[Action] = []
+    for _ in range(rng.randint(1, 3)):
+        one, client = rng.choice(attaching), rng.choice(clients)
+        at_ms = max(client.join_ms, rng.uniform(one.at_ms, end_ms))
+        found.append(
+            MoveAction(round(at_ms, 3), client.name, one.name, one.filter, rng.choice(["earliest", "nowhere"]))
+        )
     return found

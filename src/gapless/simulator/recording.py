@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gapless.names import Acknowledged, Attached, DeadLettered, EachAcknowledged, JoinedGroup, Revoked
+from gapless.names import Acknowledged, Attached, DeadLettered, EachAcknowledged, JoinedGroup, MoveDurable, Revoked
 from gapless.protocol import (
     Activated,
     Confirmed,
@@ -63,6 +63,10 @@ class Recording:
         self._recorder.subscribe(
             client, call.subscription, call.filter, now, ready=ready, since=call.since, until=call.until
         )
+
+    def moved(self, call: MoveDurable) -> None:
+        """Record that somebody is about to move or delete a durable subscription."""
+        self._recorder.move_name(call.name)
 
     def refused(self, call: Subscribe) -> None:
         """Record that the subscription was rejected."""

@@ -143,6 +143,7 @@ __all__ = [
     "InProgressAction",
     "LatencySpec",
     "LeaveAction",
+    "MoveAction",
     "NackAction",
     "Network",
     "NodeModelSpec",
@@ -282,6 +283,16 @@ class InProgressAction(_Action, frozen=True, tag="in_progress"):
     subscription: str
 
 
+class MoveAction(_Action, frozen=True, tag="move"):
+    """Let a durable subscription continue elsewhere, whoever is attached, or delete it."""
+
+    name: str
+    filter: str
+    """That of the durable subscription: the act is refused if it has another."""
+    to: Literal["earliest", "nowhere"]
+    """Nowhere: it is deleted."""
+
+
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):
     """End a subscription."""
 
@@ -314,8 +325,8 @@ class LeaveAction(_Action, frozen=True, tag="leave"):
 
 
 Action: TypeAlias = (
-    SubscribeAction | UnsubscribeAction | AckAction | AckEachAction | NackAction | InProgressAction | AdvertiseAction
-    | UnadvertiseAction | PublishAction | LeaveAction
+    SubscribeAction | UnsubscribeAction | AckAction | AckEachAction | NackAction | InProgressAction | MoveAction
+    | AdvertiseAction | UnadvertiseAction | PublishAction | LeaveAction
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gapless.names import MoveDurable
 from gapless.positions import Position
 from gapless.protocol import (
     NEWEST,
@@ -125,6 +126,12 @@ def _(row: parts.NackAction, simulation: Simulation, at: int) -> None:
 @_put.register
 def _(row: parts.InProgressAction, simulation: Simulation, at: int) -> None:
     simulation.extend(row.client, row.subscription, at=at)
+
+
+@_put.register
+def _(row: parts.MoveAction, simulation: Simulation, at: int) -> None:
+    position = Position.at(0) if row.to == "earliest" else None
+    simulation.call(row.client, MoveDurable(f"{row.client}/move/{at}", row.name, row.filter, position), at=at)
 
 
 @_put.register

@@ -73,6 +73,7 @@ class Recorder:
         self._known: list[tuple[str, int, int]] = []
         self._openings = Openings(slack_us)
         self._groups = Groups(slack_us)
+        self._moved: set[str] = set()
         self._letters: dict[str, list[tuple[str, int]]] = {}
         """Events that became dead letters, by subscription."""
         self._messages: list[tuple[str, str, str, int, int | None, int]] = []
@@ -108,6 +109,11 @@ class Recorder:
         client = self._requests[subscription_id][0]
         self._spans[subscription_id] = (Position.at(position), None)
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
+
+    def move_name(self, name: str) -> None:
+        """Record that a durable subscription is moved or deleted. Then each attachment is judged, and not all together:
+        between two of them events may be left out, or come again."""
+        self._moved.add(name)
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
         """Record that everything up to that delivery is about to be acknowledged, or known to be."""
@@ -250,6 +256,11 @@ class Recorder:
         """Add a subscription for each durable subscription (see `trace.names`)."""
         stitched = []
         for name, openings in self._openings.by_name().items():
+            for subscription, events in self._openings.settled_before(name, self._acts).items():
+                for event in events:
+                    self.skip(subscription, {event.publisher: [(event.seq, event.seq)]})
+            if name in self._moved:
+                continue
             whole = NAME_CLIENT + name
             first, last = openings[0], openings[-1]
             _, text, asked_us = self._requests[first.subscription]
@@ -263,9 +274,6 @@ class Recorder:
                 self._gaps += [(whole, gap) for told, gap in self._gaps if told == opening.subscription]
                 self.skip(whole, self._skipped.get(opening.subscription, {}))
                 self._skip_letters(whole, opening.subscription)
-            for subscription, events in self._openings.settled_before(name, self._acts).items():
-                for event in events:
-                    self.skip(subscription, {event.publisher: [(event.seq, event.seq)]})
             acts = self._openings.stitched(name, self._acts)
             if last.subscription in self._ends:
                 seqs, ended_us = self._ends[last.subscription]
@@ -307,7 +315,7 @@ class Recorder:
         given = self._groups.given(self._acts)
         whole_acts: list[Act] = []
         for name, members in self._groups.by_name().items():
-            if not all(member in self._ends for member in members):
+            if name not in self._moved and not all(member in self._ends for member in members):
                 self._enter_group(name, members)
                 whole_acts += self._groups.whole(name, given.get(name, {}))
         first: dict[str, dict[str, set[int]]] = {member: {} for member in self._groups.members}
