@@ -94,6 +94,23 @@ def test_a_killed_client_is_shown_as_the_listener_until_its_session_expires_and_
     named(test, session_s=1.0)
 
 
+@pytest.mark.parametrize("group", [False, True])
+def test_the_lag_of_an_attached_client_that_waits_for_events_does_not_grow(*, group: bool) -> None:
+    async def test(network: Local, speaker: Client) -> None:
+        async with connect(network.at("b2"), name="bob") as bob:
+            subscription = await bob.durable("billing", "n > 0", group=group, ack="manual")
+            await publish(speaker, 1, 1)
+            [event] = await subscription.take()
+            await event.ack()
+            while True:
+                [found] = await speaker.admin.list()
+                if found.position.timestamp > event.position.timestamp + 1_000_000:
+                    break
+                await asyncio.sleep(0.1)
+
+    named(test)
+
+
 def test_it_goes_on_elsewhere_after_what_was_taken() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
