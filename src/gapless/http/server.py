@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -57,6 +58,7 @@ class HttpServer:
 
     async def start(self) -> None:
         """Listen where the network's file says."""
+        anyio.create_task_group()  # loads modules; the first stream would hold the event loop for 0.1 s while it does
         host, port = split_address(self._broker.entry.http)
         try:
             self._server = await self._listen(host, port)
