@@ -1,7 +1,7 @@
 """Measures how long deliveries stop when something fails: the median and the worst, by kind of fault.
 
     python benchmarks/stops.py            # ten minutes
-    python benchmarks/stops.py --quick    # a minute
+    python benchmarks/stops.py --quick    # three minutes
     python benchmarks/stops.py --times 9 --only kill cut
 
 Seven broker processes in a binary tree, with their data on disk, f = 1, and the settings that a network has by default.
