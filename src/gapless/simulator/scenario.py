@@ -80,9 +80,10 @@ attributes = { topic = "price", amount = 7 }
 `[[actions]]`
 : `at_ms`, `client` and `do`:
   `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
-  `protocol.Ready`; `name`, `ack` and `replace` for a durable one, `group` and `redeliver_s` if a group shares it),
-  `unsubscribe` (`subscription`), `ack`
-  (`subscription`: all that was delivered for a durable one with `ack = "manual"`),
+  `protocol.Ready`; `name`, `ack` and `replace` for a durable one, `group` and `redeliver_s` if a group shares it,
+  `max_deliveries`), `unsubscribe` (`subscription`); for a durable one with `ack = "manual"`: `ack` (`subscription`: all
+  that was delivered), `ack_each`, `nack` (and `delay_ms`), `in_progress` (what was delivered last);
+  `move` (`name`, `filter`, `to`: `earliest`, or `nowhere`, which deletes it),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
   Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
