@@ -52,8 +52,8 @@ class HeldSubscription:
         """The last numbers when it went over from history to live events."""
         self._first: dict[str, int] = {}
         """The first live number of each publisher. Lost numbers may lie between the two."""
-        self._told: Ranges = {}
-        """Numbers dropped from history that were reported to the application."""
+        self._told: Ranges = {since.publisher: [(1, since.number)]} if since is not None and since.publisher else {}
+        """Numbers dropped from history that were reported to the application, or lie before the beginning."""
         self.begin = 0
         self.born: Incarnation | None = None
         """The incarnation whose clock `begin` is."""

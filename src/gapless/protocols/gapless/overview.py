@@ -35,6 +35,7 @@ def overview(s: BrokerState) -> dict[str, Any]:
         "replaced_by": _replaced_by(s),
         "handovers": _handovers(s),
         "recovery": _recovery(s),
+        "forgotten": [name for name in s.topology.brokers if s.status(name).is_forgotten],
         "suspected": [name for name in sorted(s.suspects) if s.is_live(name)],
         "isolated": s.is_cut_off,
         "unreachable": _unreachable_acceptors(s) if s.is_cut_off else [],

@@ -59,6 +59,7 @@ class Stage(Enum):
 
     The first incarnation begins as JOINED. A recovering one cannot rely on knowing what its predecessor promised: it
     neither votes, holds nor contributes before enough of each electorate that it belongs to have told it (`recovery`).
+    One that has joined while a larger handover elsewhere took its links away has to join again.
     """
 
     RECOVERING = "recovering"
@@ -70,7 +71,7 @@ class Stage(Enum):
 STAGES: Transitions = {
     Stage.RECOVERING: {Stage.JOINING, Stage.EXCLUDED},
     Stage.JOINING: {Stage.JOINED, Stage.EXCLUDED},
-    Stage.JOINED: {Stage.EXCLUDED},
+    Stage.JOINED: {Stage.JOINING, Stage.EXCLUDED},
     Stage.EXCLUDED: set(),
 }
 

@@ -334,7 +334,7 @@ def test_members_join_the_coordinator_unless_it_is_gone() -> None:
 
 def test_the_next_coordinator_knows_what_members_have() -> None:
     begun = change(SHARE, None)
-    write = WriteGroup("n", 1, 90, {"p": 4}, 95, {"p": [(6, 7)]}, [Outstanding("p", 5, 96, "ann", 2)], False)
+    write = WriteGroup("n", 1, 90, {"p": 4}, 95, 95, {"p": [(6, 7)]}, [Outstanding("p", 5, 96, "ann", 2)], False)
     written = change(write, begun)
     taken = change(SHARE, written, "bob")
     assert (taken.position, taken.got, taken.done, taken.outstanding) == (90, {"p": 4}, write.done, write.outstanding)

@@ -70,7 +70,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
     end_group(s, record.name)
     name, now = Name(GROUP_CLIENT + record.name, str(record.generation)), s.clock.now
     group = s.durable.groups[record.name] = Group(record, name, now, position=record.position)
-    group.told_position = record.position
+    group.told_position, group.delivered = record.position, record.delivered
     group.got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
     group.read = dict(record.got)
     group.done = {publisher: list(ranges) for publisher, ranges in record.done.items()}
@@ -190,6 +190,7 @@ def _take_reached(group: Group, message: Reached) -> None:
 
 
 def _mark_done(group: Group, item: GroupItem) -> None:
+    group.delivered = max(group.delivered, item.timestamp)
     item.state = ItemState.DONE
     group.outstanding.pop(item.key, None)
     group.acknowledged[item.key] = item
@@ -391,7 +392,9 @@ def _write(s: BrokerState, name: str, group: Group) -> bool:
     got = {publisher: seq for publisher, (seq, _) in group.got.items()}
     latest = max((timestamp for _, timestamp in group.got.values()), default=0)
     generation = group.record.generation
-    write = WriteGroup(name, generation, group.position, got, latest, _done(group), outstanding, is_idle)
+    write = WriteGroup(
+        name, generation, group.position, got, latest, group.delivered, _done(group), outstanding, is_idle
+    )
     propose(s, Change(write))
     return True
 

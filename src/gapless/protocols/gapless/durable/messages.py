@@ -370,7 +370,7 @@ class DurableListed(DurableReply, frozen=True):
     request: int
     records: list[DurableRecord]
     newest: int
-    """No event has a larger timestamp."""
+    """The clock of the broker that answers: no event that it has heard of has a larger timestamp."""
     is_last: bool
 
 

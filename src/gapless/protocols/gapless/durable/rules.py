@@ -165,6 +165,6 @@ def _write_group(command: WriteGroup, record: DurableRecord | None, asker: Asker
         raise Refusal(_taken(record))
     return msgspec.structs.replace(
         record, position=command.position, got=command.got, latest=command.latest, done=command.done,
-        outstanding=command.outstanding,
+        outstanding=command.outstanding, delivered=max(record.delivered, command.delivered),
         owner=None if command.is_leaving else record.owner,
     )  # fmt: skip

@@ -63,6 +63,7 @@ class WriteGroup:
     position: int
     got: dict[str, int]
     latest: int
+    delivered: int
     done: Ranges
     outstanding: list[Outstanding]
     is_leaving: bool
@@ -272,6 +273,8 @@ class Group:
     position: int = 0
     got: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
+    delivered: int = 0
+    """Nothing that is acknowledged has a larger timestamp."""
     turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Lost numbers that no member knows of."""
