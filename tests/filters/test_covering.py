@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gapless.filters import Filter, parse
@@ -185,6 +185,7 @@ SIMPLE_CONJUNCTIONS = st.lists(generated.simple_texts(), min_size=1, max_size=4)
 
 
 @given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
+@example(["c.d < 'x'"], ["c.d NOT LIKE '_%' ESCAPE '!'"])
 @settings(max_examples=400)
 def test_conjunctions_are_decided_exactly(a: list[str], b: list[str]) -> None:
     check_exact(a, b)

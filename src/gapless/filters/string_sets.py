@@ -226,7 +226,8 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
         return False
     low, high = b.bounds
     if low < a.low or not _ends_later(a.high, high):
-        return is_empty(b, work)
+        # Again, patterns can leave finitely many strings, as NOT LIKE '_%' leaves the empty one.
+        return is_empty(b, work) or _none(b.likes, b.unlikes, b.values | members(_shortest(b.likes), a, work), work)
     work.spend(len(a.likes) * len(b.likes))
     return all(
         p in b.likes
@@ -238,6 +239,12 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
         p in b.unlikes or _misses_range(p, low, high) or _none((p, *b.likes), b.unlikes, b.values, work)
         for p in a.unlikes
     )
+
+
+def _shortest(likes: tuple[Pattern, ...]) -> frozenset[str]:
+    """The shortest string that matches, for each of the patterns."""
+    tokens = [pattern.tokens for pattern in likes] or [()]
+    return frozenset("".join(token for token in each if token not in _WILDCARDS) for each in tokens)
 
 
 def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:

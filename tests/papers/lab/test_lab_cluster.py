@@ -137,7 +137,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("option", ["master", "remote"])
+@pytest.mark.parametrize("option", ["master", pytest.param("remote", marks=pytest.mark.slow)])
 def test_a_sweep_and_its_audit(option: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     address = request.getfixturevalue(option)
     file = tmp_path / "first.toml"

@@ -17,7 +17,7 @@ EARLIER = sorted((SCENARIOS / "earlier").glob("*.toml"))
 
 @pytest.mark.parametrize(
     ("faults", "runs"),
-    [("none", 30), ("crash", 20), ("cut", 15), ("suspicion", 20), ("partition", 15), ("all", 15), ("beyond-f", 12)],
+    [("none", 15), ("crash", 15), ("cut", 8), ("suspicion", 8), ("partition", 8), ("all", 12), ("beyond-f", 8)],
 )
 def test_no_violation(faults: str, runs: int) -> None:
     report = search("gapless", runs, first_seed=7000, faults=faults, processes=1, scale="small")

@@ -151,8 +151,15 @@ def test_workers_publish_and_the_driver_crashes_at_any_step(
             again.check()
 
 
-@both_kinds
-@whether_brokers_forget
+@pytest.mark.parametrize(
+    ("kind", "forget"),
+    [
+        ("stream", True),
+        pytest.param("stream", False, marks=pytest.mark.slow),
+        pytest.param("named batches", True, marks=pytest.mark.slow),
+        pytest.param("named batches", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_second_crash_while_the_first_is_repaired(tmp_path: Path, kind: str, forget: bool) -> None:
     """All pairs of steps around the first batch, where the disk keeps all changes, or only those that were synced."""
     machine, first, seen = Machine(tmp_path, KINDS[kind], ModelBrokers(forget)), 0, list[Any]()
