@@ -97,11 +97,6 @@ class BrokerNode(Node, Protocol):
         """Return how many bytes of history the client was brought since the last call."""
         return 0
 
-    @property
-    def is_working(self) -> bool:
-        """Return whether it processes an input in pieces, while others wait."""
-        return False
-
     def measured(self) -> Mapping[str, Mapping[int, int]]:
         """Return its own measurements, if an option enables them: the frequency of each number, by kind."""
         return {}

@@ -116,8 +116,6 @@ class Gate:
         self._clients: dict[str, _Client] = {}
         self._quotas = Quotas(self._limits_of, self._limits_together, clock)
         self._events = 0
-        self._charged: tuple[str, int] | None = None
-        """The owner whose filters are being checked in pieces, and since when."""
 
     # ---- who comes and goes -------------------------------------------------------------------------------
 
@@ -212,16 +210,8 @@ class Gate:
         return UNJUDGED
 
     def _must_wait(self, client: _Client) -> bool:
-        """Return whether another client has to be served before filters of this one are checked:
-        the broker still processes those of another one, or the owner has used its share.
-        """
-        node = self._node()
-        is_working = node is not None and node.is_working
-        if self._charged and not is_working:
-            owner, begun_us = self._charged
-            self._charged = None
-            self._quotas.charge_attaching(owner, (now_us() - begun_us) / 1e6)
-        return is_working or self._quotas.charge_attaching(client.owner, 0.0) > 0.0
+        """Return whether the owner has used its share of the time in which filters are checked."""
+        return self._quotas.charge_attaching(client.owner, 0.0) > 0.0
 
     def wait_s(self, link: Link, size: int, spent_us: int) -> float:
         """Return for how many seconds to pause reading a client that sent `size` bytes.
@@ -241,8 +231,6 @@ class Gate:
             return wait_s
         client.brings_filters = client.work is not None
         debt_s = self._quotas.charge_attaching(client.owner, spent_us / 1e6)
-        if node is not None and node.is_working and self._charged is None:
-            self._charged = (client.owner, now_us())
         return max(wait_s, max(debt_s, DEBT_MIN_S) if debt_s else 0.0, client.attaching.take(attaches, self._clock()))
 
     def _judge_small(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
