@@ -256,7 +256,8 @@ def test_a_handler_is_cancelled_or_not_called_when_its_caller_has_given_up() -> 
 
             async with bob.answer("topic = 'ask'", stall):
                 impatient = [
-                    asyncio.create_task(ann.request({"topic": "ask", "n": n}, timeout_s=0.5)) for n in (1, 2, 3)
+                    asyncio.create_task(ann.request({"topic": "ask", "n": n}, timeout_s=timeout_s))
+                    for n, timeout_s in ((1, 2.0), (2, 1.5), (3, 1.5))
                 ]
                 await ended.wait()
                 for each in impatient:
