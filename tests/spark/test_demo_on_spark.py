@@ -17,7 +17,7 @@ def test_the_demo_as_json(spark: SparkSession, cli: Cli) -> None:
     assert document["verdict"]["deliveries"] > 1_000
     assert document["with_a_repair_switched_off"]["status"] == "invalid"
     assert document["live"]["moved_to"] != document["killed"]
-    assert document["live"]["brokers"]["kiosk"] == document["killed"], "it went home"
+    assert document["live"]["brokers"]["kiosk"] == document["killed"], "it returned"
     waited = document["subscription_ms"]
     assert waited["uncovered"] >= 4 * HOP_MS
     assert waited["covered_at_the_same_broker"] < waited["uncovered"] / 2

@@ -44,7 +44,7 @@ def test_subscribing_takes_the_way_to_the_publisher_and_back(protocol: str) -> N
         assert set(found.values()) == {2 * distance * 50.0}
 
 
-@pytest.mark.parametrize("pivot", [0, 1, 3])
+@pytest.mark.parametrize("pivot", [0, 3])
 def test_who_is_covered_waits_for_its_pivot_and_in_locaps_for_f_more(pivot: int) -> None:
     for f in (1, 2):
         for protocol, hops in (("gapless", pivot), ("locaps", pivot + f)):
