@@ -51,11 +51,15 @@ def draw_group(seed: int, clients: list[Client], end_ms: float, filters: list[st
     return found
 
 
+def _attaching(actions: list[Action]) -> list[SubscribeAction]:
+    return [action for action in actions if isinstance(action, SubscribeAction) and action.name]
+
+
 def draw_misfits(seed: int, actions: list[Action], clients: list[Client], end_ms: float) -> list[Action]:
     """Return actions of clients that attach to a durable subscription as if it were another: with its name and another
     filter, or as a group to one that no group shares. They are refused, unless they are the first."""
     rng = random.Random(f"{seed}/misfits")
-    attaching = [action for action in actions if isinstance(action, SubscribeAction) and action.name]
+    attaching = _attaching(actions)
     if not attaching or rng.random() > WITH_MISFITS:
         return []
     found: list[Action] = []
@@ -75,7 +79,7 @@ def draw_misfits(seed: int, actions: list[Action], clients: list[Client], end_ms
 def draw_moves(seed: int, actions: list[Action], clients: list[Client], end_ms: float) -> list[Action]:
     """Return actions of clients that move durable subscriptions to the beginning of history, or delete them."""
     rng = random.Random(f"{seed}/moves")
-    attaching = [action for action in actions if isinstance(action, SubscribeAction) and action.name]
+    attaching = _attaching(actions)
     if not attaching or rng.random() > WITH_MOVES:
         return []
     found: list[Action] = []

@@ -9,7 +9,7 @@ from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.durable.attachment import Attachment
 from gapless.protocols.gapless.messages import Incarnation
-from gapless.protocols.parts.ranges import Ranges, add_range, without
+from gapless.protocols.parts.ranges import Ranges, add_range, add_ranges, without
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["HeldState", "HeldSubscription"]
@@ -95,9 +95,7 @@ class HeldSubscription:
             for first, last in ranges:
                 for pair in without(self._told.get(publisher, []), first, last):
                     add_range(found, publisher, *pair)
-        for publisher, ranges in found.items():
-            for first, last in ranges:
-                add_range(self._told, publisher, first, last)
+        add_ranges(self._told, found)
         return found
 
     def is_due(self, event: Event) -> bool:

@@ -35,7 +35,7 @@ from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.alike import stretches
-from gapless.protocols.parts.ranges import add_range
+from gapless.protocols.parts.ranges import add_ranges
 
 __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
 
@@ -172,9 +172,7 @@ def _lose(reading: Reading, source: Source) -> None:
     if source.lost is None or reading.is_earliest:
         reading.gap_until = max(reading.gap_until, source.dropped)
     else:
-        for publisher, ranges in source.lost.items():
-            for first, last in ranges:
-                add_range(reading.lost, publisher, first, last)
+        add_ranges(reading.lost, source.lost)
     source.upto, source.dropped, source.lost = source.dropped, 0, None
     source.tried.clear()
 

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-__all__ = ["Ranges", "add_range", "without"]
+__all__ = ["Ranges", "add_range", "add_ranges", "without"]
 
 Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
 """By publisher: first and last."""
@@ -21,6 +21,13 @@ def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
     met = [item for item in known if not (item[1] < first - 1 or item[0] > last + 1)]
     apart.append((min([first, *(item[0] for item in met)]), max([last, *(item[1] for item in met)])))
     known[:] = sorted(apart)
+
+
+def add_ranges(ranges: Ranges, more: Ranges) -> None:
+    """Add all numbers of the second to the first."""
+    for publisher, pairs in more.items():
+        for first, last in pairs:
+            add_range(ranges, publisher, first, last)
 
 
 def without(known: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:

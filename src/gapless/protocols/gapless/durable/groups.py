@@ -46,7 +46,7 @@ from gapless.protocols.gapless.messages import Attempt, Name
 from gapless.protocols.gapless.outbox import acknowledge
 from gapless.protocols.gapless.state import BrokerState, LocalSubscription, Session, SessionPhase
 from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
-from gapless.protocols.parts.ranges import add_range
+from gapless.protocols.parts.ranges import add_range, add_ranges
 
 __all__ = ["advance_groups", "end_group", "found_group", "tick_groups", "written_group"]
 
@@ -184,9 +184,7 @@ def _take_reached(group: Group, message: Reached) -> None:
     """Numbers that were not read because no broker has them any more."""
     if message.gap is not None:
         group.gaps.append(message.gap)
-    for publisher, ranges in message.lost.items():
-        for first, last in ranges:
-            add_range(group.lost, publisher, first, last)
+    add_ranges(group.lost, message.lost)
 
 
 def _mark_done(group: Group, item: GroupItem) -> None:
