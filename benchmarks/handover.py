@@ -24,7 +24,8 @@ import msgspec
 
 from gapless.overlay import chain
 from gapless.protocol import Advertise, BrokerNode, BrokerPlace, Effect, Input, Publish, Send, Subscribe
-from gapless.protocols.gapless.messages import Contribution, Frame
+from gapless.protocols.gapless.membership_messages import Contribution
+from gapless.protocols.gapless.messages import Frame
 from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 

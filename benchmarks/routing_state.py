@@ -31,7 +31,8 @@ import msgspec
 
 from gapless.overlay import Overlay, binary
 from gapless.protocol import Advertise, BrokerNode, BrokerPlace, Effect, Input, Send, Subscribe
-from gapless.protocols.gapless.messages import AddSubscription, Frame, LinkMessage, RemoveSubscription
+from gapless.protocols.gapless.link_messages import AddSubscription, LinkMessage, RemoveSubscription
+from gapless.protocols.gapless.messages import Frame
 from gapless.registry import find_protocol
 from gapless.simulator import Latency, Settings, Simulation
 

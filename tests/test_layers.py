@@ -84,8 +84,10 @@ PAPERS_MAY_IMPORT = {
 """Each part of `gapless_papers`, with the parts of `gapless` that it builds on."""
 
 PROTOCOL_ROWS = (
-    ("durable.letters", "durable.messages", "numbers", "options", "tombstones"),
-    ("durable.attachment", "durable.claims", "durable.membership", "messages"),
+    ("durable.letters", "durable.messages", "identities", "numbers", "options", "tombstones"),
+    ("durable.attachment", "durable.claims", "durable.membership", "journal_messages", "link_messages"),
+    ("membership_messages",),
+    ("messages",),
     ("channel", "client_messages", "disk_state", "dropped", "durable.client", "durable.state", "topology"),
     ("client_state", "client_subscription", "demands", "durable.rules", "journal_state"),
     ("client", "measures"),

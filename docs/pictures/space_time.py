@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from docs.pictures.drawing import Drawing
 from gapless.events import Event
-from gapless.protocols.gapless.messages import Hold
+from gapless.protocols.gapless.journal_messages import Hold
 from gapless.registry import find_protocol
 from gapless.simulator import Scenario, load_scenario
 from gapless.simulator.scenario import Crash

@@ -6,7 +6,9 @@ import pytest
 from gapless.events import Event
 from gapless.protocol.carrying import body_of, events_of, layers_of, may_carry_events
 from gapless.protocols.gapless.client_messages import Attach, Delivery
-from gapless.protocols.gapless.messages import Completed, Frame, LinkMessage, Publication
+from gapless.protocols.gapless.link_messages import LinkMessage, Publication
+from gapless.protocols.gapless.membership_messages import Completed
+from gapless.protocols.gapless.messages import Frame
 
 EVENT = Event("p", 1, {})
 SAID = Publication([EVENT])

@@ -10,7 +10,8 @@ from gapless.client import connect
 from gapless.errors import ConnectError
 from gapless.events import Event, EventRun
 from gapless.protocols.gapless.client_messages import ClientPublish, ClientSubscribe
-from gapless.protocols.gapless.messages import Excluded, Status
+from gapless.protocols.gapless.identities import Status
+from gapless.protocols.gapless.messages import Excluded
 from gapless.runtime import wire
 from gapless.runtime.event_loop import run
 from gapless.runtime.wire import Refusal

@@ -29,7 +29,8 @@ from gapless.protocols.gapless.client_messages import (
     Lagging,
 )
 from gapless.protocols.gapless.durable.messages import ClientAck, DurableBody
-from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body, LinkBody
+from gapless.protocols.gapless.link_messages import LinkBody
+from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body
 from gapless.protocols.parts.bounds import TEXT_MAX
 from gapless.runtime import wire
 from gapless.runtime.codec import message_types

@@ -20,7 +20,7 @@ from gapless.protocols.gapless.client_messages import (
     Delivery,
     Ready,
 )
-from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.runtime.event_loop import run
 
 from .liar import Liar

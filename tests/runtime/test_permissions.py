@@ -20,7 +20,8 @@ from gapless.protocols.gapless.client_messages import (
     Delivery,
     Ready,
 )
-from gapless.protocols.gapless.messages import Excluded, Incarnation, Status
+from gapless.protocols.gapless.identities import Incarnation, Status
+from gapless.protocols.gapless.messages import Excluded
 from gapless.registry import find_protocol
 from gapless.runtime.access import Access
 from gapless.runtime.codec import Codec, message_types

@@ -19,7 +19,7 @@ from gapless.protocols.gapless.client_messages import (
     Ready,
     Stable,
 )
-from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.runtime.event_loop import run
 
 from .liar import Liar

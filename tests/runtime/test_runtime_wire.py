@@ -13,6 +13,8 @@ from gapless.events import Event, EventList, EventRun, Events
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless import client_messages
 from gapless.protocols.gapless import messages as gapless_messages
+from gapless.protocols.gapless.identities import Status
+from gapless.protocols.gapless.link_messages import LinkMessage, Publication
 from gapless.registry import find_protocol, protocols
 from gapless.runtime import frames, wire
 from gapless.runtime.codec import Codec, message_types
@@ -142,7 +144,7 @@ def bodies(pieces: list[bytes]) -> list[memoryview]:
 def test_a_batch_comes_back_as_it_was() -> None:
     event = Event("p", 7, {"name": "x", "price": 2.5, "count": -(2**63), "sold": True}, b"\x00\xff")
     told = [
-        gapless_messages.Frame(0, 0, 1, 0, 0, gapless_messages.LinkMessage(0, gapless_messages.Publication([event]))),
+        gapless_messages.Frame(0, 0, 1, 0, 0, LinkMessage(0, Publication([event]))),
         client_messages.Delivery(1, 2, [event], ["s"]),
         gapless_messages.Ack(1, 2, 3),
     ]
@@ -155,7 +157,7 @@ def test_what_travels_together_is_encoded_once_for_all_who_get_it() -> None:
     others = EventList([Event("p", seq, {"x": seq}, b"payload", 5) for seq in range(1, 200, 2)])
 
     def told(events: Events) -> list[Any]:
-        wrapped = gapless_messages.LinkMessage(0, gapless_messages.Publication(events))
+        wrapped = LinkMessage(0, Publication(events))
         return [client_messages.Delivery(1, 2, events, ["s"]), gapless_messages.Frame(0, 0, 1, 0, 0, wrapped)]
 
     for events in (run, others):
@@ -199,7 +201,7 @@ def test_what_does_not_fit_the_protocol_never_reaches_a_node(body: bytes) -> Non
 
 
 def test_a_client_cannot_speak_as_a_broker() -> None:
-    [body] = bodies(codec().frames([gapless_messages.Excluded({"b0": gapless_messages.Status(1)})]))
+    [body] = bodies(codec().frames([gapless_messages.Excluded({"b0": Status(1)})]))
     assert codec().decode(body, is_client=False)
     with pytest.raises(WireError, match="malformed"):
         codec().decode(body, is_client=True)

@@ -8,7 +8,8 @@ from gapless.client import connect
 from gapless.events import Event
 from gapless.protocol import Input, Received, TimerFired
 from gapless.protocols.gapless.client_messages import ClientPublish, Detach
-from gapless.protocols.gapless.messages import Frame, LinkMessage, Wave
+from gapless.protocols.gapless.link_messages import LinkMessage, Wave
+from gapless.protocols.gapless.messages import Frame
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import logger_of
 from gapless.runtime.turn_meter import LONG_MS, TurnMeter

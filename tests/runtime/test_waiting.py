@@ -7,7 +7,7 @@ import pytest
 
 from gapless.cli.status import remarks
 from gapless.overlay import chain
-from gapless.protocols.gapless.messages import Contribution
+from gapless.protocols.gapless.membership_messages import Contribution
 from gapless.protocols.gapless.overview import LAGGING_SHOWN
 from gapless.runtime import waiting
 from gapless.runtime.event_loop import run

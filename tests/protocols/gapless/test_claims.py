@@ -34,7 +34,8 @@ from gapless.protocols.gapless.durable.messages import (
     Report,
     Returned,
 )
-from gapless.protocols.gapless.messages import FinalPosition, Incarnation
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.link_messages import FinalPosition
 from gapless.protocols.gapless.numbers import NUMBER_MAX
 from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX
 

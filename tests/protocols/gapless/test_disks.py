@@ -9,21 +9,10 @@ from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Effect, Input, Keep, Persisted, Received, Send, Start
 from gapless.protocols.gapless.broker import GaplessBroker
-from gapless.protocols.gapless.messages import (
-    Ballot,
-    Body,
-    Entry,
-    Frame,
-    Held,
-    Hold,
-    Incarnation,
-    Join,
-    JoinReply,
-    JournalCopy,
-    Memory,
-    Prepare,
-    Promise,
-)
+from gapless.protocols.gapless.identities import Ballot, Incarnation
+from gapless.protocols.gapless.journal_messages import Entry, Held, Hold, JournalCopy
+from gapless.protocols.gapless.membership_messages import Join, JoinReply, Memory, Prepare, Promise
+from gapless.protocols.gapless.messages import Body, Frame
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.simulator import run_scenario, search, try_scenario
 from gapless.simulator.disks import DiskState, replay

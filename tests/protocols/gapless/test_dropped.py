@@ -6,8 +6,9 @@ import pytest
 from gapless.events import Event
 from gapless.protocols.gapless import dropped
 from gapless.protocols.gapless.dropped import after_dropping, dropped_between
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import Dropped, Entry
 from gapless.protocols.gapless.journal_state import Journal
-from gapless.protocols.gapless.messages import Dropped, Entry, Incarnation
 from gapless.protocols.gapless.tombstones import tombstone
 
 ONE = Incarnation("b0", 0)

@@ -9,7 +9,8 @@ from gapless.protocol import Advertise, PublishMany, Subscribe
 from gapless.protocols.gapless import PROTOCOL, history
 from gapless.protocols.gapless.broker import GaplessBroker
 from gapless.protocols.gapless.history import PAGE_EVENTS, holders, look_up, trim
-from gapless.protocols.gapless.messages import Entry, Incarnation, Page, ReadPage, Status
+from gapless.protocols.gapless.identities import Incarnation, Status
+from gapless.protocols.gapless.journal_messages import Entry, Page, ReadPage
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Topology, why_too_small

@@ -4,8 +4,9 @@ import pytest
 
 from gapless.events import Event, EventRun
 from gapless.protocols.gapless import journal_state
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import Entry
 from gapless.protocols.gapless.journal_state import Journal
-from gapless.protocols.gapless.messages import Entry, Incarnation
 
 B0 = Incarnation("b0", 0)
 

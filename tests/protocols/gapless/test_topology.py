@@ -2,7 +2,7 @@
 
 from gapless.overlay import chain, from_edges, star
 from gapless.protocol import convert_options
-from gapless.protocols.gapless.messages import Status
+from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.topology import Topology, electorates, next_hops
 from gapless.registry import find_protocol
 

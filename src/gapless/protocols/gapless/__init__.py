@@ -2,7 +2,9 @@
 
 | file | contents |
 | --- | --- |
-| `messages`, `client_messages`, `options` | what nodes send, and what can be set |
+| `identities`, `messages`, `client_messages` | names and incarnations; what nodes send |
+| `journal_messages`, `link_messages`, `membership_messages` | messages by subject |
+| `options` | what can be set |
 | `state`, `client_state`, `journal_state` | all state of a broker, as plain data |
 | `topology` | the tree, electorates, regions, the contracted tree |
 | `channel` | reliable FIFO channels between incarnations |

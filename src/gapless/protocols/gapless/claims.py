@@ -36,7 +36,7 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.durable.claims import check_durable_call
 from gapless.protocols.gapless.durable.messages import DURABLE_CALLS
-from gapless.protocols.gapless.messages import Name
+from gapless.protocols.gapless.identities import Name
 from gapless.protocols.gapless.numbers import check_name, check_numbers
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_readings

@@ -58,7 +58,7 @@ from gapless.protocols.gapless.client_subscription import HeldState, HeldSubscri
 from gapless.protocols.gapless.durable.attachment import Attachment
 from gapless.protocols.gapless.durable.client import DURABLE_TIMERS, DurableClient
 from gapless.protocols.gapless.durable.messages import DealtNote, DurableRecord, DurableReply
-from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, last_settled, publisher_of
 from gapless.protocols.parts.bounds import check_readings, check_texts

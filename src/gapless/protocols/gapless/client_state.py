@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gapless.events import Events
 from gapless.filters import Filter
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe
-from gapless.protocols.gapless.messages import Attempt, Incarnation, Name
+from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.parts.ranges import Ranges
 from gapless.protocols.parts.transitions import Transitions, follow
 

@@ -8,7 +8,7 @@ from gapless.positions import Position
 from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.durable.attachment import Attachment
-from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.parts.ranges import Ranges, add_range, add_ranges, without
 from gapless.protocols.parts.transitions import Transitions, follow
 

@@ -25,8 +25,11 @@ from gapless.protocol import Keep
 from gapless.protocols.gapless.disk_state import NEVER, Waiting
 from gapless.protocols.gapless.durable.messages import StoredRecord
 from gapless.protocols.gapless.durable.register import store
+from gapless.protocols.gapless.identities import Ballot, Incarnation, Status
+from gapless.protocols.gapless.journal_messages import Held, JournalCopy
 from gapless.protocols.gapless.journal_state import Journal
-from gapless.protocols.gapless.messages import Ballot, Body, Held, Incarnation, JournalCopy, Memory, Status
+from gapless.protocols.gapless.membership_messages import Memory
+from gapless.protocols.gapless.messages import Body
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import FIRST
 

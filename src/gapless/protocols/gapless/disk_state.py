@@ -4,7 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gapless.protocols.gapless.messages import Body, Incarnation
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.messages import Body
 
 __all__ = ["NEVER", "Disk", "Waiting"]
 

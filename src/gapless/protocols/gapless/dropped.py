@@ -7,7 +7,7 @@ before the first part are unknown; then the report has the two positions between
 
 from collections.abc import Iterable, Sequence
 
-from gapless.protocols.gapless.messages import Dropped, Entry, Numbers
+from gapless.protocols.gapless.journal_messages import Dropped, Entry, Numbers
 from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
 from gapless.protocols.parts.ranges import Ranges, add_range
 

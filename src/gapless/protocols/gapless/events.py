@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from gapless.events import EventRun, Events
 from gapless.protocols.gapless.client_state import LocalState, Reading
+from gapless.protocols.gapless.identities import Name
 from gapless.protocols.gapless.journal_state import cost_of
-from gapless.protocols.gapless.messages import Name, Publication
+from gapless.protocols.gapless.link_messages import Publication
 from gapless.protocols.gapless.outbox import deliver
 from gapless.protocols.gapless.state import BrokerState, Link
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched

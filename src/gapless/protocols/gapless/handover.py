@@ -18,17 +18,14 @@ from typing import Any
 from gapless.events import EventRun, Events
 from gapless.filters import parse
 from gapless.protocols.gapless.events import process
+from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
+from gapless.protocols.gapless.link_messages import ActivateSubscription, LinkMessage
 from gapless.protocols.gapless.losses import beyond_journals, without
 from gapless.protocols.gapless.membership import learn
-from gapless.protocols.gapless.messages import (
-    ActivateSubscription,
+from gapless.protocols.gapless.membership_messages import (
     AdvertisementRecord,
-    Attempt,
     Completed,
     Contribution,
-    Incarnation,
-    LinkMessage,
-    Name,
     SubscriptionRecord,
 )
 from gapless.protocols.gapless.positions import ask_wave, drop_wave

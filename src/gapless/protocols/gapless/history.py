@@ -18,9 +18,10 @@ from gapless.events import Attributes, Event, EventRun, Events
 from gapless.filters import parse
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.dropped import dropped_between
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal import settle
+from gapless.protocols.gapless.journal_messages import Entries, Page, ReadPage, RequestEntries
 from gapless.protocols.gapless.journal_state import Journal
-from gapless.protocols.gapless.messages import Entries, Incarnation, Page, ReadPage, RequestEntries
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 

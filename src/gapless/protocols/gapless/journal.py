@@ -9,7 +9,8 @@ from gapless.events import Event, EventRun, Events
 from gapless.protocols.gapless.client_messages import Confirmed, LossKept
 from gapless.protocols.gapless.disk import say
 from gapless.protocols.gapless.events import process
-from gapless.protocols.gapless.messages import Entry, Held, Hold, Incarnation
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import Entry, Held, Hold
 from gapless.protocols.gapless.state import BrokerState, Journal, Session, Stage
 from gapless.protocols.gapless.tombstones import is_tombstone, publisher_of
 

@@ -4,7 +4,8 @@ from bisect import bisect_right
 
 from gapless.events import Attributes, EventRun, Events
 from gapless.protocols.gapless.dropped import after_dropping
-from gapless.protocols.gapless.messages import Dropped, Entry, Incarnation, JournalCopy
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import Dropped, Entry, JournalCopy
 
 __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 

@@ -22,8 +22,8 @@ from gapless.protocols.gapless.client_state import (
     Session,
     SessionPhase,
 )
+from gapless.protocols.gapless.identities import Attempt, Name
 from gapless.protocols.gapless.journal_state import cost_of
-from gapless.protocols.gapless.messages import Attempt, Name
 from gapless.protocols.gapless.outbox import deliver, drop_live, note
 from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.reading import WORK_MAX, advance, begin_reading, end_reading, rest

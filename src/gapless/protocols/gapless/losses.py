@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from gapless.events import EventRun, Events
 from gapless.protocols.gapless.client_messages import ClientLost, Missing
 from gapless.protocols.gapless.journal import admit
-from gapless.protocols.gapless.messages import AdvertisementRecord
+from gapless.protocols.gapless.membership_messages import AdvertisementRecord
 from gapless.protocols.gapless.sealed_journals import length_of
 from gapless.protocols.gapless.state import BrokerState, Handover, Session
 from gapless.protocols.gapless.tombstones import tombstone

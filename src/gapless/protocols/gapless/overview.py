@@ -10,7 +10,7 @@ from gapless.protocols.gapless.durable import register
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
 from gapless.protocols.gapless.handover import missing_journals, unsealed
 from gapless.protocols.gapless.history import sources
-from gapless.protocols.gapless.messages import Incarnation
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.outbox import has_room
 from gapless.protocols.gapless.positions import root
 from gapless.protocols.gapless.state import BrokerState, Session, Stage

@@ -13,7 +13,9 @@ A wave that used a link which a handover removed is dropped; the members of the 
 
 from gapless.protocols.gapless.client_state import LocalState
 from gapless.protocols.gapless.history import trim
-from gapless.protocols.gapless.messages import Echo, Final, FinalPosition, Incarnation, RequestWave, Wave
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.link_messages import Echo, Final, FinalPosition, Wave
+from gapless.protocols.gapless.messages import RequestWave
 from gapless.protocols.gapless.outbox import note_position
 from gapless.protocols.gapless.state import BrokerState, Link, Stage, WaveState
 

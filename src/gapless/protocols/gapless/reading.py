@@ -27,8 +27,9 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Reached
 from gapless.protocols.gapless.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
 from gapless.protocols.gapless.history import PATIENCE, holders, look_up, sources
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import Page, ReadPage
 from gapless.protocols.gapless.journal_state import cost_of, size_of
-from gapless.protocols.gapless.messages import Incarnation, Page, ReadPage
 from gapless.protocols.gapless.outbox import deliver, has_room, note
 from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.sealed_journals import length_of, want

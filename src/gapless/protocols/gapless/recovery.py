@@ -18,16 +18,10 @@ of these are lost, damaged, stale or permanently away, so a good one is among th
 """
 
 from gapless.protocols.gapless.disk import say
+from gapless.protocols.gapless.identities import Ballot, Incarnation
+from gapless.protocols.gapless.journal_messages import Held
 from gapless.protocols.gapless.membership import learn
-from gapless.protocols.gapless.messages import (
-    AcceptorState,
-    Ballot,
-    Held,
-    Incarnation,
-    Join,
-    JoinReply,
-    Memory,
-)
+from gapless.protocols.gapless.membership_messages import AcceptorState, Join, JoinReply, Memory
 from gapless.protocols.gapless.sealing import state_of, take_copies, wait_for_others
 from gapless.protocols.gapless.state import BrokerState, Stage
 

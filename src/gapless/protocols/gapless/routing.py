@@ -15,15 +15,13 @@ Every attempt has a number; an answer to another attempt is ignored.
 
 from gapless.filters import parse
 from gapless.protocols.gapless.client_messages import Stable
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
+from gapless.protocols.gapless.link_messages import (
     ActivateSubscription,
     AddAdvertisement,
     AddSubscription,
     AdvertisementAck,
-    Attempt,
     CutAnswer,
-    Incarnation,
-    Name,
     RemoveAdvertisement,
     RemoveSubscription,
     Void,

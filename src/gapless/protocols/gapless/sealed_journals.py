@@ -6,8 +6,9 @@ has all, nobody has: the rest is **given up**. The length of the journal shrinks
 that. Entries beyond it are lost (`losses`).
 """
 
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import JournalCopy, JournalReply, RequestJournal
 from gapless.protocols.gapless.membership import learn
-from gapless.protocols.gapless.messages import Incarnation, JournalCopy, JournalReply, RequestJournal
 from gapless.protocols.gapless.state import BrokerState, Journal
 
 __all__ = ["answer_journal", "ask_journals", "length_of", "receive_journal", "sealed_copy", "want"]

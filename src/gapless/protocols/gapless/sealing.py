@@ -23,14 +23,13 @@ journals, too; nobody votes to exclude itself.
 from collections.abc import Iterable, Mapping
 
 from gapless.protocols.gapless.disk import say
+from gapless.protocols.gapless.identities import Ballot, Incarnation
+from gapless.protocols.gapless.journal_messages import JournalCopy
 from gapless.protocols.gapless.membership import learn
-from gapless.protocols.gapless.messages import (
+from gapless.protocols.gapless.membership_messages import (
     Accept,
     Accepted,
     AcceptorState,
-    Ballot,
-    Incarnation,
-    JournalCopy,
     Members,
     Memory,
     Prepare,

@@ -37,18 +37,11 @@ from gapless.protocols.gapless.client_messages import (
     Unsubscribed,
 )
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
+from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.gapless.journal import admit, settle
 from gapless.protocols.gapless.local import remove_local, subscribe
 from gapless.protocols.gapless.losses import admit_loss, note_missing
-from gapless.protocols.gapless.messages import (
-    Attempt,
-    CloseSession,
-    Incarnation,
-    LastNumber,
-    LastNumberReply,
-    Name,
-    SessionClosed,
-)
+from gapless.protocols.gapless.messages import CloseSession, LastNumber, LastNumberReply, SessionClosed
 from gapless.protocols.gapless.outbox import acknowledge, note, repeat
 from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.routing import flood, put_advertisement, remove_advertisement

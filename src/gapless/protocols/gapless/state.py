@@ -26,22 +26,12 @@ from gapless.protocols.gapless.client_state import (
 )
 from gapless.protocols.gapless.disk_state import Disk, Waiting
 from gapless.protocols.gapless.durable.state import DurableState
+from gapless.protocols.gapless.identities import Attempt, Ballot, Incarnation, Name, Status
 from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.link_messages import FinalPosition, LinkBody, LinkMessage
 from gapless.protocols.gapless.measures import Measures
-from gapless.protocols.gapless.messages import (
-    Attempt,
-    Ballot,
-    Body,
-    Contribution,
-    FinalPosition,
-    Incarnation,
-    LinkBody,
-    LinkMessage,
-    Memory,
-    Name,
-    Promise,
-    Status,
-)
+from gapless.protocols.gapless.membership_messages import Contribution, Memory, Promise
+from gapless.protocols.gapless.messages import Body
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.topology import FIRST, Region, Statuses, Topology
 from gapless.protocols.parts.clock import Clock

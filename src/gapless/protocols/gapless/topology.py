@@ -16,7 +16,7 @@ from hashlib import blake2b
 import msgspec
 
 from gapless.overlay import Overlay
-from gapless.protocols.gapless.messages import Status
+from gapless.protocols.gapless.identities import Status
 
 __all__ = [
     "FIRST",

@@ -6,7 +6,7 @@ import pytest
 
 from gapless.protocol import InvariantError
 from gapless.protocols.gapless import broker, handover, journal, local, positions
-from gapless.protocols.gapless.messages import Hold
+from gapless.protocols.gapless.journal_messages import Hold
 from gapless.protocols.gapless.state import BrokerState, WaveState
 from gapless.protocols.parts.clock import Clock
 from gapless.simulator import generate, try_scenario

@@ -41,8 +41,8 @@ from gapless.protocols.gapless.durable.state import (
     Member,
     WriteGroup,
 )
+from gapless.protocols.gapless.identities import Attempt, Name
 from gapless.protocols.gapless.local import remove_local, subscribe
-from gapless.protocols.gapless.messages import Attempt, Name
 from gapless.protocols.gapless.outbox import acknowledge
 from gapless.protocols.gapless.state import BrokerState, LocalSubscription, Session, SessionPhase
 from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of

@@ -171,7 +171,7 @@ class RecordPage(Message, frozen=True):
     records: list[StoredRecord]
     incarnations: list[int]
     memory: int
-    """The basis of the answer (`messages.Memory`)."""
+    """The basis of the answer (`membership_messages.Memory`)."""
 
 
 class OwnerLost(Message, frozen=True):

@@ -29,7 +29,7 @@ from gapless.protocols.gapless.durable.messages import (
     Vote,
 )
 from gapless.protocols.gapless.durable.state import NO_BALLOT, NO_VERSION, Recovery
-from gapless.protocols.gapless.messages import Memory
+from gapless.protocols.gapless.membership_messages import Memory
 from gapless.protocols.gapless.state import BrokerState
 
 __all__ = [

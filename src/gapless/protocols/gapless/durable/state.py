@@ -27,7 +27,7 @@ from gapless.protocols.gapless.durable.messages import (
     Version,
     Vote,
 )
-from gapless.protocols.gapless.messages import Name
+from gapless.protocols.gapless.identities import Name
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [

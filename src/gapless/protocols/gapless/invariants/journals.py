@@ -18,8 +18,10 @@ from typing import Any
 from gapless.events import Events
 from gapless.protocol import Deliver, DeliverMany, Effect, InvariantError, Published, PublishedMany, Send
 from gapless.protocols.gapless.client_messages import Delivery
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.invariants.promises import PromiseInvariants
-from gapless.protocols.gapless.messages import Frame, Incarnation, LinkMessage, Publication
+from gapless.protocols.gapless.link_messages import LinkMessage, Publication
+from gapless.protocols.gapless.messages import Frame
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Topology
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gapless.protocol import Effect, Input, InvariantError, Keep, Persisted, Send
-from gapless.protocols.gapless.messages import Frame, Held, Incarnation, Promise
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.journal_messages import Held
+from gapless.protocols.gapless.membership_messages import Promise
+from gapless.protocols.gapless.messages import Frame
 from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["PromiseInvariants"]

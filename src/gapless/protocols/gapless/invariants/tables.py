@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from gapless.filters import Filter
 from gapless.protocol import InvariantError
+from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.gapless.invariants.journals import JournalInvariants
-from gapless.protocols.gapless.messages import Attempt, Incarnation, Name
 from gapless.protocols.gapless.state import BrokerState, Subscription
 from gapless.protocols.parts.filter_pairs import overlap
 

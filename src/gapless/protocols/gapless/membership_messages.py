@@ -1,0 +1,149 @@
+"""The messages that exclude incarnations, take in new ones, and hand their part of the tree over."""
+
+from enum import Enum
+
+from gapless.events import Events
+from gapless.protocols.gapless.identities import Attempt, Ballot, Incarnation, Name, Status
+from gapless.protocols.gapless.journal_messages import JournalCopy
+from gapless.protocols.parts.messages import Cuts, Message
+
+__all__ = [
+    "Accept", "Accepted", "AcceptorState", "Accusation", "AdvertisementRecord", "Completed", "Contribution", "Join",
+    "JoinReply", "Members", "Memory", "Prepare", "Promise", "Refused", "SubscriptionRecord",
+]  # fmt: skip
+
+
+class Members(Message, frozen=True):
+    """News of some brokers."""
+
+    statuses: dict[str, Status]
+
+
+class Accusation(Message, frozen=True):
+    """The sender's failure detector suspects the incarnation, or no longer does."""
+
+    incarnation: Incarnation
+    is_suspected: bool
+
+
+class Memory(Enum):
+    """The basis of an answer to a new incarnation.
+
+    NONE: a restart without a disk, or with one that is damaged. DISK: what the disk of a restarted broker had, of which
+    it does not know whether it is the latest. SETTLED: the acceptor has not restarted, or has recovered since.
+    """
+
+    NONE = 0
+    DISK = 1
+    SETTLED = 2
+
+
+class Join(Message, frozen=True):
+    """A new incarnation asks what those around it know, before it votes, holds or contributes anything."""
+
+    request: int
+    held: list[tuple[Incarnation, int]]
+    """How much of each journal it has already."""
+
+
+class AcceptorState(Message, frozen=True):
+    """The promises and votes of an acceptor about one broker, and its copies of that broker's journals."""
+
+    broker: str
+    memory: Memory
+    promised_below: int
+    promised: Ballot
+    accepted: dict[int, tuple[Ballot, int]]
+    copies: list[JournalCopy]
+
+
+class JoinReply(Message, frozen=True):
+    """The answer: statuses, and the acceptor's state for each broker whose electorate has both ends."""
+
+    request: int
+    statuses: dict[str, Status]
+    acceptors: list[AcceptorState]
+    vouched: list[Incarnation]
+    """The incarnations in whose electorates the sender is, and that it has not promised to exclude."""
+
+
+class Prepare(Message, frozen=True):
+    """Phase 1 of sealing the journals of all incarnations of a broker below a number."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+
+
+class Promise(Message, frozen=True):
+    """The sender holds no further entries of these journals. It sends its copies and votes."""
+
+    state: AcceptorState
+    below: int
+    ballot: Ballot
+
+
+class Refused(Message, frozen=True):
+    """The sender has promised a larger ballot."""
+
+    broker: str
+    ballot: Ballot
+    """The one that is refused."""
+    promised: Ballot
+
+
+class Accept(Message, frozen=True):
+    """Phase 2: the lengths of the journals, with the entries that the receiver lacks."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+    lengths: dict[int, int]
+    copies: list[JournalCopy]
+
+
+class Accepted(Message, frozen=True):
+    """The sender has accepted these lengths, and holds the journals up to them."""
+
+    broker: str
+    below: int
+    ballot: Ballot
+
+
+class SubscriptionRecord(Message, frozen=True):
+    """A subscription as one broker tells another in a handover."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    is_active: bool
+
+
+class AdvertisementRecord(Message, frozen=True):
+    """An advertisement as one broker tells another in a handover."""
+
+    name: Name
+    filter: str
+    attempt: Attempt
+    home: Incarnation
+    base: int
+
+
+class Contribution(Message, frozen=True):
+    """The contribution of one member to a handover: all that the others must know of its side of the tree."""
+
+    tag: int
+    statuses: dict[str, Status]
+    clock: int
+    stable: int
+    log: list[Events]
+    seen: Cuts
+    journals: list[JournalCopy]
+    subscriptions: list[SubscriptionRecord]
+    advertisements: list[AdvertisementRecord]
+
+
+class Completed(Message, frozen=True):
+    """The sender has completed the handover."""
+
+    tag: int
