@@ -16,10 +16,11 @@ setup: ## Make .venv ready; quick if nothing changed
 demo: setup ## Start seven brokers, kill one under load, and check what clients received
 	@$(bin)/gapless demo
 
-check: setup ## Check format, lint, types, layers and language
+check: setup ## Check format, lint, types, layers, language and generated files
 	@$(MAKE) --no-print-directory -j 2 lint collect
 	@$(bin)/pytest -n 0 --no-header tests/test_layers.py
 	@$(bin)/python -m scripts.language
+	@$(bin)/python scripts/generate_sync_client.py --check
 
 lint: setup
 	@$(bin)/ruff format --quiet --check .

@@ -175,7 +175,7 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
         reveal_type(client.subscribe("TRUE").take(timeout_s=1))  # list[gapless.events.Event]
         with client.durable("n", "TRUE") as named:
             for taken in named:
-                reveal_type(taken)  # gapless.client.sync_subscription.DurableEvent
+                reveal_type(taken)  # gapless.client.sync_durable_event.DurableEvent
                 taken.ack()
         client.on_publications_lost = print
         reveal_type(client.lost_publications)  # list[tuple[int, int]]
@@ -244,7 +244,7 @@ def test_no_call_hides_what_it_returns(client: type) -> None:
     assert [name for name, found in calls.items() if found.return_annotation in (Any, inspect.Signature.empty)] == []
 
 
-@pytest.mark.parametrize("module", generate_sync_client.CLASSES)
+@pytest.mark.parametrize("module", generate_sync_client.MODULES)
 def test_the_calls_without_an_event_loop_are_generated_from_those_with_one(module: str) -> None:
     written = generate_sync_client.target(module).read_text(encoding="utf-8")
     assert written == generate_sync_client.generated(module), "run python scripts/generate_sync_client.py"

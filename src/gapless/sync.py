@@ -26,9 +26,13 @@ from gapless.client import (
 from gapless.client.answering import Answer
 from gapless.client.sync_admin import Admin
 from gapless.client.sync_advertisement import Advertisement
+from gapless.client.sync_answering import Answering
 from gapless.client.sync_archive_reader import ArchiveReader
-from gapless.client.sync_client import Answering, Client, connect
-from gapless.client.sync_subscription import ConnectionChanges, DurableEvent, DurableSubscription, Subscription
+from gapless.client.sync_changes import ConnectionChanges
+from gapless.client.sync_client import Client
+from gapless.client.sync_connecting import connect
+from gapless.client.sync_durable_event import DurableEvent
+from gapless.client.sync_subscription import DurableSubscription, Subscription
 from gapless.security.credentials import Credentials
 
 __all__ = [

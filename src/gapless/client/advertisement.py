@@ -15,8 +15,10 @@ class Advertisement:
     """A declaration of the events that this client may publish. `Client.advertise` returns it."""
 
     def __init__(self, client: _Client, id: str, text: str) -> None:
-        self.id = id
-        self.filter = text
+        self.id: str = id
+        """Identifies this advertisement of this client in the network, in logs and traces."""
+        self.filter: str = text
+        """The filter that was given."""
         self._client = client
 
     def __repr__(self) -> str:

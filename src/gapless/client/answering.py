@@ -56,8 +56,10 @@ class Answering:
         self, client: _Answerer, subscription: Subscription[Event], handler: Handler, concurrency: int,
         now_s: Callable[[], float],
     ) -> None:  # fmt: skip
-        self.filter = subscription.filter
-        self.name = subscription.name
+        self.filter: str = subscription.filter
+        """Which requests are answered."""
+        self.name: str = subscription.name
+        """The group; empty without one."""
         """The name of the group; empty without one."""
         self._client = client
         self._subscription = subscription

@@ -28,7 +28,8 @@ class ArchiveReader:
 
     def __init__(self, subscribing: Subscribing, directory: Path | str) -> None:
         self._subscribing = subscribing
-        self.directory = check_path("archive", directory)
+        self.directory: Path = check_path("archive", directory)
+        """Where the archive is."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {str(self.directory)!r}>"

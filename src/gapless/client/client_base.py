@@ -21,11 +21,11 @@ class ClientBase:
         address: str, trace: str = "", access: Access = CLEAR, identity: Identity | None = None,
         patience_s: float = 0.0, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
     ) -> None:  # fmt: skip
-        self.name = name
+        self.name: str = name
         """Unique in the network; its events carry it as their publisher."""
-        self.network = welcome.network_name
+        self.network: str = welcome.network_name
         """The name of the network."""
-        self.protocol = welcome.protocol
+        self.protocol: str = welcome.protocol
         """The name of the protocol that its brokers run."""
         self._connection_manager = ConnectionManager(
             welcome, name, address=address, trace=trace, access=access, identity=identity, patience_s=patience_s

@@ -74,17 +74,18 @@ class Deliveries:
     """The state of one subscription."""
 
     def __init__(self, settings: Settings) -> None:
-        self.filter = settings.filter
-        self.id = settings.id
+        self.filter: str = settings.filter
+        """The filter that was given."""
+        self.id: str = settings.id
         """Identifies this subscription of this client in the network, in logs and traces."""
-        self.name = ""
+        self.name: str = ""
         """Of a durable subscription: the name that was given; empty for others."""
         self.starting_cut: dict[str, int] = {}
         """For each publisher, the number of the first event that counts. Publishers that appear later are added. It is
         empty for a subscription that begins at a position (`since=…`, or a durable one)."""
         self.ending_cut: dict[str, int] | None = None
         """Once it has ended: for each publisher, the number up to which everything was delivered."""
-        self.is_live = True
+        self.is_live: bool = True
         """Whether it receives what is published now; False while it reads history."""
         self.archive_end: Position | None = None
         """If it began in an archive: the position up to which the archive was read, once brokers have taken over."""

@@ -6,12 +6,7 @@ from typing import Any, ClassVar, Self
 from gapless.errors import CallError
 from gapless.events import Event
 
-__all__ = ["DurableEvent", "not_taken"]
-
-
-def not_taken(event: Event) -> CallError:
-    """The error for a copy of an event, which belongs to no subscription."""
-    return CallError(f"this copy of {event.id} was not taken from a subscription; acknowledge the event that was")
+__all__ = ["DurableEvent"]
 
 
 class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
@@ -39,9 +34,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
 
         Example: `await event.ack()`
         """
-        if self._acks is None:
-            raise not_taken(self)
-        await self._acks.ack_event(self._number, self)
+        await self._taken().ack_event(self._number, self)
 
     async def nack(self, *, delay_s: float = 0.0) -> None:
         """Give the event back: it is delivered again, in a group to another member if there is one. For
@@ -52,9 +45,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
 
         Example: `await event.nack(delay_s=5)`
         """
-        if self._acks is None:
-            raise not_taken(self)
-        self._acks.nack(self._number, self, delay_s)
+        self._taken().nack(self._number, self, delay_s)
 
     async def in_progress(self) -> None:
         """Say that you still work on it: in a group, its `redeliver_s` begins anew. For `ack="manual"`.
@@ -63,17 +54,22 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
 
         Example: `await event.in_progress()`
         """
-        if self._acks is None:
-            raise not_taken(self)
-        self._acks.in_progress(self._number, self)
+        self._taken().in_progress(self._number, self)
 
     async def __aenter__(self) -> Self:
+        self._taken()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            await self.ack()
-        elif isinstance(error, Exception) and self._acks is not None:
-            self._acks.failed_at(self._number, self)
+            await self._taken().ack_event(self._number, self)
+        elif isinstance(error, Exception):
+            self._taken().failed_at(self._number, self)
+
+    def _taken(self) -> Any:
+        """The `Acks` of the subscription that delivered it."""
+        if self._acks is None:
+            raise CallError(f"this copy of {self.id} was not taken from a subscription; acknowledge the event that was")
+        return self._acks

@@ -7,7 +7,7 @@ waiting and later calls raise an error.
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -64,6 +64,14 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Let the loop call an ordinary function, and wait."""
+
+        async def calling() -> T:
+            return function()
+
+        return self.run(calling())
 
     def _check_caller(self) -> None:
         if threading.current_thread() is self._thread:

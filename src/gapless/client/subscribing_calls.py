@@ -33,7 +33,7 @@ class SubscribingCalls(ClientBase):
     def __init__(self, *arguments: Any, **choices: Any) -> None:
         super().__init__(*arguments, **choices)
         self._subscribing = Subscribing(self, self._connection_manager)
-        self.admin = Admin(self._connection_manager, self._subscribing, self._access)
+        self.admin: Admin = Admin(self._connection_manager, self._subscribing, self._access)
         """Lists, moves and deletes durable subscriptions, and ends clients."""
 
     @overload

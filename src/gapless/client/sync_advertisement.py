@@ -1,26 +1,25 @@
 """Generated from `gapless.client.advertisement` by `scripts/generate_sync_client.py`. Edit that file instead."""
 
-from typing import Any
-
-from gapless.client import advertisement
-from gapless.client.loop_thread import LoopThread
+from gapless.client.synchronous import Synchronous
 
 __all__ = ["Advertisement"]
 
 
-class Advertisement:
+class Advertisement(Synchronous):
     """A declaration of the events that this client may publish. `Client.advertise` returns it."""
 
-    def __init__(self, loop: LoopThread, inner: advertisement.Advertisement) -> None:
-        self._loop = loop
-        self._inner = inner
-        self.id: str = inner.id
-        self.filter: str = inner.filter
+    @property
+    def id(self) -> str:
+        """Identifies this advertisement of this client in the network, in logs and traces."""
+        found: str = self._inner.id
+        return found
 
-    def __repr__(self) -> str:
-        return repr(self._inner)
+    @property
+    def filter(self) -> str:
+        """The filter that was given."""
+        found: str = self._inner.filter
+        return found
 
     def close(self) -> None:
         """Withdraw it: nothing published from now on relies on it."""
-        call: Any = self._inner.close
-        self._loop.run(call())
+        self._loop.run(self._inner.close())

@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from gapless.client import archive_reader
-from gapless.client.loop_thread import LoopThread
 from gapless.client.positions import Since
 from gapless.client.sync_subscription import Subscription
+from gapless.client.synchronous import Synchronous
 from gapless.events import Event
 
 __all__ = ["ArchiveReader"]
 T = TypeVar("T")
 
 
-class ArchiveReader:
+class ArchiveReader(Synchronous):
     """Reads an archive, and continues with brokers where it ends, without a gap and without a duplicate. Made by
     `Client.archive`.
 
@@ -21,13 +20,11 @@ class ArchiveReader:
     the filter matches; where it lacks something, a `SkippedError` says so.
     """
 
-    def __init__(self, loop: LoopThread, inner: archive_reader.ArchiveReader) -> None:
-        self._loop = loop
-        self._inner = inner
-        self.directory: Path = inner.directory
-
-    def __repr__(self) -> str:
-        return repr(self._inner)
+    @property
+    def directory(self) -> Path:
+        """Where the archive is."""
+        found: Path = self._inner.directory
+        return found
 
     @overload
     def subscribe(
@@ -49,8 +46,9 @@ class ArchiveReader:
 
         Example: `with client.archive("trades").subscribe("topic = 'trade'", since="30d") as trades:`
         """
-        call: Any = self._inner.subscribe
-        return Subscription(self._loop, self._loop.run(call(filter, type=type, since=since, max_pending=max_pending)))
+        return Subscription(
+            self._loop, self._loop.run(self._inner.subscribe(filter, type=type, since=since, max_pending=max_pending))
+        )
 
     @overload
     def read(self, filter: str, since: Since = "earliest", until: Since | None = None) -> Subscription[Event]: ...
@@ -69,5 +67,4 @@ class ArchiveReader:
 
         Example: `for trade in client.archive("trades").read("topic = 'trade'", "30d", "7d"): print(trade)`
         """
-        call: Any = self._inner.read
-        return Subscription(self._loop, self._loop.run(call(filter, since, until, type=type)))
+        return Subscription(self._loop, self._loop.run(self._inner.read(filter, since, until, type=type)))

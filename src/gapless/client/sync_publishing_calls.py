@@ -1,10 +1,11 @@
 """Generated from `gapless.client.publishing_calls` by `scripts/generate_sync_client.py`. Edit that file instead."""
 
+from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
-from gapless.client import publishing_calls
-from gapless.client.loop_thread import LoopThread
-from gapless.client.publications import EventLike, Payload
+from gapless.client.caller_side import CallerSide
+from gapless.client.publications import EventLike, Payload, Publication
+from gapless.client.publishing import TellLost
 from gapless.client.publishing_calls import REQUEST_S
 from gapless.client.sync_advertisement import Advertisement
 from gapless.events import Event, PublishedEvent
@@ -13,12 +14,26 @@ __all__ = ["PublishingCalls"]
 T = TypeVar("T")
 
 
-class PublishingCalls:
+class PublishingCalls(CallerSide):
     """The sending side of `Client`."""
 
-    def __init__(self, loop: LoopThread, inner: publishing_calls.PublishingCalls) -> None:
-        self._loop = loop
-        self._inner = inner
+    @property
+    def name(self) -> str:
+        """Unique in the network; its events carry it as their publisher."""
+        found: str = self._inner.name
+        return found
+
+    @property
+    def network(self) -> str:
+        """The name of the network."""
+        found: str = self._inner.network
+        return found
+
+    @property
+    def protocol(self) -> str:
+        """The name of the protocol that its brokers run."""
+        found: str = self._inner.protocol
+        return found
 
     def advertise(self, filter: str) -> Advertisement:
         """Announce what you will publish. Returns when the network knows it, so that publications are not held back.
@@ -28,8 +43,7 @@ class PublishingCalls:
 
         Example: `client.advertise("topic = 'price'")`
         """
-        call: Any = self._inner.advertise
-        return Advertisement(self._loop, self._loop.run(call(filter)))
+        return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
     def unadvertise(self, advertisement: Advertisement) -> None:
         """Withdraw an advertisement. `advertisement.close()` does the same.
@@ -39,8 +53,7 @@ class PublishingCalls:
 
         Example: `client.unadvertise(prices)`
         """
-        call: Any = self._inner.unadvertise
-        self._loop.run(call(getattr(advertisement, "_inner", advertisement)))
+        self._loop.run(self._inner.unadvertise(getattr(advertisement, "_inner", advertisement)))
 
     def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish an event. Returns when it is confirmed: it reaches every matching subscriber, whatever fails.
@@ -54,8 +67,22 @@ class PublishingCalls:
 
         Example: `client.publish({"topic": "price", "amount": 7}, b"any bytes")`
         """
-        call: Any = self._inner.publish
-        found: PublishedEvent = self._loop.run(call(attributes, payload))
+        found: PublishedEvent = self._loop.run(self._inner.publish(attributes, payload))
+        return found
+
+    def publish_nowait(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
+        """Publish an event without waiting until it is confirmed; `flush` waits for all of them.
+
+        A bounded number of events may wait to be confirmed. If so many do, a `WindowFullError` is raised, and nothing
+        is published.
+
+        Parameters:
+            attributes: as for `publish`.
+            payload: as for `publish`.
+
+        Example: `client.publish_nowait({"topic": "price", "amount": 7})`
+        """
+        found: PublishedEvent = self._loop.call(lambda: self._inner.publish_nowait(attributes, payload))
         return found
 
     def flush(self) -> None:
@@ -63,8 +90,21 @@ class PublishingCalls:
 
         Example: `client.flush()`
         """
-        call: Any = self._inner.flush
-        self._loop.run(call())
+        self._loop.run(self._inner.flush())
+
+    def publish_many(self, events: Iterable[Publication]) -> int:
+        """Publish events in order, as fast as the network takes them. Returns how many, when all are confirmed.
+
+        Events are sent as they are produced. The source runs in your thread, and may wait for what this client
+        receives. If one event is invalid, or the source fails, the events before it are published; if one was not
+        advertised, so is the rest of its batch of at most 256.
+
+        Parameters:
+            events: attributes, or pairs of attributes and payload.
+
+        Example: `client.publish_many({"topic": "price", "amount": n} for n in range(1000))`
+        """
+        return self._publish_many(events)
 
     @overload
     def request(
@@ -106,8 +146,9 @@ class PublishingCalls:
 
         Example: `quote = client.request({"topic": "ask", "symbol": "ACME"}, timeout_s=2)`
         """
-        call: Any = self._inner.request
-        found: Event | Any = self._loop.run(call(attributes, payload, type=type, reply=reply, timeout_s=timeout_s))
+        found: Event | Any = self._loop.run(
+            self._inner.request(attributes, payload, type=type, reply=reply, timeout_s=timeout_s)
+        )
         return found
 
     def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
@@ -123,8 +164,7 @@ class PublishingCalls:
 
         Example: `client.reply(event, {"topic": "quote", "price": 7.5})`
         """
-        call: Any = self._inner.reply
-        found: PublishedEvent = self._loop.run(call(request, attributes, payload))
+        found: PublishedEvent = self._loop.run(self._inner.reply(request, attributes, payload))
         return found
 
     def decode(self, event: Event, type: type[T]) -> T:
@@ -138,27 +178,40 @@ class PublishingCalls:
 
         Example: `lines = client.decode(order, list[Line])`
         """
-        call: Any = self._inner.decode
-        found: T = call(event, type)
+        found: T = self._inner.decode(event, type)
         return found
 
     @property
     def is_all_confirmed(self) -> bool:
         """Whether everything published so far is confirmed."""
-        return self._inner.is_all_confirmed
+        found: bool = self._inner.is_all_confirmed
+        return found
 
     @property
     def confirmed(self) -> int:
         """Everything that this client published up to this number is confirmed."""
-        return self._inner.confirmed
+        found: int = self._inner.confirmed
+        return found
 
     @property
     def lost_publications(self) -> list[tuple[int, int]]:
         """The first and last number of each range of this client's events that were confirmed and are lost all the
         same, because more than f neighbouring brokers failed."""
-        return self._inner.lost_publications
+        found: list[tuple[int, int]] = list(self._inner.lost_publications)
+        return found
+
+    @property
+    def on_publications_lost(self) -> TellLost | None:
+        """A function that is called with such ranges when they become known. It runs in a thread of its own: it may
+        block, and make calls of this client."""
+        return self._on_publications_lost()
+
+    @on_publications_lost.setter
+    def on_publications_lost(self, function: TellLost | None) -> None:
+        self._set_on_publications_lost(function)
 
     @property
     def event_max(self) -> int:
         """How many bytes an event may have, attributes and payload together."""
-        return self._inner.event_max
+        found: int = self._inner.event_max
+        return found

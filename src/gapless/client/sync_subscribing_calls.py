@@ -1,13 +1,16 @@
 """Generated from `gapless.client.subscribing_calls` by `scripts/generate_sync_client.py`. Edit that file instead."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from gapless.client import subscribing_calls
+from gapless.client.answering import Answer
+from gapless.client.caller_side import CallerSide
 from gapless.client.durables import REDELIVER_S
-from gapless.client.loop_thread import LoopThread
 from gapless.client.milestones import Milestones
 from gapless.client.positions import Since
+from gapless.client.sync_admin import Admin
+from gapless.client.sync_answering import Answering
 from gapless.client.sync_archive_reader import ArchiveReader
 from gapless.client.sync_subscription import DurableSubscription, Subscription
 from gapless.events import Event
@@ -18,12 +21,13 @@ __all__ = ["SubscribingCalls"]
 T = TypeVar("T")
 
 
-class SubscribingCalls:
+class SubscribingCalls(CallerSide):
     """The receiving side of `Client`."""
 
-    def __init__(self, loop: LoopThread, inner: subscribing_calls.SubscribingCalls) -> None:
-        self._loop = loop
-        self._inner = inner
+    @property
+    def admin(self) -> Admin:
+        """Lists, moves and deletes durable subscriptions, and ends clients."""
+        return Admin(self._loop, self._inner.admin)
 
     @overload
     def subscribe(
@@ -53,8 +57,9 @@ class SubscribingCalls:
 
         Example: `with client.subscribe("topic = 'price' AND amount < 10") as prices:`
         """
-        call: Any = self._inner.subscribe
-        return Subscription(self._loop, self._loop.run(call(filter, since=since, type=type, max_pending=max_pending)))
+        return Subscription(
+            self._loop, self._loop.run(self._inner.subscribe(filter, since=since, type=type, max_pending=max_pending))
+        )
 
     @overload
     def durable(
@@ -121,11 +126,10 @@ class SubscribingCalls:
 
         Example: `with client.durable("billing", "topic = 'order'", ack="manual") as orders:`
         """
-        call: Any = self._inner.durable
         return DurableSubscription(
             self._loop,
             self._loop.run(
-                call(
+                self._inner.durable(
                     name,
                     filter,
                     type=type,
@@ -163,8 +167,7 @@ class SubscribingCalls:
 
         Example: `for order in client.read("topic = 'order'", "1h"): print(order)`
         """
-        call: Any = self._inner.read
-        return Subscription(self._loop, self._loop.run(call(filter, since, until, type=type)))
+        return Subscription(self._loop, self._loop.run(self._inner.read(filter, since, until, type=type)))
 
     def archive(self, directory: Path | str) -> ArchiveReader:
         """Return a reader of an archive, a directory that `gapless archive` writes.
@@ -174,8 +177,7 @@ class SubscribingCalls:
 
         Example: `trades = client.archive("trades").subscribe("topic = 'trade'", since="30d")`
         """
-        call: Any = self._inner.archive
-        return ArchiveReader(self._loop, call(directory))
+        return ArchiveReader(self._loop, self._inner.archive(directory))
 
     def position(self, at: Since = "now") -> Position:
         """Return a position: by default the newest, which everything confirmed before this call is at or before.
@@ -185,8 +187,7 @@ class SubscribingCalls:
 
         Example: `checkpoint = client.position()`
         """
-        call: Any = self._inner.position
-        found: Position = self._loop.run(call(at))
+        found: Position = self._loop.run(self._inner.position(at))
         return found
 
     def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
@@ -197,11 +198,41 @@ class SubscribingCalls:
             since: the positions lie after this one.
             until: the last of them. None: the newest position.
 
-        Example: `parts = (client.milestones(since="7d")).positions`
+        Example: `parts = client.milestones(since="7d").positions`
         """
-        call: Any = self._inner.milestones
-        found: Milestones = self._loop.run(call(since=since, until=until))
+        found: Milestones = self._loop.run(self._inner.milestones(since=since, until=until))
         return found
+
+    def answer(
+        self,
+        filter: str,
+        handler: Callable[[Event], Answer],
+        *,
+        group: str | None = None,
+        concurrency: int = 1,
+        redeliver_s: float = REDELIVER_S,
+        max_pending: int | None = None,
+    ) -> Answering:
+        """Answer requests that match a filter: call a handler with each, and publish what it returns as the reply.
+
+        If the handler raises, the caller gets a `RequestFailedError` with the text. The reply of a handler that is
+        still running when its caller stops waiting is dropped.
+
+        Parameters:
+            filter: which requests.
+            handler: a function of the request. It returns the attributes of the reply, or attributes and a payload, or
+                None for no reply.
+            group: share the requests with all who answer with the same group, a durable subscription of this name: each
+                goes to one of them. Requests that come while no worker is there wait for the next.
+            concurrency: how many requests are handled at the same time, each in a thread.
+            redeliver_s: in a group, redeliver a request to another worker when it is not finished for so long.
+            max_pending: as for `subscribe`.
+
+        Example: `with client.answer("topic = 'ask'", price, group="quotes") as answering:`
+        """
+        return self._answer(
+            filter, handler, group=group, concurrency=concurrency, redeliver_s=redeliver_s, max_pending=max_pending
+        )
 
     def unsubscribe(self, subscription: Subscription[Any]) -> None:
         """End a subscription; return when its ending cut is known. `subscription.close()` does the same.
@@ -211,5 +242,4 @@ class SubscribingCalls:
 
         Example: `client.unsubscribe(prices)`
         """
-        call: Any = self._inner.unsubscribe
-        self._loop.run(call(getattr(subscription, "_inner", subscription)))
+        self._loop.run(self._inner.unsubscribe(getattr(subscription, "_inner", subscription)))

@@ -1,0 +1,43 @@
+"""Generated from `gapless.client.answering` by `scripts/generate_sync_client.py`. Edit that file instead."""
+
+from types import TracebackType
+from typing import Self
+
+from gapless.client.answering_side import AnsweringSide
+
+__all__ = ["Answering"]
+
+
+class Answering(AnsweringSide):
+    """Calls a handler with each request. Made by `Client.answer`.
+
+    It answers until it is closed; use it in `with`, or call `wait()`.
+    """
+
+    @property
+    def filter(self) -> str:
+        """Which requests are answered."""
+        found: str = self._inner.filter
+        return found
+
+    @property
+    def name(self) -> str:
+        """The group; empty without one."""
+        found: str = self._inner.name
+        return found
+
+    def wait(self) -> None:
+        """Return when it was closed; an error says why the network ended it."""
+        self._loop.run(self._inner.wait())
+
+    def close(self) -> None:
+        """Stop answering. Requests whose handler is running stay unfinished: in a group, another worker gets them."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

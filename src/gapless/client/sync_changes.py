@@ -1,0 +1,23 @@
+"""Generated from `gapless.client.changes` by `scripts/generate_sync_client.py`. Edit that file instead."""
+
+from typing import Self
+
+from gapless.client.changes import ConnectionChange
+from gapless.client.synchronous import Synchronous
+
+__all__ = ["ConnectionChanges"]
+
+
+class ConnectionChanges(Synchronous):
+    """Iterate over it: `for change in client.connection_changes()`. It begins with how things are, and ends with the
+    client.
+
+    If the client fails, that is raised here as well.
+    """
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ConnectionChange:
+        found: ConnectionChange = self._next()
+        return found

@@ -1,0 +1,77 @@
+"""Generated from `gapless.client.durable_event` by `scripts/generate_sync_client.py`. Edit that file instead."""
+
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from gapless.client import durable_event
+from gapless.errors import CallError
+from gapless.events import Event
+
+__all__ = ["DurableEvent"]
+
+
+class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
+    """An event of a durable subscription. It equals the event that was published; a copy cannot be acknowledged.
+
+    `with event:` acknowledges it when the block succeeds, and gives it back when the block raises.
+    """
+
+    redelivered: bool = False
+    """Whether it may have been delivered before, to this client or to another, without an acknowledgement. False is
+    certain; after a crash, events published up to ten seconds later are marked, too."""
+    delivery_count: int = 1
+    """How many times it was delivered, this time included. In a group this counts for all members, whatever became of
+    them; else it counts what was given back (`nack`), by this client or an earlier one."""
+    _acks: ClassVar[Any] = None
+    """The `Acks` of its subscription. Set on each event, as the next is, but no field: it is not shown, copied or
+    encoded."""
+    _number: ClassVar[int] = 0
+    """The number of its delivery."""
+
+    def ack(self) -> None:
+        """Acknowledge this event, and no other. Returns when it can never be delivered again.
+
+        With `ack="auto"` this acknowledges everything that was taken. An event that was given back stays so.
+
+        Example: `event.ack()`
+        """
+        call: Any = durable_event.DurableEvent.ack
+        self._taken().run(call(self))
+
+    def nack(self, *, delay_s: float = 0.0) -> None:
+        """Give the event back: it is delivered again, in a group to another member if there is one. For
+        `ack="manual"`.
+
+        Parameters:
+            delay_s: deliver it again after so many seconds, up to a day.
+
+        Example: `event.nack(delay_s=5)`
+        """
+        call: Any = durable_event.DurableEvent.nack
+        self._taken().run(call(self, delay_s=delay_s))
+
+    def in_progress(self) -> None:
+        """Say that you still work on it: in a group, its `redeliver_s` begins anew. For `ack="manual"`.
+
+        Raises an `AckTooLateError` if the event is another member's by now.
+
+        Example: `event.in_progress()`
+        """
+        call: Any = durable_event.DurableEvent.in_progress
+        self._taken().run(call(self))
+
+    def __enter__(self) -> Self:
+        self._taken()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        call: Any = durable_event.DurableEvent.__aexit__
+        self._taken().run(call(self, kind, error, trace))
+
+    def _taken(self) -> Any:
+        """The `Acks` of the subscription that delivered it."""
+        if self._acks is None:
+            raise CallError(f"this copy of {self.id} was not taken from a subscription; acknowledge the event that was")
+        return self._acks
