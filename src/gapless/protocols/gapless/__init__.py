@@ -20,6 +20,7 @@
 | `reading`, `history` | reading what was published before; what is kept of it |
 | `durable` | subscriptions that outlive their clients, and those that several share |
 | `broker`, `client` | the two kinds of nodes |
+| `client_connection`, `client_publications`, `client_deliveries` | the parts of a client's node |
 | `invariants` | what must hold after every step, checked from outside in simulated runs |
 """
 

@@ -12,11 +12,17 @@ from collections import deque
 from dataclasses import dataclass
 
 from gapless.events import Attributes, Event
-from gapless.names import DEAD_LETTER
-from gapless.protocol import Publish
+from gapless.names import DEAD_LETTER, DeadLettered
+from gapless.protocol import Advertise, Publish, Subscribe, Unadvertise
+from gapless.protocols.gapless.client_connection import ClientConnection
+from gapless.protocols.gapless.client_publications import ClientPublications
 
-__all__ = ["Letter", "Letters", "is_letter_of", "letter_filter", "letter_of"]
+__all__ = ["BURIED", "FAILED", "UNACKNOWLEDGED", "Letters", "is_last_delivery", "letter_filter", "letter_of"]
 
+BURIED = 1 << 62
+"""From here on the client counts what it was dealt and does not deliver any more, as it becomes a dead letter."""
+FAILED, UNACKNOWLEDGED = "nack", "not acknowledged"
+"""Why there is a dead letter."""
 ATTRIBUTE_BYTES = 16
 """The size of an attribute beside its name and its text."""
 
@@ -54,6 +60,11 @@ def _size(call: Publish) -> int:
     return len(call.payload) + ATTRIBUTE_BYTES * len(call.attributes) + sum(len(text.encode()) for text in texts)
 
 
+def is_last_delivery(call: Subscribe, deliveries_max: int, event: Event, deliveries: int) -> bool:
+    """Whether an event that was delivered so many times is not delivered again."""
+    return call.max_deliveries > 0 and 0 < deliveries_max <= deliveries and not is_letter_of(call.name, event)
+
+
 @dataclass(eq=False)
 class Letter:
     """A letter that is not confirmed."""
@@ -70,30 +81,54 @@ class Letter:
 class Letters:
     """Those of one client: first they wait for room among its publications, then to be confirmed."""
 
-    def __init__(self) -> None:
-        self.waiting: deque[Letter] = deque()
+    def __init__(self, connection: ClientConnection, publications: ClientPublications) -> None:
+        self._connection = connection
+        self._publications = publications
+        self._waiting: deque[Letter] = deque()
         self._sent: deque[tuple[int, Letter]] = deque()
         self._known: set[tuple[str, int]] = set()
+        self._confirmed = 0
 
-    def add(self, letter: Letter) -> bool:
-        """One more; false if it is there."""
-        key = letter.subscription, letter.count
-        if key in self._known:
-            return False
-        self._known.add(key)
-        self.waiting.append(letter)
-        return True
+    def advertise(self, call: Subscribe) -> None:
+        """Announce the letters of a subscription; refused, this refuses the subscription."""
+        if call.max_deliveries:
+            self._publications.advertise(Advertise(f"{call.subscription}#0", letter_filter(call.name)))
 
-    def sent(self, seq: int) -> Letter:
-        """The first that waits was published under this number."""
-        letter = self.waiting.popleft()
-        self._sent.append((seq, letter))
-        return letter
+    def unadvertise(self, call: Subscribe) -> None:
+        """The subscription ended."""
+        if call.max_deliveries:
+            self._publications.unadvertise(Unadvertise(f"{call.subscription}#0"))
 
-    def confirmed(self, last: int) -> list[Letter]:
-        """The letters that are confirmed now, if all publications up to a number are."""
+    def write(self, call: Subscribe, count: int, event: Event, deliveries: int, reason: str) -> None:
+        """Publish the letter of this delivery, unless there is one."""
+        key = call.subscription, count
+        if key not in self._known:
+            self._known.add(key)
+            letter = letter_of(call.name, event, deliveries, reason, call.letter_max)
+            self._waiting.append(Letter(call.subscription, count, event, deliveries, reason, letter))
+            self._send()
+
+    def _send(self) -> None:
+        while self._waiting:
+            seq = self._publications.publish_letter(self._waiting[0].call)
+            if not seq:
+                return
+            sent = self._waiting.popleft()
+            self._sent.append((seq, sent))
+            self._connection.emit(
+                DeadLettered(
+                    sent.subscription, sent.event.publisher, sent.event.seq, sent.deliveries, sent.reason, seq,
+                    sent.count if sent.count < BURIED else 0,
+                )
+            )  # fmt: skip
+
+    def take_confirmed(self) -> list[Letter]:
+        """The letters that were confirmed since the last call: their events are done."""
         found = []
-        while self._sent and self._sent[0][0] <= last:
-            found.append(self._sent.popleft()[1])
-            self._known.discard((found[-1].subscription, found[-1].count))
+        while self._publications.confirmed > self._confirmed:
+            self._confirmed = self._publications.confirmed
+            while self._sent and self._sent[0][0] <= self._confirmed:
+                found.append(self._sent.popleft()[1])
+                self._known.discard((found[-1].subscription, found[-1].count))
+            self._send()
         return found

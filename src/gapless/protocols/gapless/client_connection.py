@@ -1,0 +1,54 @@
+"""What the parts of a client's node share: the session at its broker, and the effects of the step."""
+
+from gapless.errors import CallError
+from gapless.filters import Filter, FilterError, parse
+from gapless.protocol import Advertise, Effect, Rejected, Send, Subscribe
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.parts.bounds import check_readings, check_texts
+
+__all__ = ["ClientConnection"]
+
+
+class ClientConnection:
+    """The session of a client, and its way to its broker and to the application."""
+
+    def __init__(self, client: str, broker: str) -> None:
+        self.client = client
+        self.broker = broker
+        """The broker that has the session, or is asked for it."""
+        self.session = 0
+        self.is_attached = False
+        """Whether the broker has the session."""
+        self.incarnation: Incarnation | None = None
+        """The last one that had a session of this client."""
+        self.subscribed: dict[str, Filter] = {}
+        self.advertised: dict[str, Filter] = {}
+        """The filters of the subscriptions and of the advertisements, by name: their texts are bounded together."""
+        self.now = 0
+        """The time of the step."""
+        self.effects: list[Effect] = []
+
+    def emit(self, effect: Effect) -> None:
+        """An effect of this step."""
+        self.effects.append(effect)
+
+    def say(self, message: object) -> None:
+        """To the broker, if it has the session."""
+        if self.is_attached:
+            self.effects.append(Send(self.broker, message))
+
+    def parse(self, call: Advertise | Subscribe, readings: int = 0) -> Filter | None:
+        """The filter of the call; None if the call was rejected."""
+        is_advertisement = isinstance(call, Advertise)
+        name = call.advertisement if isinstance(call, Advertise) else call.subscription
+        if name in (self.advertised if is_advertisement else self.subscribed):
+            self.emit(Rejected(call, f"{name!r} is taken; give it another name"))
+            return None
+        try:
+            held = (*self.subscribed.items(), *self.advertised.items())
+            check_texts(self.client, (*((each, pattern.text) for each, pattern in held), (name, call.filter)))
+            check_readings(self.client, readings)
+            return parse(call.filter)
+        except (CallError, FilterError) as error:
+            self.emit(Rejected(call, str(error)))
+            return None

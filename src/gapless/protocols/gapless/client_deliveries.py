@@ -1,0 +1,288 @@
+"""The subscriptions of a client and what it is delivered: which events are due, and what it has taken."""
+
+from collections import deque
+
+from gapless.events import Event, EventRun, Events
+from gapless.filters import parse
+from gapless.positions import Position
+from gapless.protocol import (
+    NEWEST,
+    Activated,
+    CaughtUp,
+    CutFixed,
+    Deliver,
+    DeliverMany,
+    Ended,
+    Skipped,
+    Subscribe,
+)
+from gapless.protocols.gapless import client_messages as messages
+from gapless.protocols.gapless.client_connection import ClientConnection
+from gapless.protocols.gapless.client_subscription import HeldState, HeldSubscription
+from gapless.protocols.gapless.durable.attachment import Attachment
+from gapless.protocols.gapless.durable.messages import DurableRecord
+from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, last_settled, publisher_of
+
+__all__ = ["ClientDeliveries"]
+
+
+class ClientDeliveries:
+    """All that one client subscribes to and is delivered, shared subscriptions excepted."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._subscriptions: dict[str, HeldSubscription] = {}
+        self.received = 0
+        """The number of the last delivery or note that came in this session."""
+        self.largest = 0
+        """The largest timestamp delivered."""
+        self._count = 0
+        """How many events were delivered to the application."""
+        self._taken = 0
+        """How many of them it has taken."""
+        self._untaken: deque[tuple[int, int]] = deque()
+        """What the broker does not know to be taken: deliveries so far, and the number of the message."""
+
+    def __contains__(self, subscription: str) -> bool:
+        return subscription in self._subscriptions
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether any subscription reads history."""
+        return any(held.is_reading for held in self._subscriptions.values())
+
+    # ---- subscribing ---------------------------------------------------------------------------------------
+
+    def subscribe(self, call: Subscribe) -> None:
+        """Begin a subscription that is not durable."""
+        replays = sum(held.is_replay for held in self._subscriptions.values())
+        pattern = self._connection.parse(call, 0 if call.since is None else 1 + replays)
+        if pattern is not None:
+            self._begin(HeldSubscription(call.subscription, pattern, call.since, call.until))
+
+    def resume(self, call: Subscribe, attachment: Attachment, record: DurableRecord) -> None:
+        """Begin a durable subscription after what is acknowledged."""
+        held = HeldSubscription(call.subscription, parse(call.filter), record.begin, None)
+        held.attachment, held.got = attachment, dict(record.got)
+        self._begin(held)
+
+    def _begin(self, held: HeldSubscription) -> None:
+        self._subscriptions[held.name] = held
+        self._connection.subscribed[held.name] = held.filter
+        self._connection.say(held.call(self._connection.session, is_new=True))
+
+    def begin_ending(self, subscription: str) -> bool:
+        """Deliver nothing more. False if there is no such subscription, or it ends already."""
+        held = self._subscriptions.get(subscription)
+        if held is None or held.state is HeldState.ENDING:
+            return False
+        held.state = HeldState.ENDING
+        if held.attachment is None:
+            self._connection.say(messages.ClientUnsubscribe(self._connection.session, subscription))
+        return True
+
+    def stop_resumed(self, subscription: str) -> None:
+        """The last acknowledgement of a durable subscription is stored: the broker ends it."""
+        held = self._subscriptions.get(subscription)
+        if held is not None:
+            held.attachment = None
+            self._connection.say(messages.ClientUnsubscribe(self._connection.session, subscription))
+
+    def end_resumed(self, subscription: str, reason: str) -> None:
+        """A durable subscription is over."""
+        if subscription in self._subscriptions:
+            self._connection.say(messages.ClientUnsubscribe(self._connection.session, subscription))
+            held = self._drop(subscription)
+            self._connection.emit(Ended(subscription, held.last(), reason=reason))
+
+    def _drop(self, subscription: str) -> HeldSubscription:
+        del self._connection.subscribed[subscription]
+        return self._subscriptions.pop(subscription)
+
+    # ---- at a broker that has the session ------------------------------------------------------------------
+
+    def ready(self, message: messages.Ready) -> None:
+        """Tell the broker of the subscriptions, as far as it does not know them."""
+        if not message.is_resumed:
+            self.received = 0
+            self._untaken.clear()
+        for held in list(self._subscriptions.values()):
+            self._bring(held, message)
+
+    def _bring(self, held: HeldSubscription, ready: messages.Ready) -> None:
+        connection = self._connection
+        if held.state is HeldState.ENDING:
+            if not ready.is_resumed:
+                self._drop(held.name)
+                connection.emit(Ended(held.name, held.last()))
+            elif held.attachment is None:  # a durable one ends when its last acknowledgement is stored
+                connection.say(messages.ClientUnsubscribe(connection.session, held.name))
+        elif held.state is HeldState.REQUESTED:
+            connection.say(held.call(connection.session, is_new=True))
+        elif not ready.is_resumed:
+            if held.born is not None:
+                clocks = [
+                    clock for (broker, below), clock in ready.sealed
+                    if broker == held.born.broker and below > held.born.number
+                ]  # fmt: skip
+                held.begin = min([held.begin, *clocks])
+            connection.say(held.call(connection.session, is_new=False))
+            held.is_reading = True
+
+    def is_next(self, message: messages.Delivery | messages.Note) -> bool:
+        """Whether this delivery or note follows the last one; then it counts as received."""
+        if message.number != self.received + 1:
+            return False
+        self.received = message.number
+        return True
+
+    def receive(self, message: messages.Delivery | messages.Note) -> None:
+        """The next delivery or note of the session."""
+        match message:
+            case messages.Delivery():
+                self._deliver(message)
+            case messages.Active():
+                self._activate(message)
+            case messages.Position():
+                for held in self._subscriptions.values():
+                    if not held.is_reading:
+                        self._pass(held, message.position)
+                        if held.begins is not None:
+                            self._connection.emit(CaughtUp(held.name, held.reached(), True))
+            case messages.Reached():
+                self._reach(message)
+            case messages.Lagging():
+                self._lag(message)
+            case messages.Unsubscribed():
+                if message.subscription in self._subscriptions:
+                    ended = self._drop(message.subscription)
+                    is_complete = ended.state is not HeldState.ENDING
+                    self._connection.emit(Ended(ended.name, ended.last(), is_complete))
+
+    def _activate(self, message: messages.Active) -> None:
+        held = self._subscriptions.get(message.subscription)
+        if held is None or held.state is not HeldState.REQUESTED:
+            return
+        held.state = HeldState.ACTIVE
+        held.cuts, held.begin, held.position = dict(message.cuts), message.begin, message.position
+        held.ticket = message.ticket
+        if held.begins is None:
+            held.born = self._connection.incarnation
+        elif held.begins == NEWEST:
+            held.begins = Position.at(message.position)
+        if held.ends == NEWEST:
+            held.ends = Position.at(message.until)
+        for publisher, cut in held.cuts.items():
+            self._connection.emit(CutFixed(held.name, publisher, cut))
+        self._connection.emit(Activated(held.name))
+
+    def _reach(self, message: messages.Reached) -> None:
+        emit = self._connection.emit
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is None:
+                continue
+            self._pass(held, message.position)
+            held.is_reading = not message.is_live
+            if message.is_live:
+                held.go_live()
+            if message.gap is not None:
+                emit(Skipped(name, {}, message.gap))
+            lost = held.newly_lost(message.lost)
+            if lost:
+                emit(Skipped(name, lost))
+            if held.is_replay:
+                emit(CaughtUp(name, held.reached(), message.is_live))
+                held.is_replay = not message.is_live
+
+    def _lag(self, message: messages.Lagging) -> None:
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is not None:
+                held.is_reading = held.is_replay = True
+                self._connection.emit(CaughtUp(name, held.reached(), False))
+
+    @staticmethod
+    def _pass(held: HeldSubscription, position: int) -> None:
+        """Everything up to a position has come for a subscription. One that is ending takes nothing more."""
+        if held.state is not HeldState.ENDING:
+            held.position = max(held.position, position)
+            if held.attachment is not None:
+                held.attachment.reached(held.position)
+
+    # ---- deliveries ----------------------------------------------------------------------------------------
+
+    def _deliver(self, message: messages.Delivery) -> None:
+        lost = None
+        if isinstance(message.events, list) and is_tombstone(message.events[0].publisher):
+            lost = message.events[0]
+            self.largest = max(self.largest, lost.stamp)
+        for name in message.subscriptions:
+            held = self._subscriptions.get(name)
+            if held is None or held.state is not HeldState.ACTIVE:
+                continue
+            if lost is not None:
+                self._skip(held, lost)
+                continue
+            due = self._due(held, message.events)
+            if held.attachment is not None:
+                for event in due:
+                    deliveries = held.attachment.deliveries_of(event)
+                    count = self.hand_over(event, name, deliveries, is_again=deliveries > 1)
+                    held.attachment.delivered(count, event)
+            elif due:
+                self.largest = max(self.largest, due[-1].stamp)
+                self._count += len(due)
+                self._connection.emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
+
+    def hand_over(self, event: Event, subscription: str, deliveries: int, *, is_again: bool) -> int:
+        """Deliver an event of a durable subscription; returns which delivery that is."""
+        self.largest = max(self.largest, event.stamp)
+        self._count += 1
+        self._connection.emit(Deliver(event, subscription, is_again, deliveries))
+        return self._count
+
+    def _skip(self, held: HeldSubscription, lost: Event) -> None:
+        """The lost numbers of a publisher that were due and did not come."""
+        publisher = publisher_of(lost.publisher)
+        ranges = held.lose(publisher, first_lost(lost), lost.seq, last_settled(lost))
+        if ranges:
+            if held.attachment is not None:
+                held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))
+            self._connection.emit(Skipped(held.name, {publisher: ranges}))
+
+    def _due(self, held: HeldSubscription, events: Events) -> Events:
+        """Of these events, those that are due."""
+        if isinstance(events, EventRun) and held.is_run_due(events):
+            held.came(events.publisher, events.first, events.last)
+            return events
+        found = []
+        for event in events:
+            if held.is_due(event):
+                if held.begins is None and event.publisher not in held.cuts:
+                    held.cuts[event.publisher] = event.seq
+                    self._connection.emit(CutFixed(held.name, event.publisher, event.seq))
+                held.came(event.publisher, event.seq, event.seq)
+                found.append(event)
+        return found
+
+    def taken(self, count: int) -> None:
+        """The application has taken everything up to this delivery."""
+        self._taken = count
+        self._acknowledge()
+
+    def handled(self) -> None:
+        """The last delivery or note was passed on to the application."""
+        self._untaken.append((self._count, self.received))
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Tell the broker up to where the application has taken everything."""
+        number = 0
+        while self._untaken and self._untaken[0][0] <= self._taken:
+            number = self._untaken.popleft()[1]
+        if number:
+            self._connection.say(messages.ClientGot(self._connection.session, number))

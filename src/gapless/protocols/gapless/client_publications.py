@@ -1,0 +1,237 @@
+"""The advertisements and publications of a client: it sends again what is not confirmed, and says what lost events
+may have matched.
+"""
+
+from collections import deque
+
+import msgspec
+
+from gapless.events import Event, EventRun, Events
+from gapless.filters import Filter
+from gapless.protocol import (
+    Advertise,
+    Advertised,
+    Confirmed,
+    PublicationsLost,
+    Publish,
+    Published,
+    PublishedMany,
+    PublishMany,
+    Rejected,
+    Unadvertise,
+)
+from gapless.protocols.gapless import client_messages as messages
+from gapless.protocols.gapless.client_connection import ClientConnection
+from gapless.protocols.parts.forgetting import forget_oldest
+
+__all__ = ["ClientPublications"]
+
+WITHDRAWN_MAX = 100
+"""So many filters of ended advertisements are remembered; if there are more, nobody knows what lost events matched."""
+TEXT_MAX = 10_000
+
+
+class _Offer:
+    """An advertisement."""
+
+    def __init__(self, pattern: Filter) -> None:
+        self.filter = pattern
+        self.is_stable = False
+        self.ends_after: int | None = None
+        """The last publication that relies on it, once it is taken back."""
+
+
+class ClientPublications:
+    """All that one client publishes, and its advertisements."""
+
+    def __init__(self, connection: ClientConnection, window: int) -> None:
+        self._connection = connection
+        self._window = window
+        self.last = 0
+        """The number of the last event."""
+        self.confirmed = 0
+        self.base = 0
+        """The last number before it came to the incarnation that has its session."""
+        self.settled = 0
+        """All brokers have processed what it published up to this number."""
+        self.is_successor = False
+        """Whether an earlier process may have published more than this one knows, until a broker says so."""
+        self._admitted = 0
+        """The client's last number that any broker has admitted: perhaps one of an earlier process."""
+        self._unconfirmed: deque[Events] = deque()
+        self._offers: dict[str, _Offer] = {}
+        self._withdrawn: dict[str, int] = {}
+        """Filters of advertisements that have ended: after which number."""
+        self._losses: dict[int, messages.Missing] = {}
+        """Lost publications by their first number, until f + 1 brokers hold the report."""
+
+    @property
+    def waiting(self) -> int:
+        """How many publications wait to be confirmed."""
+        return self.last - self.confirmed
+
+    # ---- at a broker that has the session ------------------------------------------------------------------
+
+    def take_over(self, last: int) -> None:
+        """Continue as a client of the same name in a process that is gone."""
+        self.last = self.confirmed = self.base = last
+        self.is_successor = True
+
+    def ready(self, message: messages.Ready) -> None:
+        """Tell the broker of the advertisements that it does not know."""
+        self._admitted, self.is_successor = message.last, False
+        self._confirm(message.last)
+        if not message.is_resumed:
+            self.base = min(message.last, self.last)
+        for name, offer in self._offers.items():
+            is_needed = offer.ends_after is None or offer.ends_after > self.confirmed
+            if is_needed and not (message.is_resumed and offer.is_stable):
+                self._connection.say(messages.ClientAdvertise(self._connection.session, name, offer.filter.text))
+
+    def send_again(self, *, is_resumed: bool) -> None:
+        """Repeat what is not confirmed, and what may not have arrived."""
+        connection = self._connection
+        if not is_resumed:
+            self._tell_losses()
+        for events in self._unconfirmed:
+            connection.say(messages.ClientPublish(connection.session, events))
+        for name, offer in list(self._offers.items()):
+            if offer.ends_after is not None:
+                if not is_resumed and offer.ends_after <= self.confirmed:
+                    self._withdraw(name)
+                else:
+                    connection.say(messages.ClientUnadvertise(connection.session, name))
+
+    def receive(
+        self,
+        message: messages.Stable | messages.Unadvertised | messages.Confirmed | messages.Missing | messages.LossKept,
+    ) -> None:
+        """An answer of the broker."""
+        match message:
+            case messages.Stable():
+                offer = self._offers.get(message.advertisement)
+                if offer is not None and not offer.is_stable:
+                    offer.is_stable = True
+                    self._connection.emit(Advertised(message.advertisement))
+            case messages.Unadvertised():
+                self._withdraw(message.advertisement)
+            case messages.Confirmed():
+                self._confirm(message.last)
+                self.settled = max(self.settled, min(message.settled, self.confirmed))
+            case messages.Missing():
+                self._miss(message)
+            case messages.LossKept():
+                self._losses = {first: lost for first, lost in self._losses.items() if lost.last > message.last}
+
+    def _confirm(self, last: int) -> None:
+        last = min(last, self.last)
+        if last <= self.confirmed:
+            return
+        self.confirmed = last
+        while self._unconfirmed and self._unconfirmed[0][-1].seq <= last:
+            self._unconfirmed.popleft()
+        if self._unconfirmed and self._unconfirmed[0][0].seq <= last:
+            events = self._unconfirmed.popleft()
+            self._unconfirmed.appendleft(events[last + 1 - events[0].seq :])
+        self._connection.emit(Confirmed(last))
+
+    # ---- advertisements ------------------------------------------------------------------------------------
+
+    def advertise(self, call: Advertise) -> None:
+        """A call of the application, or for the dead letters of a durable subscription."""
+        pattern = self._connection.parse(call)
+        if pattern is not None:
+            self._offers[call.advertisement] = _Offer(pattern)
+            self._connection.advertised[call.advertisement] = pattern
+            self._connection.say(messages.ClientAdvertise(self._connection.session, call.advertisement, call.filter))
+
+    def unadvertise(self, call: Unadvertise) -> None:
+        """Take it back."""
+        offer = self._offers.get(call.advertisement)
+        if offer is None or offer.ends_after is not None:
+            reason = f"there is no advertisement {call.advertisement!r} to take back"
+            self._connection.emit(Rejected(call, reason))
+            return
+        offer.ends_after = self.last
+        self._connection.say(messages.ClientUnadvertise(self._connection.session, call.advertisement))
+
+    def _withdraw(self, name: str) -> None:
+        """An advertisement has ended: its filter matters only if something is lost."""
+        offer = self._offers.pop(name, None)
+        if offer is None:
+            return
+        del self._connection.advertised[name]
+        if offer.ends_after:
+            self._withdrawn.pop(offer.filter.text, None)
+            self._withdrawn[offer.filter.text] = offer.ends_after
+            forget_oldest(self._withdrawn, WITHDRAWN_MAX)
+
+    # ---- losses --------------------------------------------------------------------------------------------
+
+    def _miss(self, message: messages.Missing) -> None:
+        """Some of what was published is lost: say so, and what may have matched."""
+        first, last = message.first, min(message.last, self.last)
+        self._confirm(last)
+        told = self._losses[first].last if first in self._losses else first - 1
+        if last > told:
+            self._losses[first] = msgspec.structs.replace(message, last=last)
+            told = max(told, message.settled)
+            if last > told:
+                self._connection.emit(PublicationsLost([(told + 1, last)]))
+            self._tell_losses()
+
+    def _tell_losses(self) -> None:
+        session = self._connection.session
+        for first, lost in self._losses.items():
+            texts = [offer.filter.text for offer in self._offers.values()]
+            texts += [text for text, ends_after in self._withdrawn.items() if ends_after >= first]
+            text = " OR ".join(f"({text})" for text in dict.fromkeys(texts))
+            is_known = 0 < len(text) <= TEXT_MAX and len(self._withdrawn) < WITHDRAWN_MAX
+            filter_ = text if is_known else "TRUE"
+            self._connection.say(messages.ClientLost(session, first, lost.last, lost.settled, filter_))
+
+    # ---- publications --------------------------------------------------------------------------------------
+
+    def publish_many(self, call: PublishMany) -> None:
+        """Publish all, as one run if none of them is refused."""
+        tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
+        fits = 1 < len(call.payloads) <= self._window - self.waiting
+        if not fits or not all(any(test(attributes) for test in tests) for attributes, _ in call.alike):
+            self.publish(call.publications())
+            return
+        run = EventRun(self._connection.client, self.last + 1, call.payloads, call.alike)
+        self.last = run.last
+        self._unconfirmed.append(run)
+        self._connection.emit(PublishedMany(run))
+        self._send(run)
+
+    def publish(self, calls: list[Publish]) -> None:
+        """Publish those that match an advertisement, as far as the window has room."""
+        tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
+        for call in calls:
+            reason = ""
+            if self.waiting >= self._window:
+                reason = f"{self.waiting} publications wait to be confirmed; try later"
+            elif not any(test(call.attributes) for test in tests):
+                reason = "the event matches none of your advertisements; advertise it first"
+            if reason:
+                self._connection.emit(Rejected(call, reason))
+                continue
+            self.last += 1
+            event = Event(self._connection.client, self.last, call.attributes, call.payload)
+            self._unconfirmed.append([event])
+            self._connection.emit(Published(event))
+            self._send([event])
+
+    def publish_letter(self, call: Publish) -> int:
+        """Publish a dead letter; returns its number, or 0 if there is no room now."""
+        before = self.last
+        if self.waiting < self._window:
+            self.publish([call])
+        return self.last if self.last > before else 0
+
+    def _send(self, events: Events) -> None:
+        """Send them, unless an earlier process published these numbers: then they are confirmed."""
+        if events[-1].seq > self._admitted:
+            self._connection.say(messages.ClientPublish(self._connection.session, events))
+        self._confirm(self._admitted)
