@@ -109,8 +109,9 @@ PROTOCOL_ROWS = (
     ("handover", "reading"),
     ("local", "overview"),
     ("durable.groups", "sessions"),
-    ("durable.service",),
+    ("calls", "durable.service", "fences"),
     ("durable.steps",),
+    ("inputs",),
     ("broker",),
     ("invariants",),
 )

@@ -16,10 +16,12 @@
 | `handover` | the barrier that replaces a part of the tree |
 | `sealed_journals` | fetching those that are wanted, and giving up what nobody holds |
 | `losses`, `tombstones` | what is lost beyond f: found, and told in its place |
-| `sessions`, `local`, `outbox` | clients: fences, subscriptions, deliveries |
+| `fences`, `calls`, `sessions` | clients: attaching behind a fence, their calls in order, closing |
+| `local`, `outbox` | their subscriptions and deliveries |
 | `reading`, `history` | reading what was published before; what is kept of it |
 | `durable` | subscriptions that outlive their clients, and those that several share |
 | `broker`, `client` | the two kinds of nodes |
+| `inputs` | which function handles which message |
 | `client_connection`, `client_publications`, `client_deliveries` | the parts of a client's node |
 | `invariants` | what must hold after every step, checked from outside in simulated runs |
 """

@@ -4,17 +4,15 @@ Handlers change one state (`state`) and collect effects. `_settle` runs after ea
 it is the only place that looks for consequences, so no handler has to remember to ask for them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gapless.errors import CallError
 from gapless.protocol import (
     BrokerNode,
     BrokerPlace,
     Connected,
     Effect,
     EndSession,
-    Expel,
     Forget,
     Input,
     Persisted,
@@ -27,77 +25,26 @@ from gapless.protocol import (
     Trusted,
 )
 from gapless.protocols.gapless import (
-    claims,
+    calls,
     disk,
+    fences,
     handover,
     history,
+    inputs,
     journal,
     local,
     membership,
     positions,
     reading,
     recovery,
-    routing,
     sealed_journals,
     sealing,
     sessions,
 )
-from gapless.protocols.gapless.client_messages import Attach, Retry
 from gapless.protocols.gapless.durable import service as durable_service
 from gapless.protocols.gapless.durable import steps as durable
-from gapless.protocols.gapless.durable.messages import DURABLE_CALLS
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
-from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Name, Status
-from gapless.protocols.gapless.journal_messages import (
-    Entries,
-    Held,
-    Hold,
-    JournalReply,
-    Page,
-    ReadPage,
-    RequestEntries,
-    RequestJournal,
-)
-from gapless.protocols.gapless.link_messages import (
-    ActivateSubscription,
-    AddAdvertisement,
-    AddSubscription,
-    AdvertisementAck,
-    CutAnswer,
-    Echo,
-    Final,
-    LinkMessage,
-    Publication,
-    RemoveAdvertisement,
-    RemoveSubscription,
-    Void,
-    Wave,
-)
-from gapless.protocols.gapless.membership_messages import (
-    Accept,
-    Accepted,
-    Accusation,
-    Completed,
-    Contribution,
-    Join,
-    JoinReply,
-    Members,
-    Prepare,
-    Promise,
-    Refused,
-)
-from gapless.protocols.gapless.messages import (
-    Ack,
-    CloseSession,
-    Excluded,
-    Frame,
-    LastNumber,
-    LastNumberReply,
-    RequestWave,
-    Resume,
-    SessionClosed,
-)
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.state import BrokerState, Link, SessionPhase, Stage
@@ -110,50 +57,6 @@ NUMBER_STEP = 1_000
 RETRY_TIMER = "retry"
 RETRY_US = 100_000
 """How often questions are asked again whose answers may have been lost with a broker."""
-
-ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
-    Publication: lambda s, link, message: process(s, message.events, link),
-    AddSubscription: routing.receive_subscription,
-    RemoveSubscription: routing.receive_subscription_end,
-    ActivateSubscription: routing.receive_activation,
-    CutAnswer: routing.receive_answer,
-    AddAdvertisement: routing.receive_advertisement,
-    RemoveAdvertisement: routing.receive_advertisement_end,
-    AdvertisementAck: routing.receive_advertisement_ack,
-    Void: routing.receive_void,
-    Wave: positions.receive_wave,
-    Echo: positions.receive_echo,
-    Final: positions.receive_final,
-}
-
-
-AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
-    Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
-    Accusation: membership.note_accusation,
-    Join: recovery.receive_join,
-    JoinReply: recovery.receive_join_reply,
-    Prepare: sealing.receive_prepare,
-    Promise: sealing.receive_promise,
-    Refused: sealing.receive_refused,
-    Accept: sealing.receive_accept,
-    Accepted: sealing.receive_accepted,
-    Hold: journal.receive_hold,
-    Held: journal.receive_held,
-    RequestJournal: sealed_journals.answer_journal,
-    JournalReply: sealed_journals.receive_journal,
-    Contribution: handover.receive_contribution,
-    Completed: handover.receive_completed,
-    SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
-    LastNumber: sessions.answer_last_number,
-    LastNumberReply: lambda s, _peer, message: sessions.receive_last_number(s, message),
-    RequestWave: lambda s, _peer, message: positions.receive_request(s, message),
-    ReadPage: history.answer_page,
-    Page: reading.receive_page,
-    RequestEntries: history.answer_entries,
-    Entries: history.receive_entries,
-    **durable.DURABLE_AT_ONCE,
-}
-"""Inputs that are processed during a handover, too: they change nothing that a contribution contains."""
 
 
 class GaplessBroker(BrokerNode):
@@ -183,9 +86,9 @@ class GaplessBroker(BrokerNode):
         match item:
             case Received():
                 if item.peer in self._topology.overlay:
-                    self._receive(s, item.peer, item.message)
+                    inputs.receive(s, item.peer, item.message)
                 else:
-                    self._hear_client(s, item.peer, item.message)
+                    inputs.hear_client(s, item.peer, item.message)
             case TimerFired():
                 self._timer_fired(s, item.key)
             case Connected():
@@ -235,7 +138,7 @@ class GaplessBroker(BrokerNode):
             handover.ask_vouchers(s)
             sealed_journals.ask_journals(s)
             sessions.check_isolation(s)
-            sessions.ask_fences(s)
+            fences.ask_fences(s)
             reading.ask_again(s)
             history.refill(s)
             durable.tick(s)
@@ -253,48 +156,6 @@ class GaplessBroker(BrokerNode):
         elif kind == recovery.RETURN_TIMER:
             s.has_waited = True
 
-    def _receive(self, s: BrokerState, peer: str, message: Any) -> None:
-        if isinstance(message, Excluded):
-            membership.learn(s, message.statuses)
-            return
-        status = s.status(peer)
-        if message.sender < max(status.number, status.sealed_below):
-            membership.tell_excluded(s, peer)
-            return
-        if message.sender > status.number:
-            membership.learn(s, {peer: Status(message.sender, 0, 0)})
-        channel = s.channel(peer)
-        if isinstance(message, Resume):
-            channel.receive_resume(message)
-        elif isinstance(message, Ack):
-            channel.receive_ack(message)
-        else:
-            assert isinstance(message, Frame)
-            body = channel.receive_frame(message)
-            if body is None:
-                return
-            handler = AT_ONCE.get(type(body))
-            if handler is not None:
-                handler(s, peer, body)
-            elif s.inbox or s.is_frozen:
-                s.inbox.append((peer, body))
-            else:
-                self._take(s, peer, body)
-
-    def _hear_client(self, s: BrokerState, client: str, message: Any) -> None:
-        """A client says something: it waits for its turn, unless no client may say it."""
-        try:
-            claims.check_message(s, client, message)
-        except CallError as error:
-            s.emit(Expel(client, str(error)))
-            return
-        if s.is_frozen and isinstance(message, Attach):
-            s.tell(client, Retry(message.session, "it takes part in a handover"))
-        if not s.inbox and not s.is_frozen:
-            self._take_from_client(s, client, message)
-        elif claims.note_arrival(s, client, message):
-            s.inbox.append((client, message))
-
     # ---- what follows -------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
@@ -308,7 +169,7 @@ class GaplessBroker(BrokerNode):
                 due = disk.take_due(s)
                 for each in due:
                     if each.peer == s.name:
-                        AT_ONCE[type(each.body)](s, s.name, each.body)
+                        inputs.AT_ONCE[type(each.body)](s, s.name, each.body)
                     else:
                         s.send(each.peer, each.body)
                 if not any(each.peer == s.name for each in due):
@@ -335,21 +196,21 @@ class GaplessBroker(BrokerNode):
             return True
         if s.pending and local.activate_whole(s):
             return True
-        if (s.busy_clients or s.missing) and sessions.admit_queued(s):
+        if (s.busy_clients or s.missing) and calls.admit_queued(s):
             return True
         journal.release(s)
         if s.busy_clients and any(s.sessions[each].phase.value == "closing" for each in s.busy_clients):
-            sessions.admit_queued(s)
+            calls.admit_queued(s)
         if s.wave_lost or (s.wave_wanted and s.wave is None):
             positions.tick(s)
         if s.wave is not None:
             positions.echo_if_due(s)
-        if s.arrivals and sessions.check_fences(s):
+        if s.arrivals and fences.check_fences(s):
             return True
         if durable.settle(s):
             return True
         if s.inbox:
-            self._take(s, *s.inbox.popleft())
+            inputs.take(s, *s.inbox.popleft())
             return True
         return bool(s.due_readings) and s.read_work < reading.WORK_MAX
 
@@ -370,27 +231,6 @@ class GaplessBroker(BrokerNode):
             s.stage = Stage.JOINED if status.is_joined else Stage.JOINING
         if s.stage is not Stage.EXCLUDED:
             journal.replicate(s)
-
-    def _take(self, s: BrokerState, peer: str, message: Any) -> None:
-        """Take what had to wait for the end of a handover."""
-        if isinstance(message, LinkMessage):
-            link = s.links.get((peer, message.tag))
-            if link is not None:
-                ON_LINK[type(message.body)](s, link, message.body)
-            elif (peer, message.tag) not in s.removed_links:
-                s.early.setdefault((peer, message.tag), []).append(message.body)
-        elif isinstance(message, CloseSession):
-            sessions.close_session(s, peer, message.client, message.session)
-        else:
-            self._take_from_client(s, peer, claims.note_taken(s, peer, message))
-
-    def _take_from_client(self, s: BrokerState, client: str, message: Any) -> None:
-        if isinstance(message, Attach):
-            sessions.attach(s, client, message)
-        elif isinstance(message, DURABLE_CALLS):
-            durable.receive_call(s, client, message)
-        else:
-            sessions.receive(s, client, message)
 
     def _begin_anew(self, old: BrokerState) -> None:
         """The others have excluded this incarnation: the next one remembers what it has promised and holds."""

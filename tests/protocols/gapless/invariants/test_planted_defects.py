@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from gapless.protocol import InvariantError
-from gapless.protocols.gapless import broker, handover, journal, local, positions
+from gapless.protocols.gapless import handover, inputs, journal, local, positions
 from gapless.protocols.gapless.journal_messages import Hold
 from gapless.protocols.gapless.state import BrokerState, WaveState
 from gapless.protocols.parts.clock import Clock
@@ -31,7 +31,7 @@ def hold_after_a_promise(patch: Patch) -> None:
         take(s, peer, message)
         acceptor.promised_below = promised
 
-    patch.setitem(broker.AT_ONCE, Hold, take_anyway)
+    patch.setitem(inputs.AT_ONCE, Hold, take_anyway)
 
 
 def ignore_clocks(patch: Patch) -> None:

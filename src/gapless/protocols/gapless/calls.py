@@ -1,0 +1,166 @@
+"""The calls of clients that have a session: advertisements and publications are taken in order, as far as possible."""
+
+from gapless.errors import CallError
+from gapless.events import EventRun, Events
+from gapless.filters import parse
+from gapless.protocol import Expel
+from gapless.protocols.gapless.claims import bear, check_call, relieve
+from gapless.protocols.gapless.client_messages import (
+    ClientAdvertise,
+    ClientGot,
+    ClientLost,
+    ClientPublish,
+    ClientSubscribe,
+    ClientUnadvertise,
+    ClientUnsubscribe,
+    ClientWish,
+    Detach,
+    Granted,
+    Stable,
+    Unadvertised,
+    Unsubscribed,
+)
+from gapless.protocols.gapless.identities import Attempt, Name
+from gapless.protocols.gapless.journal import admit, settle
+from gapless.protocols.gapless.local import remove_local, subscribe
+from gapless.protocols.gapless.losses import admit_loss, note_missing
+from gapless.protocols.gapless.outbox import acknowledge, note
+from gapless.protocols.gapless.positions import ask_wave
+from gapless.protocols.gapless.routing import flood, put_advertisement, remove_advertisement
+from gapless.protocols.gapless.sessions import begin_closing, finish_closing
+from gapless.protocols.gapless.state import Advertisement, BrokerState, LocalSubscription, Session, SessionPhase
+
+__all__ = ["admit_queued", "receive"]
+
+
+def receive(s: BrokerState, client: str, message: object) -> None:
+    """A call of a client; ignored if it belongs to another session."""
+    session = s.sessions.get(client)
+    if isinstance(message, Detach):
+        waiting = s.arrivals.get(client)
+        if waiting is not None and waiting.number <= message.session:
+            del s.arrivals[client]
+        if session is not None and session.number == message.session:
+            begin_closing(s, session)
+        return
+    if session is None or session.phase is not SessionPhase.OPEN or session.number != getattr(message, "session", 0):
+        return
+    try:
+        check_call(s, session, message)
+    except CallError as error:
+        s.emit(Expel(client, str(error)))
+        return
+    match message:
+        case ClientGot():
+            acknowledge(s, session, message.number)
+        case ClientSubscribe():
+            _subscribe(s, session, message)
+        case ClientUnsubscribe():
+            _unsubscribe(s, session, message)
+        case ClientLost():
+            admit_loss(s, session, message)
+        case ClientWish():
+            if s.is_live(message.broker) and message.broker not in s.suspects:
+                s.tell(client, Granted(session.number, message.broker))
+        case ClientPublish():
+            _queue(session, message.events)
+            s.busy_clients[client] = None
+        case ClientAdvertise() | ClientUnadvertise():
+            if isinstance(message, ClientAdvertise):
+                bear(session, message.advertisement, parse(message.filter))
+            session.queue.append(message)
+            s.busy_clients[client] = None
+
+
+def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> None:
+    name = Name(session.client, message.subscription)
+    if name in s.locals:
+        return
+    attempt = Attempt(session.epoch, 0)
+    bear(session, message.subscription, parse(message.filter))
+    subscribe(s, session, message, LocalSubscription(name, parse(message.filter), attempt, -1, message.is_resumed))
+
+
+def _unsubscribe(s: BrokerState, session: Session, message: ClientUnsubscribe) -> None:
+    name = Name(session.client, message.subscription)
+    if name in s.locals:
+        remove_local(s, name)
+    note(s, session, Unsubscribed, message.subscription)
+
+
+def _queue(session: Session, events: Events) -> None:
+    first, last = events[0].seq, events[-1].seq
+    if last <= session.last_queued:
+        return
+    fresh = events if first > session.last_queued else events[session.last_queued + 1 - first :]
+    session.last_queued = last
+    session.queue.append(fresh)
+    session.queued_events += len(fresh)
+
+
+def admit_queued(s: BrokerState) -> bool:
+    """Take the calls that wait for their turn, as far as they can be taken."""
+    is_busy = False
+    for client, last in s.missing.items():
+        if client in s.sessions:
+            note_missing(s, s.sessions[client], last)
+    s.missing.clear()
+    for client in list(s.busy_clients):
+        session = s.sessions.get(client)
+        if session is None:
+            del s.busy_clients[client]
+            continue
+        while session.queue and _take(s, session, session.queue[0]):
+            call = session.queue.popleft()
+            session.queued_events -= len(call) if isinstance(call, list | EventRun) else 0
+            is_busy = True
+        if session.phase is SessionPhase.CLOSING and not session.unreleased:
+            finish_closing(s, session)
+            is_busy = True
+        elif not session.queue and session.phase is SessionPhase.OPEN:
+            s.busy_clients.pop(client, None)
+    return is_busy
+
+
+def _take(s: BrokerState, session: Session, call: object) -> bool:
+    """Take a call, if that is possible now."""
+    if isinstance(call, ClientAdvertise):
+        name = Name(session.client, call.advertisement)
+        old = s.advertisements.get(name)
+        if old is None or old.origin is not None:
+            attempt = Attempt(session.epoch, 0)
+            put_advertisement(
+                s, Advertisement(name, parse(call.filter), attempt, None, s.incarnation, session.admitted)
+            )
+            flood(s, s.advertisements[name])
+        elif old.is_stable:
+            s.tell(session.client, Stable(session.number, call.advertisement))
+        return True
+    if isinstance(call, ClientUnadvertise):
+        if session.unreleased:
+            return False
+        advertisement = s.advertisements.get(Name(session.client, call.advertisement))
+        if advertisement is not None and advertisement.origin is None:
+            remove_advertisement(s, advertisement)
+        relieve(session, call.advertisement)
+        s.tell(session.client, Unadvertised(session.number, call.advertisement))
+        return True
+    assert isinstance(call, list | EventRun)
+    if 2 * s.window_used > s.window:  # waves make room: two of them, since one tells what the other found
+        settle(s)
+        if 2 * s.window_used > s.window:
+            ask_wave(s)
+    if session.missing or s.window_used >= s.window or not _is_advertised(s, session.client, call):
+        return False
+    admit(s, session, call)
+    return True
+
+
+def _is_advertised(s: BrokerState, client: str, events: Events) -> bool:
+    """Whether each event matches a stable advertisement of its publisher."""
+    tests = [
+        each.filter.test for each in s.advertisements.values()
+        if each.origin is None and each.is_stable and each.publisher == client
+    ]  # fmt: skip
+    attributes = [each for each, _ in events.alike] if isinstance(events, EventRun) else [e.attributes for e in events]
+    return all(any(test(each) for test in tests) for each in attributes)

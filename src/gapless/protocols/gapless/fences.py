@@ -1,0 +1,176 @@
+"""Clients that attach: a session opens behind a fence.
+
+A client that moves names the incarnation that served it last, and the largest timestamp it was delivered. Its session
+opens behind a **fence**: a final position that is not before that timestamp, and
+
+- if the incarnation is over: includes its seal. Everything it had admitted has arrived everywhere, and the sealed
+  journal says which publication of the client was the last;
+- if it lives: is after the clock at which it has closed the old session, with everything released that it had
+  admitted.
+
+So no effect that the client publishes here can overtake a cause, nothing that was admitted is admitted twice, and
+nothing is left out. Subscriptions are resumed by reading history (`local`). No broker inherits anything from another.
+"""
+
+from gapless.protocols.gapless.client_messages import (
+    Attach,
+    Closed,
+    Ready,
+    Retry,
+)
+from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.losses import note_missing
+from gapless.protocols.gapless.messages import CloseSession, LastNumber, LastNumberReply
+from gapless.protocols.gapless.outbox import repeat
+from gapless.protocols.gapless.sealed_journals import length_of, want
+from gapless.protocols.gapless.sessions import ISOLATED, SUPERSEDED, begin_closing, close_session
+from gapless.protocols.gapless.state import BrokerState, Session, SessionPhase
+
+__all__ = ["answer_last_number", "ask_fences", "attach", "check_fences", "receive_last_number"]
+
+FENCED = "it waits for a final position after the client's last session"
+PATIENCE = 10
+"""So many times the holders of a sealed journal are asked for a number in it; then for the journal."""
+
+
+# ---- attaching -----------------------------------------------------------------------------------------------
+
+
+def attach(s: BrokerState, client: str, message: Attach) -> None:
+    """A client asks for a session."""
+    if s.is_cut_off:
+        s.tell(client, Retry(message.session, ISOLATED))
+        return
+    if message.session < s.latest_sessions.get(client, 0):
+        s.tell(client, Closed(message.session, SUPERSEDED, is_superseded=True))
+        return
+    session = s.sessions.get(client)
+    waiting = s.arrivals.get(client)
+    if (session and message.session <= session.number) or (waiting and message.session <= waiting.number):
+        return
+    if (
+        session is not None
+        and session.phase is SessionPhase.OPEN
+        and message.incarnation is not None
+        and Incarnation(*message.incarnation) == s.incarnation
+        and session.number == message.resumes
+    ):
+        s.arrivals.pop(client, None)
+        session.number, session.is_connected = message.session, True
+        s.tell(client, Ready(session.number, s.incarnation, s.seen.get(client, 0), _contacts(s), True, []))
+        repeat(s, session, message.received)
+        return
+    s.arrivals[client] = arriving = Session(client, message.session, message, message.session)
+    _ask_fence(s, arriving)
+    if not _is_fenced(s, arriving):
+        s.tell(client, Retry(message.session, FENCED))
+
+
+def _contacts(s: BrokerState) -> list[str]:
+    """Whom the client may ask when this broker is gone: the nearest first."""
+    return [s.name, *(name for name in s.topology.overlay.within(s.name, len(s.topology.brokers)) if s.is_live(name))]
+
+
+# ---- the fence -----------------------------------------------------------------------------------------------
+
+
+def ask_fences(s: BrokerState) -> None:
+    """Questions and answers may have been lost with their brokers."""
+    for session in s.arrivals.values():
+        session.asked += 1
+        _ask_fence(s, session)
+        s.tell(session.client, Retry(session.number, FENCED))
+
+
+def _ask_fence(s: BrokerState, session: Session) -> None:
+    message = session.attach
+    old = s.incarnation if message.incarnation is None else Incarnation(*message.incarnation)
+    if old == s.incarnation:
+        close_session(s, s.name, session.client, session.number)
+    elif not s.is_dead(old):
+        s.send(old.broker, CloseSession(session.client, session.number))
+    elif message.published == message.base or length_of(s, old) == 0:
+        session.last_closed = 0, message.base
+    else:
+        if session.asked > PATIENCE and length_of(s, old):
+            want(s, old)
+        for broker in s.topology.electorate(old.broker):
+            if broker == s.name:
+                answer_last_number(s, s.name, LastNumber(session.client, session.number, old))
+            else:
+                s.send(broker, LastNumber(session.client, session.number, old))
+
+
+def check_fences(s: BrokerState) -> bool:
+    """Open the sessions whose fence holds. An earlier one is ended first: its client has not heard of it."""
+    is_busy = False
+    for session in [each for each in s.arrivals.values() if "fence" in s.off or _is_fenced(s, each)]:
+        earlier = s.sessions.get(session.client)
+        if earlier is None:
+            _open(s, session)
+            is_busy = True
+        elif earlier.phase is not SessionPhase.CLOSING:
+            begin_closing(s, earlier)
+            is_busy = True
+    return is_busy
+
+
+def _is_fenced(s: BrokerState, session: Session) -> bool:
+    message = session.attach
+    if session.last_closed is None:
+        return False
+    if message.incarnation is None:
+        return True
+    if s.final.timestamp < message.largest:
+        return False
+    old = Incarnation(*message.incarnation)
+    if s.is_dead(old):
+        return s.is_seal_final(old)
+    return s.final.timestamp > session.last_closed[0]
+
+
+def _open(s: BrokerState, session: Session) -> None:
+    """Open it: the client continues after the last number known to be admitted. Numbers not found are lost."""
+    client, attach = session.client, session.attach
+    del s.arrivals[client]
+    found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.base), s.seen.get(client, 0)
+    last = max(found, attach.confirmed) if attach.incarnation is None else max(found, attach.confirmed, seen)
+    if "last-numbers" not in s.off:
+        s.seen[client] = max(seen, last)
+    session.phase, session.admitted, session.last_queued = SessionPhase.OPEN, found, last
+    session.settled = attach.settled
+    s.sessions[client] = session
+    s.tell(client, Ready(session.number, s.incarnation, last, _contacts(s), False, list(s.sealed_final.items())))
+    if attach.incarnation is not None:
+        note_missing(s, session, last)
+    session.admitted = last
+
+
+# ---- the last number in a sealed journal ---------------------------------------------------------------------
+
+
+def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None:
+    """Look up a client's last number in a sealed journal, if all of it is here."""
+    incarnation = Incarnation(*message.incarnation)
+    status = s.status(incarnation.broker)
+    if incarnation.number >= status.sealed_below:
+        return
+    journal = s.journals.get(incarnation)
+    length = dict(status.lengths).get(incarnation.number, 0)
+    if length and (journal is None or len(journal) < length):
+        return
+    last = journal.last_number(message.client) if journal is not None and length else 0
+    if last is None:
+        return
+    answer = LastNumberReply(message.client, message.session, last)
+    if broker == s.name:
+        receive_last_number(s, answer)
+    else:
+        s.send(broker, answer)
+
+
+def receive_last_number(s: BrokerState, message: LastNumberReply) -> None:
+    """A holder of the sealed journal has answered."""
+    session = s.arrivals.get(message.client)
+    if session is not None and session.number == message.session:
+        session.last_closed = 0, message.last
