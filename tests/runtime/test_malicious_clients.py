@@ -28,7 +28,8 @@ from gapless.protocols.gapless.client_messages import (
     Delivery,
     Lagging,
 )
-from gapless.protocols.gapless.durable.messages import ClientAck, DurableBody
+from gapless.protocols.gapless.durable.client_messages import ClientAck
+from gapless.protocols.gapless.durable.messages import DurableBody
 from gapless.protocols.gapless.link_messages import LinkBody
 from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body
 from gapless.protocols.parts.bounds import TEXT_MAX

@@ -9,7 +9,8 @@ import pytest
 from gapless.errors import WireError
 from gapless.events import Event, EventRun
 from gapless.protocols.gapless import client_messages as said
-from gapless.protocols.gapless.durable.messages import ClientAck, ClientGroupReport, Item, Report
+from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientGroupReport
+from gapless.protocols.gapless.durable.messages import Item, Report
 from gapless.registry import find_protocol
 from gapless.runtime.codec import ENTRIES_MAX, SMALL, Codec
 from gapless.runtime.object_count import has_more_entries, length_of

@@ -13,7 +13,7 @@ from gapless.errors import CallError, GaplessError, WireError
 from gapless.events import Event
 from gapless.printable import name_complaint, printable, printable_json, printable_lines
 from gapless.protocols.gapless.durable.claims import check_durable_call
-from gapless.protocols.gapless.durable.messages import ClientAttach, ClientMove
+from gapless.protocols.gapless.durable.client_messages import ClientAttach, ClientMove
 from gapless.runtime.event_loop import run
 from gapless.runtime.wire import FORGET, decode_hello, decode_name, frame, greeting
 

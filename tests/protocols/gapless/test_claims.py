@@ -24,16 +24,14 @@ from gapless.protocols.gapless.client_messages import (
     Retry,
     Stable,
 )
-from gapless.protocols.gapless.durable.messages import (
+from gapless.protocols.gapless.durable.client_messages import (
     ClientAck,
     ClientAttach,
     ClientGroupReport,
     ClientList,
     ClientMove,
-    Item,
-    Report,
-    Returned,
 )
+from gapless.protocols.gapless.durable.messages import Item, Report, Returned
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.link_messages import FinalPosition
 from gapless.protocols.gapless.numbers import NUMBER_MAX

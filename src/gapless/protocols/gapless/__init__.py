@@ -5,7 +5,8 @@
 | `identities`, `messages`, `client_messages` | names and incarnations; what nodes send |
 | `journal_messages`, `link_messages`, `membership_messages` | messages by subject |
 | `options` | what can be set |
-| `state`, `client_state`, `journal_state` | all state of a broker, as plain data |
+| `state` | all state of a broker, as plain data |
+| `membership_state`, `routing_state`, `journal_state`, `client_state`, `disk_state` | its parts |
 | `topology` | the tree, electorates, regions, the contracted tree |
 | `channel` | reliable FIFO channels between incarnations |
 | `membership`, `sealing` | statuses and suspicions; excluding an incarnation, and agreeing on its journal |

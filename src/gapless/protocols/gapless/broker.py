@@ -41,13 +41,16 @@ from gapless.protocols.gapless import (
     sealing,
     sessions,
 )
+from gapless.protocols.gapless.client_state import SessionPhase
 from gapless.protocols.gapless.durable import service as durable_service
 from gapless.protocols.gapless.durable import steps as durable
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
 from gapless.protocols.gapless.identities import Name, Status
+from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
-from gapless.protocols.gapless.state import BrokerState, Link, SessionPhase, Stage
+from gapless.protocols.gapless.routing_state import Link
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Topology
 
 __all__ = ["GaplessBroker"]

@@ -20,6 +20,7 @@ from gapless.protocols.gapless.client_messages import (
     Unadvertised,
     Unsubscribed,
 )
+from gapless.protocols.gapless.client_state import LocalSubscription, Session, SessionPhase
 from gapless.protocols.gapless.identities import Attempt, Name
 from gapless.protocols.gapless.journal import admit, settle
 from gapless.protocols.gapless.local import remove_local, subscribe
@@ -27,8 +28,9 @@ from gapless.protocols.gapless.losses import admit_loss, note_missing
 from gapless.protocols.gapless.outbox import acknowledge, note
 from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.routing import flood, put_advertisement, remove_advertisement
+from gapless.protocols.gapless.routing_state import Advertisement
 from gapless.protocols.gapless.sessions import begin_closing, finish_closing
-from gapless.protocols.gapless.state import Advertisement, BrokerState, LocalSubscription, Session, SessionPhase
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["admit_queued", "receive"]
 

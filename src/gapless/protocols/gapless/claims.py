@@ -35,7 +35,7 @@ from gapless.protocols.gapless.client_messages import (
 )
 from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.durable.claims import check_durable_call
-from gapless.protocols.gapless.durable.messages import DURABLE_CALLS
+from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
 from gapless.protocols.gapless.identities import Name
 from gapless.protocols.gapless.numbers import check_name, check_numbers
 from gapless.protocols.gapless.state import BrokerState

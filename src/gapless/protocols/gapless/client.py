@@ -41,7 +41,7 @@ from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_deliveries import ClientDeliveries
 from gapless.protocols.gapless.client_publications import ClientPublications
 from gapless.protocols.gapless.durable.client import DURABLE_TIMERS, DurableClient
-from gapless.protocols.gapless.durable.messages import DealtNote, DurableReply
+from gapless.protocols.gapless.durable.client_messages import DealtNote, DurableReply
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.options import GaplessOptions
 

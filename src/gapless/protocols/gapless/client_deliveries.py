@@ -5,17 +5,7 @@ from collections import deque
 from gapless.events import Event, EventRun, Events
 from gapless.filters import parse
 from gapless.positions import Position
-from gapless.protocol import (
-    NEWEST,
-    Activated,
-    CaughtUp,
-    CutFixed,
-    Deliver,
-    DeliverMany,
-    Ended,
-    Skipped,
-    Subscribe,
-)
+from gapless.protocol import NEWEST, Activated, CaughtUp, CutFixed, Deliver, DeliverMany, Ended, Skipped, Subscribe
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_subscription import HeldState, HeldSubscription

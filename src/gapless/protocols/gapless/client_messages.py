@@ -9,7 +9,7 @@ import msgspec
 
 from gapless.events import Events
 from gapless.positions import TIMESTAMP_MAX
-from gapless.protocols.gapless.durable.messages import DURABLE_CALLS, DealtNote, DurableAnswer
+from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS, DealtNote, DurableAnswer
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.parts.messages import Cuts, Message
 from gapless.protocols.parts.ranges import Ranges

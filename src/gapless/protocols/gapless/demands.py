@@ -16,7 +16,7 @@ from gapless.protocols.gapless.client_messages import (
     ClientUnadvertise,
     ClientUnsubscribe,
 )
-from gapless.protocols.gapless.durable.messages import (
+from gapless.protocols.gapless.durable.client_messages import (
     ClientAck,
     ClientAttach,
     ClientGroupReport,

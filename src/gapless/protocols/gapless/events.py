@@ -13,7 +13,8 @@ from gapless.protocols.gapless.identities import Name
 from gapless.protocols.gapless.journal_state import cost_of
 from gapless.protocols.gapless.link_messages import Publication
 from gapless.protocols.gapless.outbox import deliver
-from gapless.protocols.gapless.state import BrokerState, Link
+from gapless.protocols.gapless.routing_state import Link
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.alike import stretches
 

@@ -12,19 +12,15 @@ So no effect that the client publishes here can overtake a cause, nothing that w
 nothing is left out. Subscriptions are resumed by reading history (`local`). No broker inherits anything from another.
 """
 
-from gapless.protocols.gapless.client_messages import (
-    Attach,
-    Closed,
-    Ready,
-    Retry,
-)
+from gapless.protocols.gapless.client_messages import Attach, Closed, Ready, Retry
+from gapless.protocols.gapless.client_state import Session, SessionPhase
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.losses import note_missing
 from gapless.protocols.gapless.messages import CloseSession, LastNumber, LastNumberReply
 from gapless.protocols.gapless.outbox import repeat
 from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.sessions import ISOLATED, SUPERSEDED, begin_closing, close_session
-from gapless.protocols.gapless.state import BrokerState, Session, SessionPhase
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["answer_last_number", "ask_fences", "attach", "check_fences", "receive_last_number"]
 

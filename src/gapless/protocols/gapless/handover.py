@@ -19,6 +19,7 @@ from gapless.events import EventRun, Events
 from gapless.filters import parse
 from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
+from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.link_messages import ActivateSubscription, LinkMessage
 from gapless.protocols.gapless.losses import beyond_journals, without
 from gapless.protocols.gapless.membership import learn
@@ -28,6 +29,7 @@ from gapless.protocols.gapless.membership_messages import (
     Contribution,
     SubscriptionRecord,
 )
+from gapless.protocols.gapless.membership_state import Handover, Stage
 from gapless.protocols.gapless.positions import ask_wave, drop_wave
 from gapless.protocols.gapless.recovery import join, vouched
 from gapless.protocols.gapless.routing import (
@@ -39,16 +41,9 @@ from gapless.protocols.gapless.routing import (
     send_subscription,
     void,
 )
+from gapless.protocols.gapless.routing_state import Advertisement, Link, Subscription
 from gapless.protocols.gapless.sealed_journals import sealed_copy, want
-from gapless.protocols.gapless.state import (
-    Advertisement,
-    BrokerState,
-    Handover,
-    Journal,
-    Link,
-    Stage,
-    Subscription,
-)
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Region, next_hops
 
 __all__ = [

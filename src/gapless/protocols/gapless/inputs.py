@@ -4,9 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gapless.errors import CallError
-from gapless.protocol import (
-    Expel,
-)
+from gapless.protocol import Expel
 from gapless.protocols.gapless import (
     calls,
     claims,
@@ -25,7 +23,7 @@ from gapless.protocols.gapless import (
 )
 from gapless.protocols.gapless.client_messages import Attach, Retry
 from gapless.protocols.gapless.durable import steps as durable
-from gapless.protocols.gapless.durable.messages import DURABLE_CALLS
+from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
 from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.journal_messages import (
@@ -77,7 +75,8 @@ from gapless.protocols.gapless.messages import (
     Resume,
     SessionClosed,
 )
-from gapless.protocols.gapless.state import BrokerState, Link
+from gapless.protocols.gapless.routing_state import Link
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["AT_ONCE", "hear_client", "receive", "take"]
 

@@ -7,11 +7,14 @@ the f nearest acceptors that seem to live. When any f acceptors hold it (their p
 
 from gapless.events import Event, EventRun, Events
 from gapless.protocols.gapless.client_messages import Confirmed, LossKept
+from gapless.protocols.gapless.client_state import Session
 from gapless.protocols.gapless.disk import say
 from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Entry, Held, Hold
-from gapless.protocols.gapless.state import BrokerState, Journal, Session, Stage
+from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.membership_state import Stage
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, publisher_of
 
 __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "settle"]

@@ -28,7 +28,8 @@ from gapless.protocols.gapless.outbox import deliver, drop_live, note
 from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.reading import WORK_MAX, advance, begin_reading, end_reading, rest
 from gapless.protocols.gapless.routing import activate, put_subscription, remove_subscription, spread
-from gapless.protocols.gapless.state import BrokerState, Subscription
+from gapless.protocols.gapless.routing_state import Subscription
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_local", "restart_attempts", "subscribe"]

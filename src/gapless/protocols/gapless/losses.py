@@ -22,10 +22,12 @@ from collections.abc import Iterable, Iterator
 
 from gapless.events import EventRun, Events
 from gapless.protocols.gapless.client_messages import ClientLost, Missing
+from gapless.protocols.gapless.client_state import Session
 from gapless.protocols.gapless.journal import admit
 from gapless.protocols.gapless.membership_messages import AdvertisementRecord
+from gapless.protocols.gapless.membership_state import Handover
 from gapless.protocols.gapless.sealed_journals import length_of
-from gapless.protocols.gapless.state import BrokerState, Handover, Session
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import tombstone
 
 __all__ = ["admit_loss", "beyond_journals", "note_missing", "without"]

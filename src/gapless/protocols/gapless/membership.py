@@ -12,8 +12,9 @@ from collections import deque
 from gapless.protocol import Send
 from gapless.protocols.gapless.identities import Incarnation, Status
 from gapless.protocols.gapless.membership_messages import Accusation, Join, Members
+from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.messages import Excluded
-from gapless.protocols.gapless.state import BrokerState, Stage
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Statuses
 
 __all__ = [

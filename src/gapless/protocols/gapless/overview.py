@@ -5,15 +5,16 @@ from heapq import nlargest
 from itertools import islice
 from typing import Any
 
-from gapless.protocols.gapless.client_state import Reading
+from gapless.protocols.gapless.client_state import Reading, Session
 from gapless.protocols.gapless.durable import register
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
 from gapless.protocols.gapless.handover import missing_journals, unsealed
 from gapless.protocols.gapless.history import sources
 from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.outbox import has_room
 from gapless.protocols.gapless.positions import root
-from gapless.protocols.gapless.state import BrokerState, Session, Stage
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["SHOWN", "overview"]
 

@@ -15,9 +15,11 @@ from gapless.protocols.gapless.client_state import LocalState
 from gapless.protocols.gapless.history import trim
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.link_messages import Echo, Final, FinalPosition, Wave
+from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.messages import RequestWave
 from gapless.protocols.gapless.outbox import note_position
-from gapless.protocols.gapless.state import BrokerState, Link, Stage, WaveState
+from gapless.protocols.gapless.routing_state import Link, WaveState
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = [
     "WAVE_TIMER",

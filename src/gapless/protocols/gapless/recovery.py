@@ -22,8 +22,9 @@ from gapless.protocols.gapless.identities import Ballot, Incarnation
 from gapless.protocols.gapless.journal_messages import Held
 from gapless.protocols.gapless.membership import learn
 from gapless.protocols.gapless.membership_messages import AcceptorState, Join, JoinReply, Memory
+from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.sealing import state_of, take_copies, wait_for_others
-from gapless.protocols.gapless.state import BrokerState, Stage
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["RETURN_TIMER", "has_recovered", "join", "receive_join", "receive_join_reply", "recover", "vouched"]
 

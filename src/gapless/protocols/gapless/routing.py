@@ -15,6 +15,7 @@ Every attempt has a number; an answer to another attempt is ignored.
 
 from gapless.filters import parse
 from gapless.protocols.gapless.client_messages import Stable
+from gapless.protocols.gapless.client_state import LocalState
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.gapless.link_messages import (
     ActivateSubscription,
@@ -26,7 +27,8 @@ from gapless.protocols.gapless.link_messages import (
     RemoveSubscription,
     Void,
 )
-from gapless.protocols.gapless.state import Advertisement, BrokerState, Link, LocalState, Subscription
+from gapless.protocols.gapless.routing_state import Advertisement, Link, Subscription
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.filter_pairs import overlap
 from gapless.protocols.parts.messages import Cuts
 

@@ -8,8 +8,9 @@ that. Entries beyond it are lost (`losses`).
 
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import JournalCopy, JournalReply, RequestJournal
+from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.membership import learn
-from gapless.protocols.gapless.state import BrokerState, Journal
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["answer_journal", "ask_journals", "length_of", "receive_journal", "sealed_copy", "want"]
 

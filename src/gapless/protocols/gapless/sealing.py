@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from gapless.protocols.gapless.disk import say
 from gapless.protocols.gapless.identities import Ballot, Incarnation
 from gapless.protocols.gapless.journal_messages import JournalCopy
+from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.membership import learn
 from gapless.protocols.gapless.membership_messages import (
     Accept,
@@ -36,7 +37,8 @@ from gapless.protocols.gapless.membership_messages import (
     Promise,
     Refused,
 )
-from gapless.protocols.gapless.state import BrokerState, Journal, Proposal, ProposalPhase, Stage
+from gapless.protocols.gapless.membership_state import Proposal, ProposalPhase, Stage
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = [
     "PROPOSAL_TIMER", "carry_on", "propose_where_due", "receive_accept", "receive_accepted", "receive_prepare",

@@ -2,12 +2,13 @@
 
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Closed
+from gapless.protocols.gapless.client_state import Session, SessionPhase
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
 from gapless.protocols.gapless.local import remove_local
 from gapless.protocols.gapless.messages import SessionClosed
 from gapless.protocols.gapless.outbox import acknowledge
 from gapless.protocols.gapless.routing import remove_advertisement
-from gapless.protocols.gapless.state import BrokerState, Session, SessionPhase
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The state of one incarnation of a broker, and the ten kinds of things it consists of.
+"""The state of one incarnation of a broker.
 
 Everything here is plain data. The modules of the protocol are functions that change it; `broker.after_step` then
 re-establishes what has to hold between steps.
@@ -6,194 +6,30 @@ re-establishes what has to hold between steps.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from gapless.events import Events
-from gapless.filters import Filter, FilterIndex
-from gapless.filters.cover_index import CoverIndex
+from gapless.filters import FilterIndex
 from gapless.protocol import Effect, Owners, Send, SetTimer
 from gapless.protocols.gapless.channel import Channel
-from gapless.protocols.gapless.client_state import (
-    LocalState,
-    LocalSubscription,
-    NewestSearch,
-    Reading,
-    Session,
-    SessionPhase,
-)
+from gapless.protocols.gapless.client_state import LocalSubscription, NewestSearch, Reading, Session
 from gapless.protocols.gapless.disk_state import Disk, Waiting
 from gapless.protocols.gapless.durable.state import DurableState
-from gapless.protocols.gapless.identities import Attempt, Ballot, Incarnation, Name, Status
+from gapless.protocols.gapless.identities import Incarnation, Name, Status
 from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.link_messages import FinalPosition, LinkBody, LinkMessage
 from gapless.protocols.gapless.measures import Measures
-from gapless.protocols.gapless.membership_messages import Contribution, Memory, Promise
+from gapless.protocols.gapless.membership_messages import Contribution, Memory
+from gapless.protocols.gapless.membership_state import STAGES, Acceptor, Handover, Proposal, Stage
 from gapless.protocols.gapless.messages import Body
 from gapless.protocols.gapless.options import GaplessOptions
+from gapless.protocols.gapless.routing_state import Advertisement, Link, LinkKey, Subscription, WaveState
 from gapless.protocols.gapless.topology import FIRST, Region, Statuses, Topology
 from gapless.protocols.parts.clock import Clock
-from gapless.protocols.parts.transitions import Transitions, follow
+from gapless.protocols.parts.transitions import follow
 
-__all__ = [
-    "Acceptor", "Advertisement", "BrokerState", "Handover", "Journal", "Link", "LinkKey", "LocalState",
-    "LocalSubscription", "Proposal", "ProposalPhase", "Reading", "Session", "SessionPhase", "Stage", "Subscription",
-    "WaveState",
-]  # fmt: skip
-
-
-class Stage(Enum):
-    """How far an incarnation has come.
-
-    The first incarnation begins as JOINED. A recovering one cannot rely on knowing what its predecessor promised: it
-    neither votes, holds nor contributes before enough of each electorate that it belongs to have told it (`recovery`).
-    One that has joined while a larger handover elsewhere took its links away has to join again.
-    """
-
-    RECOVERING = "recovering"
-    JOINING = "joining"
-    JOINED = "joined"
-    EXCLUDED = "excluded"
-
-
-STAGES: Transitions = {
-    Stage.RECOVERING: {Stage.JOINING, Stage.EXCLUDED},
-    Stage.JOINING: {Stage.JOINED, Stage.EXCLUDED},
-    Stage.JOINED: {Stage.JOINING, Stage.EXCLUDED},
-    Stage.EXCLUDED: set(),
-}
-
-
-LinkKey: TypeAlias = tuple[str, int]
-"""The peer and the tag of a link."""
-
-
-@dataclass(eq=False)
-class Link:
-    """One installation of a link of the tree."""
-
-    peer: str
-    tag: int
-    via: frozenset[str]
-    """The excluded brokers that it bypasses."""
-    advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
-    """The advertisements that came over it."""
-    sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
-    """The subscriptions that the other end knows from here: attempt, and whether it knows that it is active."""
-    covers: CoverIndex[Name] = field(default_factory=CoverIndex)
-    """The active ones of these: they may represent others."""
-    represented: dict[Name, Name] = field(default_factory=dict)
-    """Subscriptions that are not sent, because an active one that covers them was."""
-    represents: dict[Name, dict[Name, None]] = field(default_factory=dict)
-    """The same, by representative."""
-
-    @property
-    def key(self) -> LinkKey:
-        return self.peer, self.tag
-
-
-@dataclass(eq=False)
-class Subscription:
-    """A subscription in the routing table."""
-
-    name: Name
-    filter: Filter
-    attempt: Attempt
-    origin: Link | None
-    """The link over which it came; None if its client is here."""
-    is_active: bool
-
-
-@dataclass(eq=False)
-class Advertisement:
-    """An advertisement in the routing table."""
-
-    name: Name
-    filter: Filter
-    attempt: Attempt
-    origin: Link | None
-    home: Incarnation
-    """Its publisher's broker."""
-    base: int
-    """The publisher's events from before it came there have numbers up to this."""
-    last_seen: int = 0
-    """The largest number of the publisher that those have seen who have acknowledged it."""
-    waits_for: set[LinkKey] = field(default_factory=set)
-    """The links behind which it is not known to be everywhere."""
-    is_stable: bool = False
-    """At its client's broker: everybody has acknowledged it."""
-
-    @property
-    def publisher(self) -> str:
-        return self.name.client
-
-
-NO_BALLOT = Ballot(0, "")
-
-
-@dataclass(eq=False)
-class Acceptor:
-    """The promises and votes of this broker about the journals of another."""
-
-    promised_below: int = 0
-    promised: Ballot = NO_BALLOT
-    accepted: dict[int, tuple[Ballot, int]] = field(default_factory=dict)
-    """By incarnation: the length, and the ballot under which it was accepted."""
-    has_recovered: bool = True
-    """Whether it knows what its predecessor had promised."""
-
-
-class ProposalPhase(Enum):
-    """How far a proposal has come; it is dropped when it is decided, or another one is ahead."""
-
-    PREPARING = "preparing"
-    ACCEPTING = "accepting"
-
-
-PROPOSALS: Transitions = {ProposalPhase.PREPARING: {ProposalPhase.ACCEPTING}, ProposalPhase.ACCEPTING: set()}
-
-
-@dataclass(eq=False)
-class Proposal:
-    """This broker's proposal to seal the journals of another below a number."""
-
-    below: int
-    ballot: Ballot
-    phase: ProposalPhase = ProposalPhase.PREPARING
-    promises: dict[Incarnation, Promise] = field(default_factory=dict)
-    accepted: set[Incarnation] = field(default_factory=set)
-    lengths: dict[int, int] = field(default_factory=dict)
-
-
-follow(Proposal, "phase", PROPOSALS)
-
-
-@dataclass(eq=False)
-class Handover:
-    """The handover of one region that this broker takes part in."""
-
-    region: Region
-    removed: list[Link] = field(default_factory=list)
-    """The links that it has taken away, in this and the smaller handovers that it replaced."""
-    own: Contribution | None = None
-
-
-@dataclass(eq=False)
-class WaveState:
-    """The wave that is passing."""
-
-    timestamp: int
-    origin: Link | None
-    need: int
-    """Own journal entries that have to be released before the echo."""
-    waits_for: set[LinkKey]
-    """The links that have not echoed."""
-    sealed: dict[Incarnation, int] = field(default_factory=dict)
-    final: int = 0
-    batch: int = 0
-    """The clock is on the disk with this batch."""
+__all__ = ["BrokerState"]
 
 
 class BrokerState:

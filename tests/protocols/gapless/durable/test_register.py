@@ -10,22 +10,13 @@ from gapless.overlay import star
 from gapless.protocol import Owners, Send
 from gapless.protocols.gapless.disk import take_due
 from gapless.protocols.gapless.durable import proposals, register
-from gapless.protocols.gapless.durable.messages import (
-    AcceptRecord,
-    Ballot,
-    ClientAck,
-    ClientAttach,
-    ClientMove,
-    DurableRecord,
-    Outstanding,
-    Owner,
-    PrepareRecord,
-    Version,
-)
+from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach, ClientMove
+from gapless.protocols.gapless.durable.messages import AcceptRecord, DurableRecord, Outstanding, PrepareRecord, Version
 from gapless.protocols.gapless.durable.rules import DELIVERED_AHEAD_US, Asker, Refusal, apply
 from gapless.protocols.gapless.durable.service import take_page
 from gapless.protocols.gapless.durable.state import Change, Command, NoteAbsence, WriteGroup
 from gapless.protocols.gapless.durable.steps import DURABLE_AT_ONCE, start
+from gapless.protocols.gapless.identities import Ballot, Incarnation
 from gapless.protocols.gapless.messages import Frame
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.state import BrokerState
@@ -247,7 +238,7 @@ def test_a_page_of_an_earlier_question_changes_nothing() -> None:
 
 
 def change(command: Command, value: DurableRecord | None, client: str = "ann", **fields: Any) -> DurableRecord:
-    asker = Asker(Owner("b1", 0), client, 77, 80, fields.pop("owners", Owners()), **fields)
+    asker = Asker(Incarnation("b1", 0), client, 77, 80, fields.pop("owners", Owners()), **fields)
     return apply(Change(command, client), value, asker)
 
 
@@ -258,7 +249,7 @@ SHARE = ClientAttach(1, "s", "n", "x > 0", is_shared=True, line="1")
 
 def test_to_attach_keeps_what_is_acknowledged_and_fences_the_last_owner() -> None:
     begun = change(CALL, None)
-    assert (begun.position, begun.generation, begun.client, begun.owner) == (77, 1, "ann", Owner("b1", 0))
+    assert (begun.position, begun.generation, begun.client, begun.owner) == (77, 1, "ann", Incarnation("b1", 0))
     kept = change(ACK, begun)
     assert (kept.position, kept.got, kept.done, kept.serial) == (80, {"p": 3}, {"p": [(7, 8)]}, 1)
     taken = change(CALL, kept, "bob")
@@ -319,14 +310,14 @@ def test_an_expired_session_leaves_the_subscription_to_its_client() -> None:
     begun = change(CALL, None)
     absent = change(NoteAbsence("n", 1, "ann"), begun)
     assert (absent.owner, absent.client) == (None, "ann")
-    assert change(ACK, absent).owner == Owner("b1", 0)
+    assert change(ACK, absent).owner == Incarnation("b1", 0)
     with pytest.raises(Refusal):
         change(NoteAbsence("n", 1, "ann"), change(CALL, begun, "bob"))
 
 
 def test_members_join_the_coordinator_unless_it_is_gone() -> None:
     begun = change(SHARE, None)
-    live = frozenset({Owner("b1", 0)})
+    live = frozenset({Incarnation("b1", 0)})
     assert change(SHARE, begun, "bob", live=live) is begun
     assert change(SHARE, begun, "bob").generation == 2
     assert change(msgspec.structs.replace(SHARE, gone=1), begun, "bob", live=live).generation == 2

@@ -7,7 +7,8 @@ import pytest
 from gapless.protocol import InvariantError
 from gapless.protocols.gapless import handover, inputs, journal, local, positions
 from gapless.protocols.gapless.journal_messages import Hold
-from gapless.protocols.gapless.state import BrokerState, WaveState
+from gapless.protocols.gapless.routing_state import WaveState
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.clock import Clock
 from gapless.simulator import generate, try_scenario
 from gapless.simulator.failures import NodeError

@@ -12,8 +12,9 @@ from enum import Enum
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
-from gapless.protocols.gapless.durable.messages import ClientAck, ClientAttach, DurableRecord, Item, Outstanding, Ranges
-from gapless.protocols.parts.ranges import add_range
+from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach
+from gapless.protocols.gapless.durable.messages import DurableRecord, Item, Outstanding
+from gapless.protocols.parts.ranges import Ranges, add_range
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["Attachment", "AttachmentState", "Delivered"]

@@ -9,14 +9,14 @@ from typing import Any
 from gapless.errors import CallError
 from gapless.filters import FilterError, parse
 from gapless.printable import name_complaint
-from gapless.protocols.gapless.durable.messages import (
+from gapless.protocols.gapless.durable.client_messages import (
     ClientAck,
     ClientAttach,
     ClientGroupReport,
     ClientList,
     ClientMove,
-    Report,
 )
+from gapless.protocols.gapless.durable.messages import Report
 from gapless.protocols.gapless.numbers import NAME_MAX, NUMBER_MAX, check_name, check_numbers
 
 __all__ = ["check_durable_call"]

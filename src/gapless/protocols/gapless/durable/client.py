@@ -16,10 +16,7 @@ from gapless.protocol import Rejected, SetTimer, Subscribe
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_deliveries import ClientDeliveries
 from gapless.protocols.gapless.client_publications import ClientPublications
-from gapless.protocols.gapless.durable.exclusive import AGAIN, ExclusiveSubscriptions
-from gapless.protocols.gapless.durable.joined_groups import BEAT, JoinedGroups
-from gapless.protocols.gapless.durable.letters import Letters
-from gapless.protocols.gapless.durable.messages import (
+from gapless.protocols.gapless.durable.client_messages import (
     AckResult,
     ClientList,
     ClientMove,
@@ -32,6 +29,9 @@ from gapless.protocols.gapless.durable.messages import (
     DurableReply,
     GroupOver,
 )
+from gapless.protocols.gapless.durable.exclusive import AGAIN, ExclusiveSubscriptions
+from gapless.protocols.gapless.durable.joined_groups import BEAT, JoinedGroups
+from gapless.protocols.gapless.durable.letters import Letters
 
 __all__ = ["DURABLE_TIMERS", "DurableClient"]
 

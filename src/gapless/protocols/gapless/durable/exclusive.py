@@ -14,8 +14,8 @@ from gapless.protocol import Ended, Rejected, SetTimer, Subscribe
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_deliveries import ClientDeliveries
 from gapless.protocols.gapless.durable.attachment import Attachment, AttachmentState, Delivered
+from gapless.protocols.gapless.durable.client_messages import AckResult, DurableAttached
 from gapless.protocols.gapless.durable.letters import FAILED, Letters, is_last_delivery
-from gapless.protocols.gapless.durable.messages import AckResult, DurableAttached
 
 __all__ = ["AGAIN", "ExclusiveSubscriptions"]
 

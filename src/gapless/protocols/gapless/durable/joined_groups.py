@@ -13,9 +13,9 @@ from gapless.names import (
 from gapless.protocol import Activated, Ended, Rejected, SetTimer, Skipped, Subscribe
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_deliveries import ClientDeliveries
+from gapless.protocols.gapless.durable.client_messages import ClientGroupReport, DealtNote, DurableAttached, GroupOver
 from gapless.protocols.gapless.durable.letters import BURIED, FAILED, UNACKNOWLEDGED, Letters, is_last_delivery
 from gapless.protocols.gapless.durable.membership import Membership, MembershipState
-from gapless.protocols.gapless.durable.messages import ClientGroupReport, DealtNote, DurableAttached, GroupOver
 
 __all__ = ["BEAT", "JoinedGroups"]
 

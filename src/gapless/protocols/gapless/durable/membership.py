@@ -11,19 +11,12 @@ from math import inf
 
 from gapless.events import Event
 from gapless.protocol import Subscribe
-from gapless.protocols.gapless.durable.messages import (
-    ClientAttach,
-    Deal,
-    DealItem,
-    DurableRecord,
-    Item,
-    Report,
-    Returned,
-)
+from gapless.protocols.gapless.durable.client_messages import ClientAttach
+from gapless.protocols.gapless.durable.messages import Deal, DealItem, DurableRecord, Item, Report, Returned
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.transitions import Transitions, follow
 
-__all__ = ["Held", "Membership", "MembershipState"]
+__all__ = ["SILENT_US", "Held", "Membership", "MembershipState"]
 
 SILENT_US = 5_000_000
 REPORTS_MAX = 1_000

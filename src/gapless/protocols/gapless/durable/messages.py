@@ -1,7 +1,4 @@
-"""Messages about durable subscriptions: the record, the register's messages, and those of shared subscriptions.
-
-Clients' calls and the answers to them are in the second half; each carries the client's session, like all its calls.
-"""
+"""What brokers say about durable subscriptions: the record, the register's messages, and those of shared ones."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -9,27 +6,30 @@ import msgspec
 
 from gapless.events import Event
 from gapless.positions import Position
+from gapless.protocols.gapless.identities import Ballot, Incarnation
 from gapless.protocols.parts.messages import Cuts, Message
+from gapless.protocols.parts.ranges import Ranges
 
 __all__ = [
-    "DURABLE_CALLS", "AcceptRecord", "AckResult", "Ballot", "ClientAck", "ClientAttach",
-    "ClientGroupReport", "ClientList", "ClientMove", "Deal", "DealItem", "DealtNote", "DurableAnswer",
-    "DurableAttached", "DurableBody", "DurableListed", "DurableLost", "DurableMoved", "DurableRecord",
-    "DurableRefused", "DurableReply", "GroupDealt", "GroupOver", "GroupReport", "Item", "ListRecords", "Outstanding",
-    "Owner", "OwnerLost", "PrepareRecord", "Ranges", "RecordPage", "Report", "Returned", "StoredRecord", "Version",
+    "AcceptRecord",
+    "Deal",
+    "DealItem",
+    "DurableBody",
+    "DurableRecord",
+    "GroupDealt",
+    "GroupReport",
+    "Item",
+    "ListRecords",
+    "Outstanding",
+    "OwnerLost",
+    "PrepareRecord",
+    "RecordPage",
+    "Report",
+    "Returned",
+    "StoredRecord",
+    "Version",
     "Vote",
-]  # fmt: skip
-
-Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
-"""Numbers of events by publisher: ascending ranges, first and last, apart from each other."""
-
-
-class Ballot(NamedTuple):
-    """The number of a proposal to change a record. Larger ones win."""
-
-    round: int
-    proposer: str
-    """The incarnation of the proposing broker."""
+]
 
 
 class Version(NamedTuple):
@@ -37,13 +37,6 @@ class Version(NamedTuple):
 
     ballot: Ballot
     serial: int
-
-
-class Owner(NamedTuple):
-    """The incarnation of a broker that serves the client that is attached; of a shared one, its coordinator."""
-
-    broker: str
-    number: int
 
 
 class Item(NamedTuple):
@@ -82,7 +75,8 @@ class DurableRecord(Message, frozen=True):
     """The client that is attached; empty if none is, and for shared ones."""
     line: str = ""
     """Which attachment of that client: a repetition of the call changes nothing."""
-    owner: Owner | None = None
+    owner: Incarnation | None = None
+    """The incarnation of a broker that serves the client that is attached; of a shared one, its coordinator."""
     is_over: bool = False
     """It has been ended. The record stays, so that generations grow."""
     latest: int = 0
@@ -123,7 +117,7 @@ class StoredRecord(Message, frozen=True):
     """While there is no record: for whose client the ballot was promised."""
 
 
-# ---- the register, between brokers ---------------------------------------------------------------------------
+# ---- the register --------------------------------------------------------------------------------------------
 
 
 class PrepareRecord(Message, frozen=True):
@@ -183,7 +177,7 @@ class OwnerLost(Message, frozen=True):
     reason: str
 
 
-# ---- shared subscriptions, between brokers -------------------------------------------------------------------
+# ---- shared subscriptions ------------------------------------------------------------------------------------
 
 
 class Returned(NamedTuple):
@@ -241,7 +235,7 @@ class Deal(Message, frozen=True):
     """These are another member's by now, or nobody's."""
     gap: tuple[int, int] | None = None
     """Nobody has what was admitted between these timestamps any more. From 0: the beginning of what is kept."""
-    lost: dict[str, list[tuple[int, int]]] = msgspec.field(default_factory=dict)
+    lost: Ranges = msgspec.field(default_factory=dict)
     """By publisher: numbers that nobody has any more."""
     is_over: bool = False
     """The line has ended. A member that is not leaving attaches again."""
@@ -259,143 +253,4 @@ class GroupDealt(Message, frozen=True):
 
 DurableBody: TypeAlias = (
     PrepareRecord | AcceptRecord | Vote | ListRecords | RecordPage | OwnerLost | GroupReport | GroupDealt
-)
-
-
-# ---- calls of clients ----------------------------------------------------------------------------------------
-
-
-class _OfSession(Message, frozen=True):
-    session: int
-
-
-class ClientAttach(_OfSession, frozen=True):
-    """The client attaches to a durable subscription."""
-
-    subscription: str
-    name: str
-    filter: str
-    replace: bool = False
-    is_shared: bool = False
-    redeliver_us: int = 0
-    max_deliveries: int = 0
-    line: str = ""
-    """Names this attachment of the client; a shared one begins another with each repetition."""
-    was_attached: bool = False
-    """Shared: the client goes on; the subscription must not begin anew."""
-    gone: int = 0
-    """Shared: the coordinator of this generation is gone, and of all before."""
-
-
-class ClientAck(_OfSession, frozen=True):
-    """All acknowledgements of the client. Only for subscriptions that are not shared."""
-
-    subscription: str
-    name: str
-    generation: int
-    serial: int
-    position: int
-    got: Cuts
-    latest: int
-    delivered: int
-    done: Ranges = msgspec.field(default_factory=dict)
-    is_leaving: bool = False
-    tries: list[Outstanding] = msgspec.field(default_factory=list)
-    """Events that were given back and are not acknowledged, and how often each was delivered."""
-
-
-class ClientMove(_OfSession, frozen=True):
-    """Let the durable subscription go on after another position; below 0, end it."""
-
-    request: str
-    name: str
-    filter: str
-    position: int
-    after: tuple[int, str, int] | None = None
-
-
-class ClientList(_OfSession, frozen=True):
-    """Which durable subscriptions are there?"""
-
-    request: int
-
-
-class ClientGroupReport(_OfSession, frozen=True):
-    """A member's report, for its coordinator."""
-
-    subscription: str
-    name: str
-    report: Report
-
-
-DURABLE_CALLS = (ClientAttach, ClientAck, ClientMove, ClientList, ClientGroupReport)
-
-
-class DurableReply(_OfSession, frozen=True):
-    """An answer of a broker to these calls, outside the order of deliveries."""
-
-
-class DurableAttached(DurableReply, frozen=True):
-    """The client is attached; if it is shared, to the record's owner."""
-
-    subscription: str
-    line: str
-    record: DurableRecord
-
-
-class DurableRefused(DurableReply, frozen=True):
-    """The client cannot be attached."""
-
-    subscription: str
-    reason: str
-
-
-class DurableLost(DurableReply, frozen=True):
-    """The client is attached no more."""
-
-    subscription: str
-    reason: str
-
-
-class AckResult(DurableReply, frozen=True):
-    """The acknowledgement with this serial holds."""
-
-    subscription: str
-    serial: int
-
-
-class DurableListed(DurableReply, frozen=True):
-    """Some of the durable subscriptions."""
-
-    request: int
-    records: list[DurableRecord]
-    newest: int
-    """The clock of the broker that answers: no event that it has heard of has a larger timestamp."""
-    is_last: bool
-
-
-class DurableMoved(DurableReply, frozen=True):
-    """It was moved or ended; or the reason why not."""
-
-    request: str
-    reason: str
-
-
-class GroupOver(DurableReply, frozen=True):
-    """The coordinator of this line is gone: attach again."""
-
-    subscription: str
-    line: str
-
-
-class DealtNote(_OfSession, frozen=True):
-    """A note of the coordinator, in its place among the client's deliveries."""
-
-    number: int
-    subscription: str
-    deal: Deal
-
-
-DurableAnswer: TypeAlias = (
-    DurableAttached | DurableRefused | DurableLost | AckResult | DurableListed | DurableMoved | GroupOver
 )

@@ -8,19 +8,11 @@ from typing import Any
 
 from gapless.protocols.gapless.disk import say
 from gapless.protocols.gapless.durable import register
-from gapless.protocols.gapless.durable.messages import (
-    AcceptRecord,
-    Ballot,
-    ClientAttach,
-    ClientMove,
-    DurableRecord,
-    Owner,
-    PrepareRecord,
-    Version,
-    Vote,
-)
+from gapless.protocols.gapless.durable.client_messages import ClientAttach, ClientMove
+from gapless.protocols.gapless.durable.messages import AcceptRecord, DurableRecord, PrepareRecord, Version, Vote
 from gapless.protocols.gapless.durable.rules import Asker, Refusal, apply
 from gapless.protocols.gapless.durable.state import NO_VERSION, Change, Proposal, ProposalPhase
+from gapless.protocols.gapless.identities import Ballot
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.forgetting import forget_oldest
 
@@ -83,7 +75,7 @@ def _asker(s: BrokerState, change: Change, record: DurableRecord | None) -> Aske
     owner = None if record is None else record.owner
     is_live = owner is not None and s.is_live(owner.broker) and s.current(owner.broker).number == owner.number
     return Asker(
-        Owner(s.name, s.number), change.client, s.final.timestamp, max(s.clock.now, s.clock.last), s.owners,
+        s.incarnation, change.client, s.final.timestamp, max(s.clock.now, s.clock.last), s.owners,
         frozenset({owner} if owner is not None and is_live else ()),
     )  # fmt: skip
 

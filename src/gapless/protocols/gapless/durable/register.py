@@ -20,7 +20,6 @@ import msgspec
 
 from gapless.protocols.gapless.durable.messages import (
     AcceptRecord,
-    Ballot,
     ListRecords,
     PrepareRecord,
     RecordPage,
@@ -29,6 +28,7 @@ from gapless.protocols.gapless.durable.messages import (
     Vote,
 )
 from gapless.protocols.gapless.durable.state import NO_BALLOT, NO_VERSION, Recovery
+from gapless.protocols.gapless.identities import Ballot
 from gapless.protocols.gapless.membership_messages import Memory
 from gapless.protocols.gapless.state import BrokerState
 

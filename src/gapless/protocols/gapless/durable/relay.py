@@ -7,18 +7,12 @@ for all its destinations on every link here.
 Only a client that attached in this session, which needs a right, is heard; and it speaks for itself alone.
 """
 
-from gapless.protocols.gapless.durable.messages import (
-    ClientAttach,
-    ClientGroupReport,
-    DealtNote,
-    DurableRecord,
-    GroupDealt,
-    GroupOver,
-    GroupReport,
-)
+from gapless.protocols.gapless.client_state import Session
+from gapless.protocols.gapless.durable.client_messages import ClientAttach, ClientGroupReport, DealtNote, GroupOver
+from gapless.protocols.gapless.durable.messages import DurableRecord, GroupDealt, GroupReport
 from gapless.protocols.gapless.journal_state import cost_of
 from gapless.protocols.gapless.outbox import note
-from gapless.protocols.gapless.state import BrokerState, Session
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["begin_line", "deliver_dealt", "receive_dealt", "receive_report", "relay_report"]
 

@@ -13,8 +13,10 @@ from functools import singledispatch
 import msgspec
 
 from gapless.protocol import Owners
-from gapless.protocols.gapless.durable.messages import ClientAck, ClientAttach, ClientMove, DurableRecord, Owner
+from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach, ClientMove
+from gapless.protocols.gapless.durable.messages import DurableRecord
 from gapless.protocols.gapless.durable.state import Change, NoteAbsence, WriteGroup
+from gapless.protocols.gapless.identities import Incarnation
 
 __all__ = ["DELIVERED_AHEAD_US", "Asker", "Refusal", "apply"]
 
@@ -30,14 +32,14 @@ class Refusal(Exception):  # noqa: N818 - an answer, as good as any other
 class Asker:
     """The broker that proposes a change, and whose client wants it."""
 
-    owner: Owner
+    owner: Incarnation
     client: str
     position: int
     """The last final position that it knows: there a new subscription begins."""
     newest: int
     """No timestamp that it has heard of is larger."""
     owners: Owners
-    live: frozenset[Owner] = frozenset()
+    live: frozenset[Incarnation] = frozenset()
     """The owner in the record, if its incarnation is not over."""
 
 

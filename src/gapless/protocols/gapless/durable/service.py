@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gapless.names import LISTING
+from gapless.protocols.gapless.client_state import Session, SessionPhase
 from gapless.protocols.gapless.durable import register
-from gapless.protocols.gapless.durable.groups import end_group, found_group, written_group
-from gapless.protocols.gapless.durable.messages import (
+from gapless.protocols.gapless.durable.client_messages import (
     AckResult,
     ClientAck,
     ClientAttach,
@@ -24,16 +24,14 @@ from gapless.protocols.gapless.durable.messages import (
     DurableListed,
     DurableLost,
     DurableMoved,
-    DurableRecord,
     DurableRefused,
-    ListRecords,
-    OwnerLost,
-    RecordPage,
 )
+from gapless.protocols.gapless.durable.groups import end_group, found_group, written_group
+from gapless.protocols.gapless.durable.messages import DurableRecord, ListRecords, OwnerLost, RecordPage
 from gapless.protocols.gapless.durable.proposals import propose
 from gapless.protocols.gapless.durable.relay import begin_line, relay_report
 from gapless.protocols.gapless.durable.state import Change, Listing, NoteAbsence, WriteGroup
-from gapless.protocols.gapless.state import BrokerState, Session, SessionPhase
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = [
     "LISTING", "call", "finish_changes", "lose_owner", "note_absence", "repeat_listings", "take_early", "take_page",

@@ -11,23 +11,19 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from gapless.events import Event
+from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach, ClientMove
 from gapless.protocols.gapless.durable.messages import (
-    Ballot,
-    ClientAck,
-    ClientAttach,
-    ClientMove,
     DurableRecord,
     GroupDealt,
     GroupReport,
     Item,
     Outstanding,
-    Owner,
-    Ranges,
     StoredRecord,
     Version,
     Vote,
 )
-from gapless.protocols.gapless.identities import Name
+from gapless.protocols.gapless.identities import Ballot, Incarnation, Name
+from gapless.protocols.parts.ranges import Ranges
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
@@ -278,7 +274,7 @@ class Group:
     turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Lost numbers that no member knows of."""
-    lost: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    lost: Ranges = field(default_factory=dict)
     """The same, as numbers of publishers."""
     assigned: list[Assignment] = field(default_factory=list)
     """Changes that no write has."""
@@ -291,6 +287,13 @@ class Group:
     told_position: int = 0
     is_ending: bool = False
     """The last write is under way."""
+
+    def mark_done(self, item: GroupItem) -> None:
+        """The event is acknowledged."""
+        self.delivered = max(self.delivered, item.timestamp)
+        item.state = ItemState.DONE
+        self.outstanding.pop(item.key, None)
+        self.acknowledged[item.key] = item
 
 
 class DurableState:
@@ -321,7 +324,7 @@ class DurableState:
         """By client: changes that are not finished."""
         self.attached: dict[tuple[str, str], tuple[str, int]] = {}
         """By client and name: the subscription and the generation. Not for shared ones."""
-        self.lines: dict[tuple[str, str], tuple[int, str, str, Owner, int]] = {}
+        self.lines: dict[tuple[str, str], tuple[int, str, str, Incarnation, int]] = {}
         """By client and name of shared ones: session, subscription, line, owner and generation."""
         self.dealt: deque[tuple[int, GroupDealt]] = deque()
         """The deals that wait until a final position is not before this timestamp."""

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from gapless.protocols.gapless.client_state import SessionPhase
 from gapless.protocols.gapless.disk import say
-from gapless.protocols.gapless.durable import groups, proposals, register, relay, service
+from gapless.protocols.gapless.durable import groups, members, proposals, register, relay, service
 from gapless.protocols.gapless.durable.messages import (
     AcceptRecord,
     GroupDealt,
@@ -15,7 +16,7 @@ from gapless.protocols.gapless.durable.messages import (
     RecordPage,
     Vote,
 )
-from gapless.protocols.gapless.state import BrokerState, SessionPhase
+from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["DURABLE_AT_ONCE", "receive_call", "settle", "start", "tick"]
 
@@ -81,4 +82,4 @@ def tick(s: BrokerState) -> None:
     start(s)
     proposals.tick(s)
     service.repeat_listings(s)
-    groups.tick_groups(s)
+    members.tick_groups(s)

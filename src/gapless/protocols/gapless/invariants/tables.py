@@ -15,7 +15,8 @@ from gapless.filters import Filter
 from gapless.protocol import InvariantError
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.gapless.invariants.journals import JournalInvariants
-from gapless.protocols.gapless.state import BrokerState, Subscription
+from gapless.protocols.gapless.routing_state import Subscription
+from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = ["TableInvariants"]

@@ -1,0 +1,182 @@
+"""The members of a shared subscription at its coordinator: their reports, and what each is assigned.
+
+A member of a line is there from its first report until it leaves or is gone.
+"""
+
+from gapless.protocols.gapless.durable.membership import SILENT_US
+from gapless.protocols.gapless.durable.messages import Deal, GroupDealt, GroupReport, Item, Report
+from gapless.protocols.gapless.durable.relay import receive_dealt
+from gapless.protocols.gapless.durable.state import Assignment, Group, GroupItem, ItemState, Member
+from gapless.protocols.gapless.state import BrokerState
+
+__all__ = ["WAITING_MAX", "assign", "assign_all", "part", "say_to", "take_report", "tick_groups"]
+
+WINDOW = 32
+"""So many events one member has ahead of what it acknowledges."""
+STEP = 8
+"""A member with so many more unacknowledged than another comes after it; else they take turns."""
+WAITING_MAX = 10_000
+"""How far a group reads beyond an event that nobody acknowledges."""
+HOLDS_MAX = 10_000
+
+
+# ---- reports -------------------------------------------------------------------------------------------------
+
+
+def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
+    """A member reports, or somebody whose coordinator this broker is not."""
+    group, report = s.durable.groups.get(message.name), message.report
+    member = None
+    if group is not None and group.record.generation == message.generation:
+        member = group.members.get(message.client)
+        if report.holds is not None and (member is None or member.line != report.line):
+            member = _join(s, group, peer, message.client, report)
+    if group is None or member is None or member.line != report.line:
+        is_gone = group is None or group.record.generation != message.generation
+        say_to(s, peer, message.name, message.client, Deal(report.line, 0, is_over=True, is_gone=is_gone))
+        return
+    member.heard, member.broker, member.report = s.clock.now, peer, report.number
+    for number in report.acked:
+        item = member.items.pop(number, None)
+        if item is not None:
+            group.mark_done(item)
+            member.acked.append(number)
+            group.is_changed = True
+    for number, delay_us in report.returned:
+        if number in member.items:
+            _return(group, member, number, s.clock.now + delay_us)
+    for number in report.extended:
+        if number in member.items:
+            member.items[number].deadline = s.clock.now + group.record.redeliver_us
+    if report.is_leaving:
+        member.is_leaving = True
+        _return_all(group, member, s.clock.now)
+        if not member.acked and not any(each is member for each, _ in group.acking):
+            part(s, group, member)
+
+
+def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) -> Member:
+    """A member begins a line: it keeps what it holds, if that is its own; the rest of what it had goes to others."""
+    now = s.clock.now
+    old = group.members.get(client)
+    member = group.members[client] = Member(client, peer, report.line, now)
+    revoked = []
+    for held in (report.holds or [])[:HOLDS_MAX]:
+        item = group.by_key.get(Item(*held))
+        if item is None or item.client != client:
+            member.last += 1
+            revoked.append(member.last)
+        elif item.state is ItemState.DONE:
+            member.last += 1
+            member.acked.append(member.last)
+            group.is_changed = True
+        else:
+            if old is not None:
+                old.items.pop(item.number, None)
+            if item in group.returned:
+                group.returned.remove(item)
+            assign(group, member, item, now)
+    if old is not None:
+        _return_all(group, old, now)
+    say_to(s, peer, group.record.name, client, Deal(report.line, report.number, revoked=revoked))
+    return member
+
+
+def _return(group: Group, member: Member, number: int, not_before: int) -> None:
+    """The event that a member was assigned under this number goes to another member, or later to the same."""
+    item = member.items.pop(number)
+    item.state, item.deadline = ItemState.RETURNED, not_before
+    if item.event is not None:
+        group.returned.append(item)
+
+
+def _return_all(group: Group, member: Member, now: int) -> None:
+    for number in list(member.items):
+        _return(group, member, number, now)
+
+
+def part(s: BrokerState, group: Group, member: Member) -> None:
+    """Forget a member, and say so."""
+    del group.members[member.client]
+    say_to(s, member.broker, group.record.name, member.client, Deal(member.line, member.report, is_over=True))
+    if not group.members:
+        group.idle_since = s.clock.now - SILENT_US
+
+
+def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> None:
+    """Send a deal to a member."""
+    if not broker:
+        return  # it has not attached again after a change of the coordinator
+    if broker == s.name:
+        receive_dealt(s, s.name, GroupDealt(name, client, deal))
+    else:
+        s.send(broker, GroupDealt(name, client, deal))
+
+
+# ---- assignments ---------------------------------------------------------------------------------------------
+
+
+def assign(group: Group, member: Member, item: GroupItem, now: int) -> None:
+    """The member has this event under the next number of its line."""
+    member.last += 1
+    item.state, item.client, item.number = ItemState.ASSIGNED, member.client, member.last
+    item.deadline = now + group.record.redeliver_us
+    member.items[member.last] = item
+
+
+def assign_all(s: BrokerState, group: Group) -> None:
+    """Give out what can be given: what was returned first."""
+    now = s.clock.now
+    while not group.is_ending and (group.returned or group.fresh):
+        item = next((each for each in group.returned if each.deadline <= now), None)
+        if item is None and (not group.fresh or len(group.outstanding) >= WAITING_MAX):
+            return
+        member = _next_member(group, item)
+        if member is None:
+            return
+        if item is None:
+            item = group.fresh.popleft()
+        else:
+            group.returned.remove(item)
+        item.count += 1
+        group.turn += 1
+        member.turn = group.turn
+        group.outstanding[item.key] = item
+        assign(group, member, item, now)
+        group.assigned.append(Assignment(item, member, item.number, member.report))
+        group.is_changed = True
+
+
+def _next_member(group: Group, item: GroupItem | None) -> Member | None:
+    """The member that gets it: not the one that had it, if there is another."""
+    free = [each for each in group.members.values() if each.line and not each.is_leaving and len(each.items) < WINDOW]
+    others = [each for each in free if item is None or each.client != item.client]
+    return min(others or free, key=lambda each: (len(each.items) // STEP, each.turn), default=None)
+
+
+def tick_groups(s: BrokerState) -> None:
+    """Take back what is overdue, and what members have that are gone; end the groups that nobody is in."""
+    now = s.clock.now
+    for group in s.durable.groups.values():
+        for member in list(group.members.values()):
+            if s.is_frozen:
+                member.heard = now  # this broker has not listened
+            elif now - member.heard > SILENT_US:
+                _return_all(group, member, now)
+                del group.members[member.client]
+                group.idle_since = now
+        for member in list(group.members.values()):
+            _take_back_overdue(s, group, member, now)
+
+
+def _take_back_overdue(s: BrokerState, group: Group, member: Member, now: int) -> None:
+    overdue = [number for number, item in member.items.items() if item.deadline <= now]
+    if not overdue:
+        return
+    if any(each is not member and each.line and not each.is_leaving for each in group.members.values()):
+        for number in overdue:
+            _return(group, member, number, now)
+        say_to(s, member.broker, group.record.name, member.client, Deal(member.line, member.report, revoked=overdue))
+    else:
+        for number in overdue:
+            member.items[number].deadline = now + group.record.redeliver_us
