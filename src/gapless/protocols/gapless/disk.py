@@ -159,13 +159,7 @@ def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, c
 def _write_head(name: str, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
     """Write where the journal begins on the disk, and what is to be known of the entries before."""
     head = JournalCopy(
-        incarnation,
-        journal.start,
-        journal.dropped,
-        dict(journal.last_numbers),
-        journal.has_forgotten,
-        [],
-        journal.gone,
+        incarnation, journal.start, journal.dropped, dict(journal.last_numbers), journal.has_forgotten, [], journal.gone
     )
     changes += (ForgetHistory(name, journal.dropped), Put(f"{HEAD_KEYS}{name}", _encode(head)))
 

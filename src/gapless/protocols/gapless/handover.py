@@ -46,14 +46,7 @@ from gapless.protocols.gapless.sealed_journals import sealed_copy, want
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Region, next_hops
 
-__all__ = [
-    "advance",
-    "ask_vouchers",
-    "missing_journals",
-    "receive_completed",
-    "receive_contribution",
-    "unsealed",
-]
+__all__ = ["advance", "ask_vouchers", "missing_journals", "receive_completed", "receive_contribution", "unsealed"]
 
 
 # ---- which handover ----------------------------------------------------------------------------------------

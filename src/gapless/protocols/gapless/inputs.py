@@ -12,7 +12,11 @@ from gapless.protocols.gapless import (
     handover,
     history,
     journal,
+    journal_messages,
+    link_messages,
     membership,
+    membership_messages,
+    messages,
     positions,
     reading,
     recovery,
@@ -26,100 +30,51 @@ from gapless.protocols.gapless.durable import steps as durable
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
 from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Status
-from gapless.protocols.gapless.journal_messages import (
-    Entries,
-    Held,
-    Hold,
-    JournalReply,
-    Page,
-    ReadPage,
-    RequestEntries,
-    RequestJournal,
-)
-from gapless.protocols.gapless.link_messages import (
-    ActivateSubscription,
-    AddAdvertisement,
-    AddSubscription,
-    AdvertisementAck,
-    CutAnswer,
-    Echo,
-    Final,
-    LinkMessage,
-    Publication,
-    RemoveAdvertisement,
-    RemoveSubscription,
-    Void,
-    Wave,
-)
-from gapless.protocols.gapless.membership_messages import (
-    Accept,
-    Accepted,
-    Accusation,
-    Completed,
-    Contribution,
-    Join,
-    JoinReply,
-    Members,
-    Prepare,
-    Promise,
-    Refused,
-)
-from gapless.protocols.gapless.messages import (
-    Ack,
-    CloseSession,
-    Excluded,
-    Frame,
-    LastNumber,
-    LastNumberReply,
-    RequestWave,
-    Resume,
-    SessionClosed,
-)
 from gapless.protocols.gapless.routing_state import Link
 from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["AT_ONCE", "hear_client", "receive", "take"]
 
 ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
-    Publication: lambda s, link, message: process(s, message.events, link),
-    AddSubscription: routing.receive_subscription,
-    RemoveSubscription: routing.receive_subscription_end,
-    ActivateSubscription: routing.receive_activation,
-    CutAnswer: routing.receive_answer,
-    AddAdvertisement: routing.receive_advertisement,
-    RemoveAdvertisement: routing.receive_advertisement_end,
-    AdvertisementAck: routing.receive_advertisement_ack,
-    Void: routing.receive_void,
-    Wave: positions.receive_wave,
-    Echo: positions.receive_echo,
-    Final: positions.receive_final,
+    link_messages.Publication: lambda s, link, message: process(s, message.events, link),
+    link_messages.AddSubscription: routing.receive_subscription,
+    link_messages.RemoveSubscription: routing.receive_subscription_end,
+    link_messages.ActivateSubscription: routing.receive_activation,
+    link_messages.CutAnswer: routing.receive_answer,
+    link_messages.AddAdvertisement: routing.receive_advertisement,
+    link_messages.RemoveAdvertisement: routing.receive_advertisement_end,
+    link_messages.AdvertisementAck: routing.receive_advertisement_ack,
+    link_messages.Void: routing.receive_void,
+    link_messages.Wave: positions.receive_wave,
+    link_messages.Echo: positions.receive_echo,
+    link_messages.Final: positions.receive_final,
 }
 
 
 AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
-    Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
-    Accusation: membership.note_accusation,
-    Join: recovery.receive_join,
-    JoinReply: recovery.receive_join_reply,
-    Prepare: sealing.receive_prepare,
-    Promise: sealing.receive_promise,
-    Refused: sealing.receive_refused,
-    Accept: sealing.receive_accept,
-    Accepted: sealing.receive_accepted,
-    Hold: journal.receive_hold,
-    Held: journal.receive_held,
-    RequestJournal: sealed_journals.answer_journal,
-    JournalReply: sealed_journals.receive_journal,
-    Contribution: handover.receive_contribution,
-    Completed: handover.receive_completed,
-    SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
-    LastNumber: fences.answer_last_number,
-    LastNumberReply: lambda s, _peer, message: fences.receive_last_number(s, message),
-    RequestWave: lambda s, _peer, message: positions.receive_request(s, message),
-    ReadPage: history.answer_page,
-    Page: reading.receive_page,
-    RequestEntries: history.answer_entries,
-    Entries: history.receive_entries,
+    membership_messages.Members: lambda s, peer, message: membership.learn(s, message.statuses, peer),
+    membership_messages.Accusation: membership.note_accusation,
+    membership_messages.Join: recovery.receive_join,
+    membership_messages.JoinReply: recovery.receive_join_reply,
+    membership_messages.Prepare: sealing.receive_prepare,
+    membership_messages.Promise: sealing.receive_promise,
+    membership_messages.Refused: sealing.receive_refused,
+    membership_messages.Accept: sealing.receive_accept,
+    membership_messages.Accepted: sealing.receive_accepted,
+    journal_messages.Hold: journal.receive_hold,
+    journal_messages.Held: journal.receive_held,
+    journal_messages.RequestJournal: sealed_journals.answer_journal,
+    journal_messages.JournalReply: sealed_journals.receive_journal,
+    membership_messages.Contribution: handover.receive_contribution,
+    membership_messages.Completed: handover.receive_completed,
+    messages.SessionClosed: lambda s, _peer, message: sessions.receive_session_closed(s, message),
+    messages.LastNumber: fences.answer_last_number,
+    messages.LastNumberReply: lambda s, _peer, message: fences.receive_last_number(s, message),
+    messages.RequestWave: lambda s, _peer, message: positions.receive_request(s, message),
+    journal_messages.ReadPage: history.answer_page,
+    journal_messages.Page: reading.receive_page,
+    journal_messages.RequestEntries: history.answer_entries,
+    journal_messages.Entries: history.receive_entries,
     **durable.DURABLE_AT_ONCE,
 }
 """Inputs that are processed during a handover, too: they change nothing that a contribution contains."""
@@ -127,7 +82,7 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
 
 def receive(s: BrokerState, peer: str, message: Any) -> None:
     """A message of a broker."""
-    if isinstance(message, Excluded):
+    if isinstance(message, messages.Excluded):
         membership.learn(s, message.statuses)
         return
     status = s.status(peer)
@@ -137,12 +92,12 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
     if message.sender > status.number:
         membership.learn(s, {peer: Status(message.sender, 0, 0)})
     channel = s.channel(peer)
-    if isinstance(message, Resume):
+    if isinstance(message, messages.Resume):
         channel.receive_resume(message)
-    elif isinstance(message, Ack):
+    elif isinstance(message, messages.Ack):
         channel.receive_ack(message)
     else:
-        assert isinstance(message, Frame)
+        assert isinstance(message, messages.Frame)
         body = channel.receive_frame(message)
         if body is None:
             return
@@ -172,13 +127,13 @@ def hear_client(s: BrokerState, client: str, message: Any) -> None:
 
 def take(s: BrokerState, peer: str, message: Any) -> None:
     """Take what had to wait for the end of a handover."""
-    if isinstance(message, LinkMessage):
+    if isinstance(message, link_messages.LinkMessage):
         link = s.links.get((peer, message.tag))
         if link is not None:
             ON_LINK[type(message.body)](s, link, message.body)
         elif (peer, message.tag) not in s.removed_links:
             s.early.setdefault((peer, message.tag), []).append(message.body)
-    elif isinstance(message, CloseSession):
+    elif isinstance(message, messages.CloseSession):
         sessions.close_session(s, peer, message.client, message.session)
     else:
         _take_from_client(s, peer, claims.note_taken(s, peer, message))

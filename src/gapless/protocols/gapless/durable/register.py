@@ -34,7 +34,7 @@ from gapless.protocols.gapless.state import BrokerState
 
 __all__ = [
     "answer_list", "counted", "incarnations_of", "is_replica", "majority", "receive_accept",
-    "receive_prepare", "recover", "replicas", "smallest_position", "store", "take_recovery_page",
+    "receive_prepare", "recover", "replicas", "store", "take_recovery_page",
 ]  # fmt: skip
 
 NAMES_MAX = 10_000
@@ -156,12 +156,6 @@ def _forget_ended(s: BrokerState) -> None:
             del s.durable.records[name], ended[name]
             s.disk.changed_records.add(name)
             return
-
-
-def smallest_position(s: BrokerState) -> int | None:
-    """Of all records held here; None if there is none."""
-    records = [held.record for held in s.durable.records.values() if held.record is not None]
-    return min((each.position for each in records if not each.is_over), default=None)
 
 
 # ---- pages, and recovery -------------------------------------------------------------------------------------
