@@ -6,8 +6,12 @@ the rest intervals of integers, wide enough that each filter matches the stated 
 are uniform, so hardly two filters share one. Brute force evaluates the compiled closure of every filter. Times are
 those of the processor, so that other work on the machine disturbs little.
 
+The second workload has ranges of strings: events with ten times of one year as ISO text, to the second, and filters
+of one to three intervals on them.
+
     python -m benchmarks.filters [--quick] [--json]
     python -m benchmarks.filters --load 1000000     # 1.7 GB, minutes
+    python -m benchmarks.filters --load 1000000 --strings
 """
 
 from __future__ import annotations
@@ -21,12 +25,16 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gapless.filters import Filter, FilterIndex
 
+TIMES = [f"t{i:02}" for i in range(10)]
+FIRST_TIME = datetime(2026, 1, 1)
+YEAR_S = 365 * 86_400
 STRINGS = [f"s{i:02}" for i in range(10)]
 NUMBERS = [f"n{i:02}" for i in range(10)]
 STRING_VALUES = 10
@@ -65,6 +73,36 @@ def event(random_: random.Random) -> Attributes:
     return attributes
 
 
+def string_filter_text(random_: random.Random, selectivity: float) -> str:
+    """A filter of intervals between ISO times."""
+    size = random_.randint(1, 3)
+    width = selectivity ** (1 / size) * YEAR_S
+    terms = []
+    for name in random_.sample(TIMES, size):
+        low = random_.uniform(0, YEAR_S - width)
+        terms.append(f"{name} BETWEEN '{_time(low)}' AND '{_time(low + width)}'")
+    return " AND ".join(terms)
+
+
+def string_event(random_: random.Random) -> Attributes:
+    return {name: _time(random_.uniform(0, YEAR_S)) for name in TIMES}
+
+
+def _time(seconds_: float) -> str:
+    return (FIRST_TIME + timedelta(seconds=seconds_)).isoformat(timespec="seconds") + "Z"
+
+
+class Workload(NamedTuple):
+    """Filters of a selectivity, and events."""
+
+    filter_text: Callable[[random.Random, float], str]
+    event: Callable[[random.Random], Attributes]
+
+
+MIXED = Workload(filter_text, event)
+STRING_RANGES = Workload(string_filter_text, string_event)
+
+
 def seconds(action: Callable[[], Any], at_least: float) -> float:
     """Time of one call, repeated until the time is worth trusting; the best of three such rounds."""
     best, calls = float("inf"), 1
@@ -88,10 +126,10 @@ def settle(index: FilterIndex[int]) -> None:
         index.match_many(nothing)
 
 
-def measure(count: int, selectivity: float, at_least: float) -> dict[str, float]:
+def measure(count: int, selectivity: float, at_least: float, workload: Workload = MIXED) -> dict[str, float]:
     random_ = random.Random(count)
-    texts = [filter_text(random_, selectivity) for _ in range(count)]
-    events = [event(random_) for _ in range(BATCH)]
+    texts = [workload.filter_text(random_, selectivity) for _ in range(count)]
+    events = [workload.event(random_) for _ in range(BATCH)]
     start = time.process_time()
     filters = [Filter(text) for text in texts]
     parsing = time.process_time() - start
@@ -194,7 +232,7 @@ def changes(count: int) -> dict[str, float]:
     }
 
 
-def load(count: int) -> dict[str, float]:
+def load(count: int, workload: Workload) -> dict[str, float]:
     """So many filters, one after the other, and some events: whether it works at all, and how fast."""
     random_ = random.Random(count)
     index: FilterIndex[int] = FilterIndex()
@@ -202,9 +240,9 @@ def load(count: int) -> dict[str, float]:
     gc.disable()
     start = time.process_time()
     for key in range(count):
-        index.add(key, Filter(filter_text(random_, 10 / count)))
+        index.add(key, Filter(workload.filter_text(random_, 10 / count)))
     loading = time.process_time() - start
-    batch = [event(random_) for _ in range(BATCH)]
+    batch = [workload.event(random_) for _ in range(BATCH)]
     settle(index)
     start = time.process_time()
     found = index.match_many(batch)
@@ -229,6 +267,7 @@ def run(quick: bool) -> dict[str, Any]:
         "workload": {"attributes": 20, "constraints": "3-5", "selectivity": SELECTIVITY, "batch": BATCH},
         "python": sys.version.split()[0],
         "matching": matching,
+        "string_ranges": [measure(count, SELECTIVITY, at_least, STRING_RANGES) for count in counts],
         "matches_held": {
             "from": few,
             "to": many,
@@ -249,7 +288,7 @@ def show(results: dict[str, Any]) -> None:
         f"{'filters':>8} {'matches':>8} {'one/s':>9} {'batch/s':>9} {'brute/s':>9} {'ratio':>7} {'batched':>8}", end=""
     )
     print(f" {'parse/s':>8} {'add/s':>8} {'remove/s':>8}")
-    for row in results["matching"]:
+    for row in results["matching"] + results["string_ranges"]:
         print(
             f"{row['filters']:>8,} {row['matches_per_event']:>8.1f} {row['events_per_s_one_by_one']:>9,.0f}"
             f" {row['events_per_s_in_batches']:>9,.0f} {row['events_per_s_brute_force']:>9,.1f}"
@@ -281,9 +320,10 @@ def main() -> None:
     arguments.add_argument("--json", action="store_true", help="the results as JSON")
     arguments.add_argument("--out", type=Path, help="write the figures as JSON, too")
     arguments.add_argument("--load", type=int, metavar="COUNT", help="load so many filters, match a batch, and no more")
+    arguments.add_argument("--strings", action="store_true", help="with --load: ranges of strings")
     chosen = arguments.parse_args()
     if chosen.load:
-        print(json.dumps(load(chosen.load), indent=2))
+        print(json.dumps(load(chosen.load, STRING_RANGES if chosen.strings else MIXED), indent=2))
         return
     results = run(chosen.quick)
     if chosen.out:

@@ -17,7 +17,7 @@ STATES: tuple[Any, ...] = (
     *generated.WORLD,
     *dict.fromkeys(
         "".join(letters)
-        for alphabet, longest in (("xyz", 5), ("xyz%_", 4))
+        for alphabet, longest in (("xyz", 5), ("xyz%_", 4), ("\0 %i!xy", 3))
         for length in range(longest + 1)
         for letters in product(alphabet, repeat=length)
     ),
@@ -199,6 +199,11 @@ def test_conjunctions_with_common_parts_are_decided_exactly(a: list[str], b: lis
 
 
 @given(st.lists(generated.simple_texts(st.just("a")), min_size=2, max_size=6))
+@example(["a NOT LIKE 'x%' ESCAPE '!'", "a BETWEEN 'x' AND 'xy'"])
+@example(["a <> 'x'", "a NOT BETWEEN 'x' AND 'x'"])
+@example(["a NOT LIKE 'x%'", "a NOT BETWEEN 'x' AND 'xy'"])
+@example(["a NOT LIKE '_%'", "NOT a < 'x'"])
+@example(["a LIKE '_%'", "NOT a < 'x'"])
 @settings(max_examples=200)
 def test_conjunctions_on_one_attribute_are_decided_exactly(texts: list[str]) -> None:
     check_exact(texts[:1], texts[1:])

@@ -270,3 +270,15 @@ def test_a_filter_in_the_index_takes_less_than_two_kilobytes() -> None:
     finally:
         tracemalloc.stop()
     assert taken < 2000
+
+
+def test_ranges_of_strings_are_not_evaluated_one_by_one() -> None:
+    index: FilterIndex[int] = FilterIndex()
+    for key in range(2000):
+        index.add(key, parse(f"day BETWEEN '{key:05}' AND '{key + 1:05}'"))
+    with (
+        patch.object(Filter, "matches", side_effect=AssertionError),
+        patch.object(Checks, "hold", autospec=True, side_effect=Checks.hold) as compared,
+    ):
+        assert index.match({"day": "00500"}) == [499, 500]
+    assert compared.call_count < (1000 if alphabet.CUTS_MAX < CUTS_USUAL else 100)

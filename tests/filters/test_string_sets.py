@@ -12,6 +12,7 @@ from gapless.filters.string_sets import (
     PATTERNS_MAX,
     StringSet,
     all_but,
+    compared,
     difference,
     disjoint,
     includes,
@@ -24,13 +25,14 @@ from gapless.filters.string_sets import (
 )
 from gapless.filters.work import Work
 
-WORDS = ["".join(letters) for length in range(6) for letters in product("xyz", repeat=length)]
+WORDS = ["".join(letters) for length in range(6) for letters in product("\0xyz", repeat=length)]
 some_words = st.frozensets(st.sampled_from(("", "x", "y", "xy", "xyx")), max_size=3)
 sets: st.SearchStrategy[StringSet] = st.recursive(
     st.one_of(
         some_words.map(of_values),
         some_words.map(all_but),
         st.builds(like, st.text("xy%_", max_size=3).map(Pattern.parse), st.booleans()),
+        st.builds(compared, st.sampled_from(("<", "<=", ">", ">=")), st.sampled_from(("", "x", "xy", "y"))),
     ),
     lambda inner: st.builds(lambda a, b: intersection(a, b, plenty()), inner, inner),
     max_leaves=3,

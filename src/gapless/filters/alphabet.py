@@ -5,13 +5,14 @@ An event is encoded once, one code for each attribute; after that, matching only
 by code.
 
     ABSENT, NAN, FALSE, TRUE        one state each
-    OTHER_STRING                    every string that is not listed
     FIRST_NUMBER …                  buckets of numbers: bucket i from cuts[i - 1] up to, but without, cuts[i]
+    OTHER_STRING …                  buckets of strings that are not listed, in the same way
     FIRST_STRING …                  listed strings, one code each
 
 Cuts are chosen among the bounds of the intervals in filters, at even ranks: frequent bounds become
-cuts, and the others are distributed evenly over the buckets. Strings are listed when a filter in
-the index names them, up to a bound. The code of a string that is no longer used is reused.
+cuts, and the others are distributed evenly over the buckets. The bounds of strings are those of
+`<`, `>` and BETWEEN, and the beginnings of LIKE patterns. Strings are listed when a filter in the
+index names them, up to a bound. The code of a string that is no longer used is reused.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from gapless.events import INTEGER_MAX, INTEGER_MIN
 from gapless.filters.arithmetic import number_of
 from gapless.filters.number_sets import Number, NumberSet, successor
+from gapless.filters.string_sets import StringSet
 
 CUTS_MAX = 128
 """Maximum number of cuts of one attribute. Each costs up to two bits per conjunction; with 128, few
@@ -33,29 +35,52 @@ survivors are in doubt.
 STRINGS_MAX = 1024
 """Maximum number of listed strings of one attribute. Each costs a bit per conjunction."""
 
-ABSENT, NAN, FALSE, TRUE, OTHER_STRING = range(5)
-FIRST_NUMBER = 5
-FIRST_STRING = FIRST_NUMBER + CUTS_MAX + 1
+ABSENT, NAN, FALSE, TRUE, FIRST_NUMBER = range(5)
+OTHER_STRING = FIRST_NUMBER + CUTS_MAX + 1
+FIRST_STRING = OTHER_STRING + CUTS_MAX + 1
 
-Run = tuple[int, int, tuple[int, ...]]
-"""Codes that a set of numbers overlaps: the first, the one after the last, and those that it covers
-only partly.
+Run: TypeAlias = tuple[int, int, tuple[int, ...]]
+"""Buckets that a set overlaps: the first, the one after the last, and those that it covers only
+partly.
 """
+
+V = TypeVar("V", int, float, str, Number)
+Interval: TypeAlias = tuple[V | None, V | None]
+"""From the first value up to, but without, the second. None: it has no such end."""
+
+
+class Cuts(NamedTuple):
+    """The cuts between the buckets of one attribute, ascending."""
+
+    numbers: list[Number]
+    strings: list[str]
 
 
 class Alphabet:
     """The codes of one attribute."""
 
-    __slots__ = ("_came", "_free", "_named", "_when_cut", "cuts", "intervals", "place", "size", "strings")
+    __slots__ = (
+        "_came",
+        "_free",
+        "_named",
+        "_when_cut",
+        "cuts",
+        "intervals",
+        "place",
+        "size",
+        "string_cuts",
+        "strings",
+    )
 
     def __init__(self, place: int = 0) -> None:
         """Create an empty alphabet; the place is the index of its attribute."""
         self.place = place
         self.cuts: list[Number] = []
+        self.string_cuts: list[str] = []
         self.strings: dict[str, int] = {}
         self.size = FIRST_STRING
         self.intervals = 0
-        """Numbers of sets of numbers: current ones, those added since the cuts were chosen, and
+        """Numbers of sets with bounds: current ones, those added since the cuts were chosen, and
         those at that time.
         """
         self._came = 0
@@ -67,7 +92,8 @@ class Alphabet:
         """Return the code of the state in which the attribute has this value."""
         kind = type(value)
         if kind is str:
-            return self.strings.get(value, OTHER_STRING)
+            code = self.strings.get(value)
+            return self.bucket(value) if code is None else code
         if kind is int or kind is float:
             return FIRST_NUMBER + bisect_right(self.cuts, number_of(value)) if value == value else NAN
         if kind is bool:
@@ -76,30 +102,34 @@ class Alphabet:
 
     def codes(self, values: Iterable[Any]) -> list[int]:
         """Return the codes of many values."""
-        strings, cuts = self.strings, self.cuts
+        strings, cuts, string_cuts = self.strings, self.cuts, self.string_cuts
         result: list[int] = []
         for value in values:
             kind = type(value)
             if kind is str:
-                result.append(strings.get(value, OTHER_STRING))
+                code = strings.get(value)
+                result.append(OTHER_STRING + bisect_right(string_cuts, value) if code is None else code)
             elif (kind is int and INTEGER_MIN <= value <= INTEGER_MAX) or (kind is float and value == value):
                 result.append(FIRST_NUMBER + bisect_right(cuts, value))
             else:
                 result.append(self.code(value))
         return result
 
-    def name(self, values: Iterable[str]) -> list[int]:
-        """List these strings of a filter if there is room; return the codes with a new meaning."""
-        fresh: list[int] = []
+    def bucket(self, value: str) -> int:
+        """Return the code of the bucket of a string that is not listed."""
+        return OTHER_STRING + bisect_right(self.string_cuts, value)
+
+    def name(self, values: Iterable[str]) -> list[str]:
+        """List these strings of a filter if there is room; return those that were not listed before."""
+        fresh: list[str] = []
         for value in sorted(values):
             self._named[value] = self._named.get(value, 0) + 1
             if value not in self.strings and len(self.strings) < STRINGS_MAX:
                 if not self._free:
                     self._free.append(self.size)
                     self.size += 1
-                code = self._free.pop()
-                self.strings[value] = code
-                fresh.append(code)
+                self.strings[value] = self._free.pop()
+                fresh.append(value)
         return fresh
 
     def forget(self, values: Iterable[str]) -> None:
@@ -113,32 +143,26 @@ class Alphabet:
                     self._free.append(code)
 
     def come(self) -> None:
-        """Count an added set of numbers."""
+        """Count an added set with bounds."""
         self.intervals += 1
         self._came += 1
 
     def go(self) -> None:
-        """Count a removed set of numbers."""
+        """Count a removed set with bounds."""
         self.intervals -= 1
 
     @property
     def growth(self) -> float:
-        """Return how many sets of numbers were added per set at the time when cuts were chosen."""
+        """Return how many sets with bounds were added per set at the time when cuts were chosen."""
         return self._came / max(8, self._when_cut)
 
     def note_choice(self) -> None:
         """Record that cuts are chosen now."""
         self._came, self._when_cut = 0, self.intervals
 
-    @property
-    def after_numbers(self) -> int:
-        """Return the code after the last bucket."""
-        return FIRST_NUMBER + len(self.cuts) + 1
 
-
-def choose_cuts(number_sets: Iterable[NumberSet]) -> list[Number]:
-    """Return suitable cuts for these sets."""
-    points = [point for numbers in number_sets for point in _bounds(numbers)]
+def choose_cuts(points: list[V]) -> list[V]:
+    """Return suitable cuts for sets with these bounds."""
     distinct = sorted(set(points))
     if len(distinct) > CUTS_MAX:
         points.sort()
@@ -147,17 +171,18 @@ def choose_cuts(number_sets: Iterable[NumberSet]) -> list[Number]:
     return distinct
 
 
-def runs(numbers: NumberSet, cuts: list[Number]) -> list[Run]:
-    """Return the disjoint, ascending runs of codes that the set overlaps."""
+def runs(intervals: Iterable[Interval[V]], cuts: list[V], first_code: int) -> list[Run]:
+    """Return the disjoint, ascending runs of buckets that ascending, disjoint intervals overlap; the
+    first bucket has this code.
+    """
     found: list[Run] = []
-    for low, high in numbers:
-        end = None if high == inf else successor(high)
-        first = bisect_right(cuts, low)
+    for low, end in intervals:
+        first = 0 if low is None else bisect_right(cuts, low)
         last = len(cuts) if end is None else bisect_left(cuts, end)
-        starts_inside = low != -inf and (first == 0 or cuts[first - 1] != low)
+        starts_inside = low is not None and (first == 0 or cuts[first - 1] != low)
         ends_inside = end is not None and (last == len(cuts) or cuts[last] != end)
-        doubts = ((FIRST_NUMBER + first,) if starts_inside else ()) + ((FIRST_NUMBER + last,) if ends_inside else ())
-        run = (FIRST_NUMBER + first, FIRST_NUMBER + last + 1, doubts)
+        doubts = ((first_code + first,) if starts_inside else ()) + ((first_code + last,) if ends_inside else ())
+        run = (first_code + first, first_code + last + 1, doubts)
         if found and found[-1][1] > run[0]:
             before = found.pop()
             run = (before[0], run[1], before[2] + doubts)
@@ -165,13 +190,22 @@ def runs(numbers: NumberSet, cuts: list[Number]) -> list[Run]:
     return found
 
 
-def _bounds(numbers: NumberSet) -> list[Number]:
-    """Return where membership changes: the first number of each interval, and the first after it."""
-    bounds: list[Number] = []
-    for low, high in numbers:
-        if low != -inf:
-            bounds.append(low)
-        end = successor(high)
-        if end is not None:
-            bounds.append(end)
-    return bounds
+def number_intervals(numbers: NumberSet) -> list[Interval[Number]]:
+    """Return the intervals of a set of numbers."""
+    return [(None if low == -inf else low, successor(high)) for low, high in numbers]
+
+
+def string_intervals(strings: StringSet) -> list[Interval[str]]:
+    """Return intervals that contain all strings of a set that is not finite."""
+    low, high = strings.bounds
+    return [(low or None, high)] if high is None or low < high else []
+
+
+def has_bounds(strings: StringSet) -> bool:
+    """Return whether the set lies in an interval that does not contain all strings."""
+    return strings.complement and strings.patterned and strings.bounds != ("", None)
+
+
+def ends(intervals: Iterable[Interval[V]]) -> list[V]:
+    """Return where membership changes."""
+    return [end for interval in intervals for end in interval if end is not None]

@@ -12,14 +12,30 @@ Bit sets are Python integers: an OR of 16,384 bits takes about a quarter of a mi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
 from operator import xor
 from typing import NamedTuple
 
-from gapless.filters.alphabet import ABSENT, FALSE, FIRST_NUMBER, FIRST_STRING, NAN, OTHER_STRING, TRUE, Alphabet, runs
+from gapless.filters.alphabet import (
+    ABSENT,
+    CUTS_MAX,
+    FALSE,
+    FIRST_NUMBER,
+    FIRST_STRING,
+    NAN,
+    OTHER_STRING,
+    TRUE,
+    Alphabet,
+    Cuts,
+    Run,
+    number_intervals,
+    runs,
+    string_intervals,
+)
 from gapless.filters.constraints import FALSE_ONLY, TRUE_ONLY, Constraint
 from gapless.filters.number_sets import EVERY_NUMBER, Number, NumberSet
-from gapless.filters.string_sets import StringSet
+from gapless.filters.string_sets import EVERY_STRING, NEXT, StringSet
 
 
 class Column:
@@ -31,13 +47,13 @@ class Column:
         self.failures = [0] * alphabet.size
         self.doubts = [0] * alphabet.size
 
-    def give_meaning(self, code: int) -> None:
-        """Let the code stand for a string that was unlisted until now."""
+    def give_meaning(self, code: int, bucket: int) -> None:
+        """Let the code stand for a string that was unlisted, in this bucket, until now."""
         if code == len(self.failures):
             self.failures.append(0)
             self.doubts.append(0)
-        self.failures[code] = self.failures[OTHER_STRING]
-        self.doubts[code] = self.doubts[OTHER_STRING]
+        self.failures[code] = self.failures[bucket]
+        self.doubts[code] = self.doubts[bucket]
 
     def add(self, bit: int, constraint: Constraint, alphabet: Alphabet) -> None:
         """Add the constraint of the conjunction with this bit (a power of two), whose strings are
@@ -56,35 +72,44 @@ class Column:
         self._add_strings(bit, constraint.strings, alphabet)
 
     def _add_numbers(self, bit: int, numbers: NumberSet, alphabet: Alphabet) -> None:
-        if numbers == EVERY_NUMBER:
-            return
+        if numbers != EVERY_NUMBER:
+            self._add_runs(bit, number_runs(numbers, alphabet.cuts), FIRST_NUMBER, len(alphabet.cuts) + 1)
+
+    def _add_strings(self, bit: int, strings: StringSet, alphabet: Alphabet) -> None:
+        if strings != EVERY_STRING:
+            found = string_runs(strings, alphabet.string_cuts, alphabet.strings)
+            self._add_runs(bit, found, OTHER_STRING, len(alphabet.string_cuts) + 1)
+            self._add_listed(bit, strings, alphabet.strings)
+
+    def _add_runs(self, bit: int, found: list[Run], first: int, count: int) -> None:
         failures, doubts = self.failures, self.doubts
-        free = FIRST_NUMBER
-        for first, after, doubtful in runs(numbers, alphabet.cuts):
-            failures[free:first] = [bits | bit for bits in failures[free:first]]
+        free, end = first, first + count
+        for start, after, doubtful in found:
+            failures[free:start] = [bits | bit for bits in failures[free:start]]
             for code in doubtful:
                 doubts[code] |= bit
             free = after
-        end = alphabet.after_numbers
         failures[free:end] = [bits | bit for bits in failures[free:end]]
 
-    def _add_strings(self, bit: int, strings: StringSet, alphabet: Alphabet) -> None:
-        failures, doubts, listed = self.failures, self.doubts, alphabet.strings
-        codes = [listed[value] for value in strings.values if value in listed]
-        in_doubt = strings.patterned or len(codes) < len(strings.values)
-        if strings.patterned:
-            doubts[FIRST_STRING:] = [bits | bit for bits in doubts[FIRST_STRING:]]
-        elif strings.complement:
-            for code in codes:
-                failures[code] |= bit
-        else:
+    def _add_listed(self, bit: int, strings: StringSet, listed: dict[str, int]) -> None:
+        failures, doubts = self.failures, self.doubts
+        if not strings.complement:
             failures[FIRST_STRING:] = [bits | bit for bits in failures[FIRST_STRING:]]
-            for code in codes:
-                failures[code] ^= bit
-        if in_doubt:
-            doubts[OTHER_STRING] |= bit
-        elif not strings.complement:
-            failures[OTHER_STRING] |= bit
+            for value in strings.values:
+                if value in listed:
+                    failures[listed[value]] ^= bit
+            return
+        for value in strings.values:
+            if value in listed:
+                failures[listed[value]] |= bit
+        if strings.patterned:
+            low, high = strings.bounds
+            is_vague = bool(strings.likes or strings.unlikes)
+            for value, code in listed.items():
+                if value < low or (high is not None and value >= high):
+                    failures[code] |= bit
+                elif is_vague:
+                    doubts[code] |= bit
 
     def absorb(self, other: Column, shift: int) -> None:
         """Add the bits of another column, shifted up by `shift`."""
@@ -94,8 +119,26 @@ class Column:
                     mine[code] |= bits << shift
 
 
-class NumberCodes(NamedTuple):
-    """The new bit sets of the numbers of one column."""
+def number_runs(numbers: NumberSet, cuts: list[Number]) -> list[Run]:
+    """Return the runs of buckets of numbers that the set overlaps."""
+    return runs(number_intervals(numbers), cuts, FIRST_NUMBER)
+
+
+def string_runs(strings: StringSet, cuts: list[str], listed: Mapping[str, int]) -> list[Run]:
+    """Return the runs of buckets of unlisted strings that the set overlaps."""
+    named: list[Run] = []
+    if strings.values and (unlisted := [value for value in strings.values if value not in listed]):
+        named = runs([(value, value + NEXT) for value in sorted(unlisted)], cuts, OTHER_STRING)
+    if not strings.complement:
+        return named
+    excluded = tuple(code for first, after, _ in named for code in range(first, after))
+    [(first, after, doubts)] = runs(string_intervals(strings), cuts, OTHER_STRING) or [(OTHER_STRING, OTHER_STRING, ())]
+    is_vague = strings.likes or strings.unlikes
+    return [(first, after, tuple(range(first, after)) if is_vague else doubts + excluded)]
+
+
+class BucketCodes(NamedTuple):
+    """The new bit sets of the buckets of one column."""
 
     failures: list[int]
     doubts: list[int]
@@ -105,34 +148,61 @@ class NumberCodes(NamedTuple):
         column.doubts[FIRST_NUMBER:FIRST_STRING] = self.doubts
 
 
-class NumberBits:
-    """Builds the bit sets of the numbers of one column for new cuts, conjunction by conjunction.
+class ColumnBits:
+    """Builds the bit sets of the buckets of one column for new cuts, conjunction by conjunction."""
+
+    def __init__(self, width: int, cuts: Cuts, listed: Mapping[str, int]) -> None:
+        """Create it for conjunctions with numbers below the width."""
+        self._cuts = cuts
+        self._listed = listed
+        self._numbers = BucketBits(width, FIRST_NUMBER, len(cuts.numbers) + 1)
+        self._strings = BucketBits(width, OTHER_STRING, len(cuts.strings) + 1)
+
+    def add(self, number: int, constraint: Constraint) -> int:
+        """Add the constraint of the conjunction with this number; return the steps that it took."""
+        steps = 1
+        if constraint.numbers != EVERY_NUMBER:
+            self._numbers.add(number, number_runs(constraint.numbers, self._cuts.numbers))
+            steps += 2 + len(constraint.numbers)
+        if constraint.strings != EVERY_STRING:
+            self._strings.add(number, string_runs(constraint.strings, self._cuts.strings, self._listed))
+            steps += 2 + len(constraint.strings.values)
+        return steps
+
+    def finish(self) -> BucketCodes:
+        """Return the bit sets, one for each code of a bucket."""
+        numbers, strings = self._numbers.finish(), self._strings.finish()
+        return BucketCodes([*numbers[0], *strings[0]], [*numbers[1], *strings[1]])
+
+
+class BucketBits:
+    """Builds the bit sets of some buckets.
 
     Failures change little from one bucket to the next: recording the changes and summing them up
     (by exclusive or) takes time for each interval, not for each interval and bucket.
     """
 
-    def __init__(self, width: int, cuts: list[Number]) -> None:
-        """Create it for conjunctions with numbers below the width."""
-        self._cuts = cuts
-        self._changes = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 2)]
-        self._doubts = [bytearray(width // 8 + 1) for _ in range(len(cuts) + 1)]
+    def __init__(self, width: int, first: int, count: int) -> None:
+        """Create it for so many buckets from this code on."""
+        self._first = first
+        self._changes = [bytearray(width // 8 + 1) for _ in range(count + 1)]
+        self._doubts = [bytearray(width // 8 + 1) for _ in range(count)]
 
-    def add(self, number: int, numbers: NumberSet) -> None:
-        """Add the set of the conjunction with this number; a set that allows every number is omitted."""
+    def add(self, number: int, found: list[Run]) -> None:
+        """Add the set of the conjunction with this number; a set that allows everything is omitted."""
         byte, mask = number >> 3, 1 << (number & 7)
         changes, doubts = self._changes, self._doubts
         changes[0][byte] ^= mask
-        for first, after, doubtful in runs(numbers, self._cuts):
-            changes[first - FIRST_NUMBER][byte] ^= mask
-            changes[after - FIRST_NUMBER][byte] ^= mask
+        for first, after, doubtful in found:
+            changes[first - self._first][byte] ^= mask
+            changes[after - self._first][byte] ^= mask
             for code in doubtful:
-                doubts[code - FIRST_NUMBER][byte] |= mask
+                doubts[code - self._first][byte] |= mask
 
-    def finish(self) -> NumberCodes:
-        """Return the bit sets, one for each code of a bucket."""
+    def finish(self) -> tuple[list[int], list[int]]:
+        """Return failures and doubts, with zeros for buckets that are not used."""
         buckets = len(self._doubts)
-        unused = [0] * (FIRST_STRING - FIRST_NUMBER - buckets)
+        unused = [0] * (CUTS_MAX + 1 - buckets)
         changes = (int.from_bytes(change, "little") for change in self._changes[:buckets])
         doubts = (int.from_bytes(doubt, "little") for doubt in self._doubts)
-        return NumberCodes([*accumulate(changes, xor), *unused], [*doubts, *unused])
+        return [*accumulate(changes, xor), *unused], [*doubts, *unused]

@@ -8,7 +8,9 @@ pages for a hundred thousand filters.
 A page has a row of bits for each state of each attribute (`page_column`): the conjunctions that
 fail in that state. The rows of the event's states are fetched from all open pages and combined by
 OR; conjunctions without a failing row are compared with the event's numbers, as floats. That is
-exact: conjunctions with more than listed strings and single intervals are not stored in pages.
+exact, except for ranges of strings: conjunctions with these are evaluated if nothing else excludes
+them. Conjunctions with more than listed strings, ranges and single intervals are not stored in
+pages.
 
 numpy does the work in some twenty calls per event, and in few more for a batch. Adding and removing
 change bits of one page. Columns and the number of pages are fixed (see `store`).
@@ -97,6 +99,8 @@ class Pages:
         self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
         self._lows = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
         self._highs = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
+        self._ranged: set[int] = set()
+        """The slots of conjunctions with ranges of strings, which are evaluated."""
 
     # Adding and removing.
 
@@ -109,7 +113,7 @@ class Pages:
             place = self._places.get(name)
             if place is None or not self._columns[place].lists(constraint):
                 return False
-            intervals += constraint.numbers not in (EVERY_NUMBER, NO_NUMBER)
+            intervals += constraint.numbers not in (EVERY_NUMBER, NO_NUMBER) or constraint.strings.patterned
         return intervals <= INTERVALS_MAX
 
     def add(self, member: Member) -> None:
@@ -121,11 +125,15 @@ class Pages:
             touched.append((place, self._columns[place].touched(constraint)))
             if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
                 intervals.append((place, *constraint.numbers[0]))
+            elif constraint.strings.patterned:
+                intervals.append((place, *self._columns[place].ranks(constraint.strings)))
         intervals += [(len(self._columns), 0.0, 0.0)] * (INTERVALS_MAX - len(intervals))
         slot = self._take_slot(touched)
         self._write(slot, touched)
         self._compared[slot], self._lows[slot], self._highs[slot] = zip(*intervals, strict=True)
         self._orders[slot] = member.order
+        if any(constraint.strings.patterned for constraint in member.conjunction.constraints.values()):
+            self._ranged.add(slot)
         self.members[slot] = member
         member.segment, member.number = self, slot
         self.living_count += 1
@@ -139,6 +147,7 @@ class Pages:
             self._open[self._keys[page]].append(page)
         self._alive[page, place >> 6] ^= np.uint64(1 << (place & 63))
         self._used.add(member.number)
+        self._ranged.discard(member.number)
         self.members[member.number] = None
         member.segment = None
         self.living_count -= 1
@@ -209,15 +218,16 @@ class Pages:
         codes: list[int] = []
         values: list[float] = []
         # Unrolled for the most frequent case: a call for each attribute would take as long as the rest.
-        for name, strings, other, cuts, first_number, column in self._readers:
+        for name, strings, ranked, others, cuts, first_number, column in self._readers:
             value: Any = get(name)
             kind = type(value)
             if kind is int:
                 codes.append(first_number + bisect_right(cuts, value))
                 values.append(value)
             elif kind is str:
-                codes.append(strings.get(value, other))
-                values.append(0.0)
+                rank = bisect_right(ranked, value) if ranked else 0
+                codes.append(strings.get(value, others[rank]))
+                values.append(rank)
             else:
                 codes.append(column.row(value))
                 values.append(as_float(value))
@@ -233,8 +243,18 @@ class Pages:
         if not note(values, numbers[:-1]):
             numbers[:-1] = list(map(as_float, values))
         held = self._hold(slots, numbers.take(self._compared.take(slots, axis=0)))
-        found: list[int] = self._orders.take(slots.compress(held)).tolist()
-        return found
+        slots = slots.compress(held)
+        orders: list[int] = self._orders.take(slots).tolist()
+        if not self._ranged:
+            return orders
+        return [order for slot, order in zip(slots.tolist(), orders, strict=True) if self._fits(slot, attributes)]
+
+    def _fits(self, slot: int, attributes: Attributes) -> bool:
+        """Return whether the conjunction of a slot whose intervals hold matches."""
+        if slot not in self._ranged:
+            return True
+        member = self.members[slot]
+        return member is not None and member.filter.test(attributes)
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
         """Append the orders of the matching filters to each event's list."""
@@ -255,8 +275,11 @@ class Pages:
             some = slice(begin, begin + OPENED)
             event, slots = self._survivors(rows, pages[some], events[some])
             held = self._hold(slots, numbers[self._compared.take(slots, axis=0), event[:, None]])
-            for place, order in zip(event[held].tolist(), self._orders[slots[held]].tolist(), strict=True):
-                found[place].append(order)
+            slots = slots[held]
+            orders = self._orders[slots].tolist()
+            for place, slot, order in zip(event[held].tolist(), slots.tolist(), orders, strict=True):
+                if self._fits(slot, batch[place]):
+                    found[place].append(order)
 
     def _survivors(self, rows: Rows, pages: Places, events: Places) -> tuple[Places, Places]:
         """Return events, and the slots in their open pages in which no row fails."""

@@ -19,12 +19,11 @@ from functools import reduce
 from operator import getitem, or_
 from typing import NamedTuple
 
-from gapless.filters.alphabet import ABSENT, Alphabet
+from gapless.filters.alphabet import ABSENT, Alphabet, Cuts
 from gapless.filters.checks import Checks
-from gapless.filters.column import Column, NumberBits, NumberCodes
+from gapless.filters.column import BucketCodes, Column, ColumnBits
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
-from gapless.filters.number_sets import EVERY_NUMBER, Number
 
 Codes = Sequence[int]
 
@@ -130,27 +129,24 @@ class Segment:
         self._opaque |= younger._opaque << shift
         self._plans.clear()
 
-    def give_meaning(self, name: str, codes: Sequence[int]) -> None:
-        """Update columns for codes that now stand for strings that were unlisted until now."""
-        column = self._columns.get(name)
+    def give_meaning(self, name: str, values: Sequence[str]) -> None:
+        """Let codes stand for strings of an attribute that were unlisted until now."""
+        column, alphabet = self._columns.get(name), self._alphabets[name]
         if column is not None:
-            for code in codes:
-                column.give_meaning(code)
+            for value in values:
+                column.give_meaning(alphabet.strings[value], alphabet.bucket(value))
 
-    def number_bits(self, name: str, cuts: list[Number]) -> Generator[None, None, NumberCodes | None]:
-        """Build the attribute's bit sets of numbers for new cuts, step by step; None if no
+    def bucket_bits(self, name: str, cuts: Cuts) -> Generator[None, None, BucketCodes | None]:
+        """Build the attribute's bit sets of buckets for new cuts, step by step; None if no
         conjunction constrains it.
         """
         if name not in self._columns:
             return None
-        bits = NumberBits(len(self.members), cuts)
+        bits = ColumnBits(len(self.members), cuts, self._alphabets[name].strings)
         done = 0
         for number, member in enumerate(self.members):
             constraint = member.conjunction.constraints.get(name)
-            done += 1
-            if constraint is not None and constraint.numbers != EVERY_NUMBER:
-                bits.add(number, constraint.numbers)
-                done += 2 + len(constraint.numbers)
+            done += 1 if constraint is None else bits.add(number, constraint)
             if done >= CUT_PER_STEP:
                 done = 0
                 yield
@@ -158,7 +154,7 @@ class Segment:
             yield
         return bits.finish()
 
-    def put_in(self, name: str, bits: NumberCodes | None) -> None:
+    def put_in(self, name: str, bits: BucketCodes | None) -> None:
         """Use the attribute's new cuts from now on."""
         if bits is not None:
             bits.put_into(self._columns[name])

@@ -6,9 +6,9 @@ another one replaces it and the growing segment absorbs it, by one shift and OR 
 full segment grows no more. A removed conjunction is only marked as dead; once more than half of a
 segment is dead, its live ones move to the young segment, until it is empty and dropped.
 
-All segments share one alphabet for each attribute. When the number of sets of numbers has doubled
+All segments share one alphabet for each attribute. When the number of sets with bounds has doubled
 since its cuts were chosen, the cuts are chosen again, from a sample, and the attribute's columns
-get new bit sets of numbers.
+get new bit sets of buckets.
 
 All of this is done step by step: each call that adds or removes takes one step of the current task
 (there is at most one: absorbing, or new cuts for one attribute) and moves a few live conjunctions
@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from gapless.filters.alphabet import Alphabet, choose_cuts
-from gapless.filters.column import NumberCodes
+from gapless.filters.alphabet import Alphabet, Cuts, choose_cuts, ends, has_bounds, number_intervals, string_intervals
+from gapless.filters.column import BucketCodes
+from gapless.filters.constraints import Constraint
 from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
-from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, NumberSet
+from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, Number
 from gapless.filters.segment import Segment
 
 SEGMENT_MAX = 32_768
@@ -40,6 +41,9 @@ MOVED_PER_CALL = 4
 
 SAMPLE_MAX = 1024
 """Number of conjunctions from which the cuts of an attribute are chosen: eight times the number of cuts."""
+
+SAMPLED_PER_STEP = 256
+"""Conjunctions of the sample that one step examines."""
 
 SHAPES_MAX = 256
 """Combinations of attribute names of recent events for which plans are cached."""
@@ -138,7 +142,7 @@ class Segments:
                 alphabet = self._alphabets[name] = Alphabet(len(self._names))
                 self._names.append(name)
                 self._forget_shapes()
-            if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
+            if _is_bounded(constraint):
                 alphabet.come()
             fresh = alphabet.name(constraint.strings.values)
             if fresh:
@@ -190,26 +194,35 @@ class Segments:
     def _cut(self, name: str, alphabet: Alphabet) -> Iterator[None]:
         """Choose the cuts of an attribute again."""
         alphabet.note_choice()
-        cuts = choose_cuts(self._sample(name))
-        made: list[tuple[Segment, NumberCodes | None]] = []
+        numbers: list[Number] = []
+        strings: list[str] = []
+        for count, constraint in enumerate(self._sample(name), 1):
+            some = constraint.numbers[:: 1 + len(constraint.numbers) // 8]
+            numbers += ends(number_intervals(some))
+            if has_bounds(constraint.strings):
+                strings += ends(string_intervals(constraint.strings))
+            if not count % SAMPLED_PER_STEP:
+                yield
+        cuts = Cuts(choose_cuts(numbers), choose_cuts(strings))
+        made: list[tuple[Segment, BucketCodes | None]] = []
         for segment in list(self._old):
-            bits = yield from segment.number_bits(name, cuts)
+            bits = yield from segment.bucket_bits(name, cuts)
             made.append((segment, bits))
             yield
         # The young segment changes with each call, so it is updated at once, together with the cuts.
-        made.append((self._young, _result(self._young.number_bits(name, cuts))))
+        made.append((self._young, _result(self._young.bucket_bits(name, cuts))))
         for segment, bits in made:
             segment.put_in(name, bits)
-        alphabet.cuts = cuts
+        alphabet.cuts, alphabet.string_cuts = cuts
 
-    def _sample(self, name: str) -> Iterator[NumberSet]:
+    def _sample(self, name: str) -> Iterator[Constraint]:
         segments = self.all
         stride = 1 + sum(map(len, segments)) // SAMPLE_MAX
         for segment in segments:
             for member in segment.members[::stride]:
                 constraint = member.conjunction.constraints.get(name)
-                if member.segment is segment and constraint is not None and constraint.numbers != EVERY_NUMBER:
-                    yield constraint.numbers[:: 1 + len(constraint.numbers) // 8]
+                if member.segment is segment and constraint is not None:
+                    yield constraint
 
     # Going.
 
@@ -219,7 +232,7 @@ class Segments:
         segment.kill(member)
         for name, constraint in member.conjunction.constraints.items():
             alphabet = self._alphabets[name]
-            if constraint.numbers not in (EVERY_NUMBER, NO_NUMBER):
+            if _is_bounded(constraint):
                 alphabet.go()
             alphabet.forget(constraint.strings.values)
         if segment is not self._young:
@@ -245,11 +258,16 @@ class Segments:
             self._old.remove(segment)
 
 
-def _result(steps: Generator[None, None, NumberCodes | None]) -> NumberCodes | None:
+def _is_bounded(constraint: Constraint) -> bool:
+    """Return whether the constraint has bounds of numbers or of strings."""
+    return constraint.numbers not in (EVERY_NUMBER, NO_NUMBER) or has_bounds(constraint.strings)
+
+
+def _result(steps: Generator[None, None, BucketCodes | None]) -> BucketCodes | None:
     """Take all steps now, and return the result."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            bits: NumberCodes | None = end.value
+            bits: BucketCodes | None = end.value
             return bits

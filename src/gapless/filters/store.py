@@ -232,9 +232,8 @@ class Store:
         height = 0
         for name in sorted(asked, key=lambda name: -len(asked[name]))[:COLUMNS_MAX]:
             named = Counter(value for constraint in asked[name] for value in constraint.strings.values)
-            numbers = [constraint.numbers for constraint in asked[name] if len(constraint.numbers) == 1]
             strings = [value for value, _ in named.most_common(STRINGS_MAX)]
-            column = PageColumn(name, height, strings, numbers)
+            column = PageColumn(name, height, strings, asked[name])
             if column.end > ROWS_MAX:
                 break
             columns.append(column)

@@ -31,7 +31,7 @@ PATTERNS_MAX = 12
 
 
 _WILDCARDS = {ANY_RUN, ANY_ONE}
-_NEXT = "\0"
+NEXT = "\0"
 """A string followed by it is the least string above."""
 Bounds = tuple[str, str | None]
 
@@ -54,11 +54,24 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bounds(self) -> Bounds:
-        """Strings between which all of an infinite set lie: the range, and where its patterns begin."""
+        """Strings between which all of an infinite set lie: the range, and where its patterns begin.
+
+        A forbidden prefix moves a bound that begins with it.
+        """
         low, high = self.low, self.high
+        if not self.likes and not self.unlikes:
+            return low, high
         for pattern in self.likes:
             head = "".join(takewhile(lambda token: token not in _WILDCARDS, pattern.tokens))
             low, high = max(low, head), _least(high, _after_all(head))
+        heads = ["".join(prefix) for pattern in self.unlikes if (prefix := _prefix(pattern)) is not None]
+        for head in heads:
+            if low.startswith(head):
+                after = _after_all(head)
+                low, high = (low, low) if after is None else (after, high)
+        for head in reversed(heads):
+            if high is not None and high.startswith(head):
+                high = head
         return low, high
 
     @property
@@ -91,19 +104,19 @@ def compared(symbol: str, constant: str) -> StringSet:
         case "<>":
             return all_but(one)
         case ">=" | ">":
-            return _between(constant if symbol == ">=" else constant + _NEXT, None)
+            return _between(constant if symbol == ">=" else constant + NEXT, None)
         case _:
             assert symbol in ("<", "<=")
-            return _between("", constant if symbol == "<" else constant + _NEXT)
+            return _between("", constant if symbol == "<" else constant + NEXT)
 
 
 def _between(low: str, high: str | None) -> StringSet:
     """The strings of a range without patterns."""
     if high is None:
         return StringSet(complement=True, low=low) if low else EVERY_STRING
-    if not high.startswith(low) or high[len(low) :].strip(_NEXT):
+    if not high.startswith(low) or high[len(low) :].strip(NEXT):
         return StringSet(complement=True, low=low, high=high) if low < high else NO_STRING
-    return _finite(frozenset(low + _NEXT * more for more in range(len(high) - len(low))))
+    return _finite(frozenset(low + NEXT * more for more in range(len(high) - len(low))))
 
 
 def _after_all(head: str) -> str | None:
@@ -160,9 +173,7 @@ def _finite(values: frozenset[str]) -> StringSet:
 
 
 def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
-    """By far the most frequent question, answered directly: a wildcard before the end of the prefix
-    allows too many strings for exclusions to matter.
-    """
+    """Return the union if it is a set of this form, else None."""
     work.spend(a.weight + b.weight)
     if a.patterned or b.patterned:
         for wide, narrow in ((a, b), (b, a)):
@@ -179,13 +190,15 @@ def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
 
 
 def _joined_ranges(a: StringSet, b: StringSet) -> StringSet | None:
-    """A long string of a character that occurs in none of them."""
+    """Return the union of two ranges that overlap, touch, or have finitely many strings between them."""
     if not (a.complement and b.complement) or a.values or b.values or a.likes + a.unlikes + b.likes + b.unlikes:
         return None
     first, second = (a, b) if a.low <= b.low else (b, a)
-    if first.high is not None and second.low > first.high:
-        return None
-    return _between(first.low, first.high if _ends_later(first.high, second.high) else second.high)
+    joined = _between(first.low, first.high if _ends_later(first.high, second.high) else second.high)
+    if first.high is None or second.low <= first.high:
+        return joined
+    gap = _between(first.high, second.low)
+    return None if gap.complement else StringSet(gap.values, True, low=joined.low, high=joined.high)
 
 
 def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
@@ -208,9 +221,12 @@ def is_empty(strings: StringSet, work: Work) -> bool:
     low, high = strings.bounds
     if high is not None and low >= high:
         return True
-    if not strings.unlikes and (not strings.likes or (len(strings.likes) == 1 and not strings.values)):
+    likes, has_range = strings.likes, strings.low or strings.high is not None
+    if not strings.unlikes and not likes:
         return False
-    return _none(strings.likes, strings.unlikes, strings.values, work)
+    if not strings.unlikes and not strings.values and len(likes) == 1 and (not has_range or _prefix(likes[0])):
+        return False
+    return _none(likes, strings.unlikes, strings, work)
 
 
 def includes(a: StringSet, b: StringSet, work: Work) -> bool:
@@ -221,30 +237,24 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
         return len(members(b.values, a, work)) == len(b.values)
     if not a.complement:
         # Patterns can leave finitely many strings, as in LIKE '%x' AND NOT LIKE '_%x'. Ranges alone never do.
-        return b.patterned and _none(b.likes, b.unlikes, a.values | b.values, work)
+        return b.patterned and _none(b.likes, b.unlikes, msgspec.structs.replace(b, values=a.values | b.values), work)
     if members(a.values, b, work):
         return False
     low, high = b.bounds
-    if low < a.low or not _ends_later(a.high, high):
-        # Again, patterns can leave finitely many strings, as NOT LIKE '_%' leaves the empty one.
-        return is_empty(b, work) or _none(b.likes, b.unlikes, b.values | members(_shortest(b.likes), a, work), work)
+    if low < a.low and not is_empty(intersection(b, _between("", a.low), work), work):
+        return False
+    if not _ends_later(a.high, high) and not is_empty(intersection(b, _between(a.high or "", None), work), work):
+        return False
     work.spend(len(a.likes) * len(b.likes))
     return all(
         p in b.likes
         or _is_prefix_of_one(p, b.likes)
         or _matches_range(p, low, high)
-        or _none(b.likes, (p, *b.unlikes), b.values, work)
+        or _none(b.likes, (p, *b.unlikes), b, work)
         for p in a.likes
     ) and all(
-        p in b.unlikes or _misses_range(p, low, high) or _none((p, *b.likes), b.unlikes, b.values, work)
-        for p in a.unlikes
+        p in b.unlikes or _misses_range(p, low, high) or _none((p, *b.likes), b.unlikes, b, work) for p in a.unlikes
     )
-
-
-def _shortest(likes: tuple[Pattern, ...]) -> frozenset[str]:
-    """The shortest string that matches, for each of the patterns."""
-    tokens = [pattern.tokens for pattern in likes] or [()]
-    return frozenset("".join(token for token in each if token not in _WILDCARDS) for each in tokens)
 
 
 def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
@@ -264,26 +274,29 @@ def disjoint(a: StringSet, b: StringSet, work: Work) -> bool:
     return is_empty(intersection(a, b, work), work)
 
 
-def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], excluded: frozenset[str], work: Work) -> bool:
-    """Return whether certainly no string matches all required patterns and no forbidden one, and is
-    not excluded.
+def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], within: StringSet, work: Work) -> bool:
+    """Return whether certainly no string matches all required patterns and no forbidden one, is in
+    the range of a set, and not in its values. The patterns of the set are not asked.
     """
     required = required[: PATTERNS_MAX - min(len(forbidden), PATTERNS_MAX // 2)]
     forbidden = forbidden[: PATTERNS_MAX - len(required)]
     for pattern in required + forbidden:
         work.spend(1 + len(pattern.tokens) // 8)
+    has_range = within.low or within.high is not None
     if len(forbidden) == len(required) == 1 and (prefix := _prefix(forbidden[0])) is not None:
         # By far the commonest question, answered at sight: a wildcard before the end of the prefix lets in too many
         # strings for any to be excluded one by one.
-        return required[0].tokens[: len(prefix)] == prefix
-    if not required and all(set(pattern.tokens) - _WILDCARDS for pattern in forbidden):
+        is_covered = required[0].tokens[: len(prefix)] == prefix
+        if is_covered or not has_range:
+            return is_covered
+    if not required and not has_range and all(set(pattern.tokens) - _WILDCARDS for pattern in forbidden):
         # A long string of a character that stands in none of them.
         return False
     if any(pattern in required for pattern in forbidden) or (required and _clash(required, work)):
         return True
-    found = some_string(required, forbidden, work)
-    if found and 0 < len(excluded) <= PATTERNS_MAX - len(required) - len(forbidden):
-        found = some_string(required, (*forbidden, *_literals(excluded)), work)
+    found = some_string(required, forbidden, work, within.low, within.high)
+    if found and 0 < len(within.values) <= PATTERNS_MAX - len(required) - len(forbidden):
+        found = some_string(required, (*forbidden, *_literals(within.values)), work, within.low, within.high)
     return found is False
 
 
