@@ -122,3 +122,6 @@ class DiskContents(Struct, frozen=True):
     history: Mapping[str, Iterable[HistoryRow]] = {}
     """By origin, ascending by the last stamp; to be gone through once."""
     entries: Mapping[str, bytes] = {}
+    is_new: bool = True
+    """Whether no broker has started with this disk before. One that has may be empty: its broker stopped before the
+    first batch was synced, and nothing was said that depends on it."""

@@ -396,6 +396,23 @@ def client_end(
     return end_client(name, local(url, credentials), config, credentials, as_json=json)
 
 
+@clients.command("delete-events", epilog="Exit codes: 0 they are deleted, 1 no broker does that, 64 nobody answers.")
+def client_delete_events(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The full name of the client that published them.")],
+    url: Url = LOCAL,
+    config: NetworkFile = None,
+    credentials: CredentialsFile = None,
+    json: Json = False,
+) -> int:
+    """Delete from history what a client has published by now. Readers are told which numbers were deleted.
+
+    Example:  [bold]gapless client delete-events sensor-17[/bold]
+    """
+    from gapless.cli.client_delete_events import delete_events
+
+    return delete_events(name, local(url, credentials), config, credentials, as_json=json)
+
+
 @networks.callback()
 def network() -> None:
     """Handle brokers of a live network."""

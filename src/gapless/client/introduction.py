@@ -139,6 +139,10 @@ class Introduction:
         """Nobody asks."""
         return {}
 
+    def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
+        """Nobody asks."""
+        return {}
+
     def close(self) -> None:
         """Look no further."""
         if self._looking is not None:

@@ -15,6 +15,7 @@ __all__ = [
     "Advertise",
     "Connected",
     "Consumed",
+    "DeleteEvents",
     "EndSession",
     "Forget",
     "HistoryRead",
@@ -198,6 +199,14 @@ class Forget(msgspec.Struct, frozen=True):
     broker: str
 
 
+class DeleteEvents(msgspec.Struct, frozen=True):
+    """An operator's call to a broker: delete what this publisher has published by now from history; for protocols that
+    can (`deletes`).
+    """
+
+    publisher: str
+
+
 class Persisted(msgspec.Struct, frozen=True):
     """Everything up to this number of `Keep` is durable on disk."""
 
@@ -223,7 +232,8 @@ class HistoryRead(msgspec.Struct, frozen=True):
 
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Resumed | Linked | Unlinked | TimerFired
-    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | EndSession | Forget
+    | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | DeleteEvents | EndSession
+    | Forget
     | Persisted | HistoryRead | Acknowledge | AcknowledgeEach | Nack | ExtendAck
     | ListDurables | MoveDurable
 )  # fmt: skip

@@ -79,6 +79,10 @@ class BrokerNode(Node, Protocol):
         """Return whether the client's session is here."""
         return False
 
+    def has_deleted(self, publisher: str) -> bool:
+        """Return whether the publisher's events up to some time are deleted from history, or will be."""
+        return False
+
     def held_by(self, client: str) -> dict[str, str]:
         """Return the filters of a client's subscriptions, by name."""
         return {}

@@ -67,6 +67,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether brokers support `EndSession`, and report their sessions."""
     forgets: bool = False
     """Whether brokers support `Forget`."""
+    deletes: bool = False
+    """Whether brokers support `DeleteEvents`."""
     keeps_history: bool = False
     """Whether clients support `Subscribe` with a starting position."""
     keeps_names: bool = False

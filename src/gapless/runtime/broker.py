@@ -16,7 +16,7 @@ from typing import Any
 
 from gapless.disk import DiskContents
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerNode, BrokerPlace, Expel, Forget, HistoryRead, Owners, Persisted, Start
+from gapless.protocol import BrokerNode, BrokerPlace, DeleteEvents, Expel, Forget, HistoryRead, Owners, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.admission import Admission
@@ -187,7 +187,7 @@ class Broker:
         if self._disk is None:
             self._begin(incarnation)
             return
-        self._disk.note_incarnation(incarnation)
+        await self._disk.note_incarnation(incarnation)
         place = self._place(incarnation, found)
         self._begin(incarnation, await asyncio.to_thread(self.config.spec.broker, place, self.config.options))
 
@@ -347,6 +347,22 @@ class Broker:
         self.audit.act("broker.forgotten", "an operator said that a broker will not return", actor, peer=broker)
         self._links.give(Forget(broker))
         return {"forgotten": True, "reason": ""}
+
+    def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
+        """Delete what a publisher has published by now from history, on behalf of an operator."""
+        reason = ""
+        if not self.config.spec.deletes:
+            reason = f"brokers of protocol {self.config.spec.name!r} keep no history"
+        elif self.node is None:
+            reason = f"{self.name!r} has not started yet"
+        else:
+            self._links.give(DeleteEvents(publisher))
+            if not self.node.has_deleted(publisher):
+                reason = f"{self.name!r} remembers as many deletions as it can, and takes no more"
+        if reason:
+            return {"deleted": False, "reason": reason}
+        self.audit.act("events.deleted", "an operator deleted the events of a publisher", actor, peer=publisher)
+        return {"deleted": True, "reason": ""}
 
     # ---- how it is ----------------------------------------------------------------------------------------
 

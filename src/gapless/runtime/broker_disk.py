@@ -88,15 +88,18 @@ class BrokerDisk:
 
     async def read(self) -> DiskContents:
         """Return everything that was kept before, for a node that starts."""
-        while self._synced < self._batch:
-            self._quiet.clear()
-            await self._quiet.wait()
+        await self._until_synced()
         contents, damaged = await asyncio.to_thread(self._read)
         self._entries = contents.entries
         self._kept.clear()
         if damaged:
             self._write([Drop(name) for name in damaged])
         return contents
+
+    async def _until_synced(self) -> None:
+        while self._synced < self._batch and not self._is_closed:
+            self._quiet.clear()
+            await self._quiet.wait()
 
     def _read(self) -> tuple[DiskContents, list[str]]:
         assert self._store is not None
@@ -112,7 +115,8 @@ class BrokerDisk:
                     self._note_damage(error)
                     self._logger.error(f"{error}; dropping it, because other brokers hold copies")
             history = {origin: self._all_history(origin) for origin in reader.history_totals()}
-            return DiskContents(journals, history, reader.entries()), damaged
+            entries = reader.entries()
+            return DiskContents(journals, history, entries, is_new=INCARNATION not in entries), damaged
         finally:
             reader.close()
 
@@ -190,9 +194,12 @@ class BrokerDisk:
         self._kept.append((self._batch + 1, effect.number))
         self._write(effect.changes)
 
-    def note_incarnation(self, incarnation: int) -> None:
-        """Store the incarnation of this start."""
+    async def note_incarnation(self, incarnation: int) -> None:
+        """Store the incarnation of this start, before the broker says anything: so its disk is not taken for a new one
+        at the next start.
+        """
         self._write([Put(INCARNATION, _encode(incarnation))])
+        await self._until_synced()
 
     def note_met(self, met: Mapping[str, tuple[int, int]]) -> None:
         """Store the starts of other brokers that this one has met."""
@@ -228,6 +235,7 @@ class BrokerDisk:
     def _fail(self, error: StorageError) -> None:
         if not self._is_closed:
             self._is_closed = True
+            self._quiet.set()
             self._failed(error)
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
     BYE,
+    DELETE,
     DENIED,
     END,
     FORGET,
@@ -56,7 +57,12 @@ TLS_RECORD = 0x1603
 """The first two bytes of a TLS handshake."""
 
 HOLD_MIN_S = 0.001
-QUESTIONS = {ASK: "see how brokers are", END: "end sessions", FORGET: "say that a broker will not return"}
+QUESTIONS = {
+    ASK: "see how brokers are",
+    END: "end sessions",
+    FORGET: "say that a broker will not return",
+    DELETE: "delete events",
+}
 """The queries of a probe, and their descriptions."""
 LOOK_AGAIN_S = 3_600.0
 """Clocks are occasionally set, so a moment in the far future is awaited in steps."""
@@ -140,6 +146,8 @@ class ConnectionListener(Protocol):
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]: ...
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]: ...
+
+    def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]: ...
 
     def is_readable(self, connection: "Connection") -> bool: ...
 
@@ -244,8 +252,10 @@ class Connection(FrameStream):
             self.write((frame(REPORT, self._links.report(with_clients=len(body) > 0)),))
         elif kind == END:
             self.write((frame(REPORT, self._links.end_client(decode_name(body), actor)),))
-        else:
+        elif kind == FORGET:
             self.write((frame(REPORT, self._links.forget_broker(decode_name(body), actor)),))
+        else:
+            self.write((frame(REPORT, self._links.delete_events(decode_name(body), actor)),))
 
     def await_expiry(self, identity: Identity) -> None:
         """End the connection when the credentials of its identity expire."""

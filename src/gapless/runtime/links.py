@@ -280,6 +280,10 @@ class Links:
         """Forget a broker that will not return, on behalf of an operator."""
         return self._owner.forget_broker(broker, actor)
 
+    def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
+        """Delete the events of a publisher from history, on behalf of an operator."""
+        return self._owner.delete_events(publisher, actor)
+
     # ---- the end of a connection --------------------------------------------------------------------------
 
     def _disconnect(self, link: Link) -> None:

@@ -42,3 +42,6 @@ class Owner(Protocol):
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
         """Forget a broker that will not return, on behalf of an operator; return whether it had an effect."""
+
+    def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
+        """Delete the events of a publisher, on behalf of an operator; return whether it had an effect."""

@@ -18,6 +18,7 @@ from gapless.runtime.settings import RuntimeSettings
 from gapless.runtime.tls import why_dialling_failed
 from gapless.runtime.wire import (
     ASK,
+    DELETE,
     END,
     FORGET,
     PROBE,
@@ -32,7 +33,7 @@ from gapless.runtime.wire import (
     greeting,
 )
 
-__all__ = ["ask_for_report", "ask_to_end", "ask_to_forget", "probe"]
+__all__ = ["ask_for_report", "ask_to_delete", "ask_to_end", "ask_to_forget", "probe"]
 
 NOT_OURS = "the listener is not a Gapless broker"
 
@@ -115,6 +116,13 @@ async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, acces
 async def ask_to_forget(address: str, broker: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
     """Tell a broker that another will not return; return `forgotten`, and the `reason` if it refuses."""
     return await _answer(address, frame(FORGET, broker), timeout_s, access)
+
+
+async def ask_to_delete(
+    address: str, publisher: str, *, timeout_s: float = 2.0, access: Access = CLEAR
+) -> dict[str, Any]:  # fmt: skip
+    """Have a broker delete a publisher's events; return `deleted`, and the `reason` if it refuses."""
+    return await _answer(address, frame(DELETE, publisher), timeout_s, access)
 
 
 async def _answer(address: str, question: bytes, timeout_s: float, access: Access) -> dict[str, Any]:

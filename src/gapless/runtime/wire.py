@@ -20,10 +20,10 @@ from gapless.printable import name_complaint
 from gapless.runtime.settings import RuntimeSettings
 
 __all__ = [
-    "ASK", "BROKER", "BYE", "CLIENT", "DENIED", "END", "FORGET", "HEADER", "HELLO", "MESSAGES", "PING", "PROBE",
-    "REFUSAL", "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome", "decode_denial",
-    "decode_goodbye", "decode_hello", "decode_name", "decode_pace", "decode_refusal", "decode_welcome", "frame",
-    "greeting",
+    "ASK", "BROKER", "BYE", "CLIENT", "DELETE", "DENIED", "END", "FORGET", "HEADER", "HELLO", "MESSAGES", "PING",
+    "PROBE", "REFUSAL", "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome",
+    "decode_denial", "decode_goodbye", "decode_hello", "decode_name", "decode_pace", "decode_refusal",
+    "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
 VERSION = 3
@@ -34,10 +34,10 @@ REASON_MAX = 1_000
 
 HEADER = Struct(">IB")
 
-HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED, FORGET = range(1, 12)
+HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED, FORGET, DELETE = range(1, 13)
 """The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a
 client's session; `DENIED` refuses a call of a client; `FORGET` tells a broker that another will not
-return.
+return; `DELETE` has it delete the events of a publisher from history.
 """
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from gapless.disk import (
     Admit,
     Append,
@@ -80,6 +82,7 @@ class _Disk:
         self.synced: list[Sequence[Change]] = []
         self.written: list[Keep] = []
         """Batches that are not synced yet."""
+        self.is_new = True
         self.is_busy = False
         self.syncs = 0
         """How often a sync has begun; what an earlier one reports does not count."""
@@ -130,9 +133,11 @@ class Disks:
             del disk.synced[len(disk.synced) // 2 :]
         elif state == "lost":
             disk.synced.clear()
+            disk.is_new = True
         elif state == "damaged":
             self._damage(disk)
-        return replay(disk.synced)
+        is_new, disk.is_new = disk.is_new, False
+        return msgspec.structs.replace(replay(disk.synced), is_new=is_new)
 
     def _damage(self, disk: _Disk) -> None:
         """Damage the disk; the broker notices the damage and drops the damaged parts."""

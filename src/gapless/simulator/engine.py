@@ -246,6 +246,10 @@ class Simulation:
         """Schedule an operator's message to one broker, if it is running, that another will not return."""
         self._act(at, partial(self._faults.forget, broker, told))
 
+    def delete_events(self, publisher: str, told: str, *, at: int) -> None:
+        """Schedule an operator's message to one broker, if it is running, to delete a publisher's events."""
+        self._act(at, partial(self._faults.delete_events, publisher, told))
+
     def set_clock(self, broker: str, *, at: int, ahead: int = 0, drift: float = 0.0) -> None:
         """Schedule a change of the broker's clock: an offset from the run's time, and a drift."""
         self._act(at, partial(self._faults.set_clock, broker, ahead, drift))

@@ -44,7 +44,7 @@ FAULT_KINDS = ("crash", "cut", "suspicion")
 brokers can have disks.
 """
 IN_FLIGHT = "in-flight"
-NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f", "clock")
+NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f", "clock", "delete")
 """Kinds that are drawn only on request."""
 LINK_KINDS = ("relink", "loss", "duplication")
 """Kinds that are drawn only on request, and refused for protocols that do not claim to cope with them."""

@@ -21,7 +21,18 @@ from collections.abc import Callable
 
 from gapless.errors import OverlayError, ScenarioError
 from gapless.overlay import Overlay
-from gapless.protocol import BrokerPlace, Forget, Input, Linked, Node, Resumed, Start, TimerFired, Unlinked
+from gapless.protocol import (
+    BrokerPlace,
+    DeleteEvents,
+    Forget,
+    Input,
+    Linked,
+    Node,
+    Resumed,
+    Start,
+    TimerFired,
+    Unlinked,
+)
 from gapless.simulator.connections import Connections, pair_of
 from gapless.simulator.disks import Disks, DiskState
 from gapless.simulator.event_queue import EventQueue
@@ -127,6 +138,12 @@ class Faults:
         slot = self._slots[told]
         if slot.alive:
             self._give(slot, Forget(broker))
+
+    def delete_events(self, publisher: str, told: str) -> None:
+        """Tell one broker to delete a publisher's events, on behalf of an operator."""
+        slot = self._slots[told]
+        if slot.alive:
+            self._give(slot, DeleteEvents(publisher))
 
     def set_clock(self, broker: str, ahead: int, drift: float) -> None:
         """Change the broker's clock."""

@@ -27,6 +27,7 @@ from gapless.protocol import ProtocolSpec, convert_options, largest_f
 from gapless.registry import find_protocol, protocol_names
 from gapless.simulator.ack_plan import draw_single_acks
 from gapless.simulator.clock_plan import CLOCK, draw_clocks, draws_clocks
+from gapless.simulator.deletion_plan import DELETE, draw_deletions, draws_deletions
 from gapless.simulator.disk_plan import DISK_KINDS, DiskPlan
 from gapless.simulator.durable_plan import draw_names
 from gapless.simulator.fault_plan import FAULT_KINDS, FaultPlan, Hazards, fault_kinds
@@ -75,7 +76,7 @@ def generate(
     limits: GeneratorLimits | None = None, scale: str = SMALL,
 ) -> Scenario:  # fmt: skip
     """Return the scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs
-    also disk and blackout, partition, beyond-f or clock), or some of these and of in-flight,
+    also disk and blackout, partition, beyond-f, clock or delete), or some of these and of in-flight,
     isolation, relink, loss and duplication, separated by commas. `scale`: see `generator_scales`;
     `limits` apply to small scenarios, the others use only their f.
     """
@@ -93,6 +94,8 @@ def generate(
         kinds += random.Random(f"{seed}/whole network").choice(_FURTHER)
     if faults == "all" and spec is not None and CLOCK in spec.copes_with and draws_clocks(seed):
         kinds += (CLOCK,)
+    if faults == "all" and spec is not None and spec.deletes and draws_deletions(seed):
+        kinds += (DELETE,)
     return draft(spec, seed, kinds, drawn, options or {}).scenario(protocol, name)
 
 
@@ -120,7 +123,8 @@ class _Draft:
         self._is_parted = PARTITION in kinds
         self._is_beyond = BEYOND in kinds
         self._has_clocks = CLOCK in kinds
-        self._kinds = tuple(kind for kind in kinds if kind not in (*DISK_KINDS, PARTITION, BEYOND, CLOCK))
+        self._deletes = DELETE in kinds
+        self._kinds = tuple(kind for kind in kinds if kind not in (*DISK_KINDS, PARTITION, BEYOND, CLOCK, DELETE))
         if "disk" in kinds and not self._kinds:
             self._kinds = ("crash",)
         self._scale = scale
@@ -188,6 +192,10 @@ class _Draft:
             scenario = msgspec.structs.replace(scenario, protocol=ProtocolChoice(protocol, options))
         if self._has_clocks:
             faults = draw_clocks(self._seed, self._tree, scenario.faults, self._end_ms)
+            scenario = msgspec.structs.replace(scenario, faults=faults)
+        if self._deletes:
+            names = [publisher.name for publisher in publishers]
+            faults = draw_deletions(self._seed, self._tree.brokers, names, self._hazards(), scenario.faults)
             scenario = msgspec.structs.replace(scenario, faults=faults)
         return scenario
 

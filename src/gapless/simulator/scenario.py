@@ -101,6 +101,7 @@ attributes = { topic = "price", amount = 7 }
   first says no longer reaches the second),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
   `forget` (`broker`, `told`: an operator tells one broker that another will not return),
+  `delete` (`publisher`, `told`: an operator tells one broker to delete from history what a publisher has published),
   `clock` (`broker`, `ahead_ms`, `drift`: its clock is so far ahead of the run's from then on, and gains that part of
   the time that passes),
   `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
@@ -137,6 +138,7 @@ __all__ = [
     "Crash",
     "Cut",
     "Delay",
+    "DeleteEvents",
     "Explore",
     "Fault",
     "Forget",
@@ -407,6 +409,14 @@ class Forget(_Fault, frozen=True, tag="forget"):
     """The broker that is told."""
 
 
+class DeleteEvents(_Fault, frozen=True, tag="delete"):
+    """An operator has the events of a publisher deleted from history."""
+
+    publisher: str
+    told: str
+    """The broker that is told."""
+
+
 class SetClock(_Fault, frozen=True, tag="clock"):
     """The clock of a broker changes."""
 
@@ -416,7 +426,7 @@ class SetClock(_Fault, frozen=True, tag="clock"):
     """The drift, as a fraction of elapsed time."""
 
 
-Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget | SetClock
+Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget | DeleteEvents | SetClock
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

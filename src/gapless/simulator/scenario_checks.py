@@ -21,6 +21,7 @@ from gapless.simulator.scenario import (
     Crash,
     Cut,
     Delay,
+    DeleteEvents,
     Forget,
     Heal,
     LatencySpec,
@@ -128,6 +129,8 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
             raise ScenarioError(f"faults[{number}]: {refusal(spec, 'relink')}")
         if isinstance(fault, Forget) and not spec.forgets:
             raise ScenarioError(f"faults[{number}]: brokers of {spec.name!r} wait for nobody: there is none to forget")
+        if isinstance(fault, DeleteEvents) and not spec.deletes:
+            raise ScenarioError(f"faults[{number}]: brokers of {spec.name!r} keep no history: nothing can be deleted")
 
 
 # ---- names
@@ -281,6 +284,9 @@ def _check_faults(scenario: Scenario, names: _Names) -> None:
             case Forget():
                 names.need_broker(f"{place}.broker", fault.broker)
                 names.need_broker(f"{place}.told", fault.told)
+            case DeleteEvents():
+                names.need_client(f"{place}.publisher", fault.publisher)
+                names.need_broker(f"{place}.told", fault.told)
             case Relink():
                 for key in ("old", "new"):
                     for name in getattr(fault, key):
@@ -296,7 +302,7 @@ def _check_fault_order(scenario: Scenario) -> None:
     begun: dict[tuple[str, ...], float] = {}
     later = {_fault_key(fault): fault.at_ms for fault in scenario.faults if isinstance(fault, Crash | Cut | Suspect)}
     for number, fault in _in_time(scenario.faults):
-        if isinstance(fault, Relink | Forget | SetClock):
+        if isinstance(fault, Relink | Forget | DeleteEvents | SetClock):
             continue
         key = _fault_key(fault)
         begins, ends = words[key[0]]

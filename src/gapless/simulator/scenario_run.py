@@ -199,6 +199,11 @@ def _(row: parts.Forget, simulation: Simulation, at: int) -> None:
 
 
 @_put.register
+def _(row: parts.DeleteEvents, simulation: Simulation, at: int) -> None:
+    simulation.delete_events(row.publisher, row.told, at=at)
+
+
+@_put.register
 def _(row: parts.SetClock, simulation: Simulation, at: int) -> None:
     simulation.set_clock(row.broker, at=at, ahead=microseconds(row.ahead_ms), drift=row.drift)
 

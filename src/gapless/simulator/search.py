@@ -24,6 +24,7 @@ from gapless.checkers import Verdict
 from gapless.errors import ScenarioError
 from gapless.protocol import ProtocolSpec
 from gapless.registry import find_protocol
+from gapless.simulator.deletion_plan import DELETE
 from gapless.simulator.disk_plan import DISK_KINDS
 from gapless.simulator.fault_plan import LINK_KINDS, fault_kinds
 from gapless.simulator.generator import GeneratorLimits, generate
@@ -171,6 +172,8 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
             raise ScenarioError(f"faults: {kind} is for protocols that use disks, and {spec.name!r} does not")
         if kind == PARTITION and kind not in spec.copes_with:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
+        if kind == DELETE and not spec.deletes:
+            raise ScenarioError(f"faults: {kind} is for protocols that keep history, and {spec.name!r} does not")
         if kind == BEYOND and not spec.forgets:
             raise ScenarioError(f"faults: {kind} is for protocols that tell what is lost, and {spec.name!r} does not")
 

@@ -27,6 +27,7 @@ from gapless.simulator.scenario import (
     AdvertiseAction,
     Crash,
     Cut,
+    DeleteEvents,
     Fault,
     Forget,
     Heal,
@@ -179,6 +180,8 @@ def _names_of(fault: Fault) -> tuple[str, ...]:
     match fault:
         case Crash() | Restart() | Forget() | SetClock():
             return (fault.broker,)
+        case DeleteEvents():
+            return fault.publisher, fault.told
         case Cut() | Heal():
             return fault.between
         case Relink():

@@ -17,7 +17,7 @@ from gapless.protocol import ProtocolSpec
 from gapless.simulator.expected_anomalies import drop_expected
 from gapless.simulator.failures import NodeError, RunawayError
 from gapless.simulator.result import Result
-from gapless.simulator.scenario import Scenario
+from gapless.simulator.scenario import DeleteEvents, Scenario
 from gapless.simulator.scenario_run import run_scenario
 
 __all__ = ["Outcome", "is_invariant", "try_run", "try_scenario"]
@@ -77,7 +77,8 @@ def try_run(
         text = "".join(traceback.format_exception(error))
         return Outcome("broken", ("bad trace",), None, str(error), text), None
     verdict = drop_expected(verdict, result, scenario)
-    if (result.lost_publications or result.lost_deliveries) and not scenario.run.may_lose:
+    may_miss = any(isinstance(fault, DeleteEvents) for fault in scenario.faults)
+    if (result.lost_publications or (result.lost_deliveries and not may_miss)) and not scenario.run.may_lose:
         count = sum(lost.last - lost.first + 1 for lost in result.lost_publications)
         lost = (
             f"{count} publications were confirmed and are lost, which was reported to publishers, and "

@@ -403,10 +403,11 @@ class Recorder:
 
     def _leave_out_delivered(self) -> None:
         """Remove delivered events from reported losses. The content between two positions is
-        unknown, so an event may have come before; and another attachment or member may have
-        received what one was told is lost.
+        unknown, so an event may have come before; another attachment or member may have
+        received what one was told is lost; and what a member had may be due again after a move.
         """
         vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
+        vague |= {name for name, member in self._groups.members.items() if member.name in self._moved}
         for name in vague & self._skipped.keys():
             came = {(event.publisher, event.seq) for _, event, told, _ in self._acts if told == name}
             for publisher, ranges in self._skipped[name].items():

@@ -59,6 +59,7 @@ PROTOCOL = ProtocolSpec(
     keeps_names=True,
     keeps_disks=True,
     forgets=True,
+    deletes=True,
     messages=(*BROKER_MESSAGES, *CLIENT_MESSAGES, *ANSWERS),
     client_messages=CLIENT_MESSAGES,
     judging=Judging(demand, rewrite),

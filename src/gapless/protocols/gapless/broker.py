@@ -11,6 +11,7 @@ from gapless.protocol import (
     BrokerNode,
     BrokerPlace,
     Connected,
+    DeleteEvents,
     Effect,
     EndSession,
     Forget,
@@ -26,6 +27,7 @@ from gapless.protocol import (
 )
 from gapless.protocols.gapless import (
     calls,
+    deleting,
     disk,
     fences,
     handover,
@@ -113,6 +115,8 @@ class GaplessBroker(BrokerNode):
                 sessions.end_session(s, item.client)
             case Forget():
                 membership.forget(s, item.broker)
+            case DeleteEvents():
+                deleting.delete_events(s, item.publisher)
             case Persisted():
                 disk.persisted(s, item.number)
             case Resumed():
@@ -144,6 +148,7 @@ class GaplessBroker(BrokerNode):
             fences.ask_fences(s)
             reading.ask_again(s)
             history.refill(s)
+            deleting.carry_on(s)
             durable.tick(s)
             s.emit(SetTimer(RETRY_TIMER, RETRY_US))
         elif kind == reading.READ_TIMER:
@@ -280,6 +285,10 @@ class GaplessBroker(BrokerNode):
     def has_session(self, client: str) -> bool:
         """Whether the client's session is here."""
         return client in self.state.sessions
+
+    def has_deleted(self, publisher: str) -> bool:
+        """Whether the publisher's events up to some time are deleted, or will be."""
+        return publisher in deleting.deletions(self.state)
 
     def held_by(self, client: str) -> dict[str, str]:
         """The filters of a client's subscriptions, by name."""

@@ -131,9 +131,8 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         old = s.advertisements.get(name)
         if old is None or old.origin is not None:
             attempt = Attempt(session.epoch, 0)
-            put_advertisement(
-                s, Advertisement(name, parse(call.filter), attempt, None, s.incarnation, session.admitted)
-            )
+            advertised = Advertisement(name, parse(call.filter), attempt, None, s.incarnation, session.admitted)
+            put_advertisement(s, advertised, s.seen.get(session.client, 0))
             flood(s, s.advertisements[name])
         elif old.is_stable:
             s.tell(session.client, Stable(session.number, call.advertisement))
@@ -143,7 +142,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
             return False
         advertisement = s.advertisements.get(Name(session.client, call.advertisement))
         if advertisement is not None and advertisement.origin is None:
-            remove_advertisement(s, advertisement)
+            remove_advertisement(s, advertisement, s.seen.get(session.client, 0))
         relieve(session, call.advertisement)
         s.tell(session.client, Unadvertised(session.number, call.advertisement))
         return True

@@ -84,16 +84,24 @@ class HeldSubscription:
         was_live = publisher in self._first if self._has_read else not self.is_reading
         live = max(first, settled + 1) if was_live else first
         ranges.append((max(live, self.got.get(publisher, 0) + 1), last))
+        if self.attachment is not None:
+            known = self.attachment.left_out(publisher)
+            ranges = [pair for first, last in ranges for pair in without(known, first, last)]
         self.got[publisher] = max(last, self.got.get(publisher, 0))
         self._first[publisher] = 0
         return [pair for pair in ranges if pair[0] <= pair[1]]
 
     def newly_lost(self, lost: Ranges) -> Ranges:
-        """The numbers dropped from history that were not reported before, while the client was at another broker."""
+        """The numbers dropped from history that were due, did not come, and were not reported before, while the client
+        was at another broker."""
         found: Ranges = {}
         for publisher, ranges in lost.items():
+            known = self._told.get(publisher, [])
+            if self.attachment is not None:
+                known = sorted([*known, *self.attachment.left_out(publisher)])
+            due = max(self.got.get(publisher, 0) + 1, self.cuts.get(publisher, 1))
             for first, last in ranges:
-                for pair in without(self._told.get(publisher, []), first, last):
+                for pair in without(known, max(first, due), last):
                     add_range(found, publisher, *pair)
         add_ranges(self._told, found)
         return found

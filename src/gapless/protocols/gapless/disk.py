@@ -15,6 +15,7 @@ its timestamp. How long each journal is was written beside it: so a damaged disk
 broker counts as one without memory; what can be read of it is still offered to others.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from typing import TypeAlias
 
 import msgspec
@@ -139,25 +140,40 @@ def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, c
         return
     journal.has_changed = False
     start, end = s.disk.written.get(incarnation, (0, 0))
-    if len(journal) <= end and start <= journal.start <= start + DROPPED_LATER:
+    if not journal.replaced and len(journal) <= end and start <= journal.start <= start + DROPPED_LATER:
         return
     name = _name(incarnation)
     if journal.start < start:
-        _write_rows(name, incarnation, journal, journal.start, start, changes)
-        _write_head(name, incarnation, journal, changes)
+        _write_rows(s, incarnation, journal, journal.start, start, changes)
+        _write_head(s, incarnation, journal, changes)
         start = journal.start
-    elif journal.start > min(end, start + DROPPED_LATER):
-        _write_head(name, incarnation, journal, changes)
+    elif journal.start > min(end, start + DROPPED_LATER) or journal.replaced:
+        _write_head(s, incarnation, journal, changes)
         start = journal.start
+    if journal.replaced:
+        _write_replaced(s, incarnation, journal, changes)
     if len(journal) > end:
-        _write_rows(name, incarnation, journal, max(end, start), len(journal), changes)
+        _write_rows(s, incarnation, journal, max(end, start), len(journal), changes)
         end = len(journal)
         changes.append(Put(f"{LENGTH_KEYS}{name}", _encode(end)))
     s.disk.written[incarnation] = start, end
 
 
-def _write_head(name: str, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
+def _write_replaced(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
+    """Write the rows again in which entries were replaced, with the same ends."""
+    ends = s.disk.row_ends.get(incarnation, [])
+    for row in sorted({bisect_left(ends, timestamp) for timestamp in journal.replaced}):
+        if row < len(ends):
+            start = journal.place_after(ends[row - 1]) if row else journal.start
+            changes.append(_row(incarnation, journal, start, journal.place_after(ends[row]), ends[row]))
+    journal.replaced.clear()
+
+
+def _write_head(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
     """Write where the journal begins on the disk, and what is to be known of the entries before."""
+    name = _name(incarnation)
+    ends = s.disk.row_ends.get(incarnation, [])
+    del ends[: bisect_right(ends, journal.dropped)]
     head = JournalCopy(
         incarnation, journal.start, journal.dropped, dict(journal.last_numbers), journal.has_forgotten, [], journal.gone
     )
@@ -165,13 +181,21 @@ def _write_head(name: str, incarnation: Incarnation, journal: Journal, changes: 
 
 
 def _write_rows(
-    name: str, incarnation: Incarnation, journal: Journal, start: int, end: int, changes: list[Change]
+    s: BrokerState, incarnation: Incarnation, journal: Journal, start: int, end: int, changes: list[Change]
 ) -> None:  # fmt: skip
+    ends = s.disk.row_ends.setdefault(incarnation, [])
     while start < end:
-        copy = journal.copy(incarnation, start, min(end, start + ROW_ENTRIES), is_page=True)
-        start = copy.length
-        count = sum(len(entry.events) for entry in copy.entries)
-        changes.append(Admit(name, copy.entries[0].timestamp, copy.entries[-1].timestamp, count, _encode(copy)))
+        stop = min(end, start + ROW_ENTRIES)
+        last = journal.entry(stop - 1).timestamp
+        changes.append(_row(incarnation, journal, start, stop, last))
+        insort(ends, last)
+        start = stop
+
+
+def _row(incarnation: Incarnation, journal: Journal, start: int, end: int, last: int) -> Admit:
+    copy = journal.copy(incarnation, start, end, is_page=True)
+    count = sum(len(entry.events) for entry in copy.entries)
+    return Admit(_name(incarnation), copy.entries[0].timestamp, last, count, _encode(copy))
 
 
 def _name(incarnation: Incarnation) -> str:
@@ -192,6 +216,7 @@ def restore(s: BrokerState, contents: DiskContents) -> None:
     s.disk.waits = "synced" not in s.off
     s.disk.persisted = 0 if s.disk.waits else NEVER
     if FORMAT_KEY not in contents.entries:
+        s.memory = Memory.NONE if contents.is_new else Memory.DISK
         return
     try:
         _check_format(s, contents)
@@ -218,7 +243,7 @@ def _restore_entries(s: BrokerState, contents: DiskContents) -> None:
         statuses = _decode_statuses(entries[STATUSES_KEY])
         found = statuses.pop(s.name, FIRST)
         assert found.number < s.number, f"{s.name} starts as {s.number}, and was {found.number} before"
-        own = s.statuses[s.name]._replace(sealed_below=found.sealed_below, lengths=found.lengths)
+        own = s.statuses[s.name]._replace(sealed_below=found.sealed_below, lengths=found.lengths, deleted=found.deleted)
         s.statuses = {**statuses, s.name: own}
     for name, status in s.statuses.items():
         for number, length in status.lengths:
@@ -254,6 +279,7 @@ def _restore_journals(s: BrokerState, contents: DiskContents) -> bool:
                 copy = _decode_copy(row.blob)
                 is_whole = is_whole and copy.start <= len(journal)
                 journal.extend_from(copy)
+                s.disk.row_ends.setdefault(incarnation, []).append(row.last)
             s.disk.written[incarnation] = journal.start, len(journal)
             is_whole = is_whole and len(journal) >= _decode_number(blob)
             s.clock.see(journal.last_timestamp)

@@ -33,6 +33,8 @@ class Disk:
     """All batches up to this one are on the disk."""
     written: dict[Incarnation, tuple[int, int]] = field(default_factory=dict)
     """Of each journal: the places from which on, and up to which, entries were handed to the disk."""
+    row_ends: dict[Incarnation, list[int]] = field(default_factory=dict)
+    """Of each journal: the last timestamps of its rows on the disk, ascending."""
     own_written: deque[tuple[int, int]] = field(default_factory=deque)
     """Batches, and the length of the own journal after each."""
     own_length: int = 0

@@ -8,7 +8,7 @@ before the first part are unknown; then the report has the two positions between
 from collections.abc import Iterable, Sequence
 
 from gapless.protocols.gapless.journal_messages import Dropped, Entry, Numbers
-from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
+from gapless.protocols.gapless.tombstones import numbers_of
 from gapless.protocols.parts.ranges import Ranges, add_range
 
 __all__ = ["after_dropping", "dropped_between"]
@@ -34,10 +34,7 @@ def after_dropping(known: Dropped, before: int, entries: Sequence[Entry]) -> Dro
 def _numbers_of(entries: Iterable[Entry]) -> Numbers:
     found: Numbers = {}
     for entry in entries:
-        publisher, first = entry.publisher, entry.first
-        if is_tombstone(publisher):
-            publisher, first = publisher_of(publisher), first_lost(entry.events[0])
-        _add(found, publisher, first, entry.last)
+        _add(found, *numbers_of(entry))
     return found
 
 

@@ -30,6 +30,7 @@ from gapless.protocols.gapless.membership_messages import (
     SubscriptionRecord,
 )
 from gapless.protocols.gapless.membership_state import Handover, Stage
+from gapless.protocols.gapless.numbers import NUMBER_MAX
 from gapless.protocols.gapless.positions import ask_wave, drop_wave
 from gapless.protocols.gapless.recovery import join, vouched
 from gapless.protocols.gapless.routing import (
@@ -303,7 +304,7 @@ def _install_advertisement(s: BrokerState, record: AdvertisementRecord, link: Li
     old = s.advertisements.get(name)
     if name in own and old is not None and old.attempt >= attempt:
         return
-    put_advertisement(s, Advertisement(name, parse(record.filter), attempt, link, record.home, record.base))
+    put_advertisement(s, Advertisement(name, parse(record.filter), attempt, link, record.home, record.base), NUMBER_MAX)
 
 
 def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link]) -> None:
@@ -315,7 +316,7 @@ def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link
     for subscription in [each for each in s.subscriptions.values() if id(each.origin) in removed]:
         remove_subscription(s, subscription.name)
     for advertisement in [each for each in s.advertisements.values() if id(each.origin) in removed]:
-        remove_advertisement(s, advertisement)
+        remove_advertisement(s, advertisement, NUMBER_MAX)
 
 
 def _void_pending(s: BrokerState, handover: Handover) -> None:

@@ -47,6 +47,8 @@ class Status(NamedTuple):
     when nobody holds the rest any more."""
     forgotten_below: int = 0
     """An operator said that incarnations with smaller numbers never return: nobody waits for them."""
+    deleted: tuple[tuple[str, int], ...] = ()
+    """An operator had this broker delete the events of these publishers, up to these timestamps."""
 
     @property
     def is_excluded(self) -> bool:

@@ -6,6 +6,7 @@ from gapless.events import Attributes, EventRun, Events
 from gapless.protocols.gapless.dropped import after_dropping
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Dropped, Entry, JournalCopy
+from gapless.protocols.gapless.tombstones import counted_for
 
 __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
@@ -65,6 +66,10 @@ class Journal:
         """By publisher, the one that published last at the end."""
         self.has_forgotten = False
         """Whether publishers are missing in this."""
+        self.checked = 0
+        """Entries before this place are not to be deleted, or were (see `deleting`)."""
+        self.replaced: list[int] = []
+        """The timestamps of entries that were replaced since the disk was given what is new."""
         self.has_changed = True
         """Whether it has begun or grown, or lost or got earlier entries, since the disk was given what is new."""
 
@@ -93,7 +98,15 @@ class Journal:
         self.sizes.append(size_of(entry.events) + ENTRY_BYTES)
         self.size += self.sizes[-1]
         self.has_changed = True
-        self._note_number(entry.publisher, entry.last)
+        self._note_number(counted_for(entry), entry.last)
+
+    def replace(self, place: int, entry: Entry) -> None:
+        """Put an entry in the place of one with the same timestamp and numbers."""
+        index = place - self.start
+        size = size_of(entry.events) + ENTRY_BYTES
+        self.size += size - self.sizes[index]
+        self.entries[index], self.sizes[index], self.has_changed = entry, size, True
+        self.replaced.append(entry.timestamp)
 
     def _note_number(self, publisher: str, number: int) -> None:
         self.last_numbers.pop(publisher, None)
@@ -131,7 +144,7 @@ class Journal:
     def extend_from(self, copy: JournalCopy) -> None:
         """Take over what the copy has beyond this. If it begins after the end of this, it takes the place of this."""
         if copy.start > len(self):
-            self.start, self.entries, self.sizes, self.size = copy.start, [], [], 0
+            self.start, self.entries, self.sizes, self.size, self.checked = copy.start, [], [], 0, 0
             self.dropped, self.lacks_earlier, self.has_changed = copy.dropped, True, True
             self.gone = copy.gone
             for publisher, number in copy.last_numbers.items():
@@ -144,7 +157,7 @@ class Journal:
         """Take over what the copy has just before this. Whether it has anything."""
         if not copy.entries or copy.length != self.start:
             return False
-        self.start, self.dropped, self.has_changed = copy.start, copy.dropped, True
+        self.start, self.dropped, self.has_changed, self.checked = copy.start, copy.dropped, True, 0
         if copy.gone.until == copy.dropped:
             self.gone = copy.gone
         sizes = [size_of(entry.events) + ENTRY_BYTES for entry in copy.entries]

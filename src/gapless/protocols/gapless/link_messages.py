@@ -72,6 +72,8 @@ class RemoveAdvertisement(Message, frozen=True):
 
     name: Name
     attempt: Attempt
+    last: int
+    """No event that relied on it has a larger number."""
 
 
 class AdvertisementAck(Message, frozen=True):

@@ -32,7 +32,12 @@ def merge(one: Status, other: Status) -> Status:
     for incarnation, length in other.lengths:
         lengths[incarnation] = min(length, lengths.get(incarnation, length))
     sealed_below, forgotten_below = max(one.sealed_below, other.sealed_below), max(one[4], other[4])
-    return Status(number, phase, sealed_below, tuple(sorted(lengths.items())), forgotten_below)
+    deleted = one.deleted
+    if other.deleted != deleted:
+        known = dict(deleted)
+        known |= {publisher: max(upto, known.get(publisher, 0)) for publisher, upto in other.deleted}
+        deleted = tuple(sorted(known.items()))
+    return Status(number, phase, sealed_below, tuple(sorted(lengths.items())), forgotten_below, deleted)
 
 
 def learn(s: BrokerState, news: Statuses, source: str = "") -> None:

@@ -24,6 +24,7 @@ from gapless.events import Events
 from gapless.filters import parse
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocol import SetTimer
+from gapless.protocols.gapless.advertised import may_concern
 from gapless.protocols.gapless.client_messages import Reached
 from gapless.protocols.gapless.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
 from gapless.protocols.gapless.history import PATIENCE, holders, look_up, sources
@@ -275,8 +276,10 @@ def _tell_loss(s: BrokerState, reading: Reading) -> bool:
             source.upto = max(source.upto, reading.gap_until)
         _pass(reading, reading.gap_until)
     reading.gap_until = 0
-    names = list(reading.subscriptions)
-    note(s, reading.session, Reached, reading.position, names, False, gap, lost, cost=1 + len(lost))
+    for name, local in reading.subscriptions.items():
+        own = may_concern(s, lost, local.filter)
+        if gap or own:
+            note(s, reading.session, Reached, reading.position, [name], False, gap, own, cost=1 + len(own))
     return True
 
 

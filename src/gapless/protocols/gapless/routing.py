@@ -197,17 +197,22 @@ def receive_advertisement(s: BrokerState, link: Link, message: AddAdvertisement)
     old = s.advertisements.get(name)
     if old is not None and old.attempt > attempt:
         return
-    put_advertisement(s, Advertisement(name, parse(message.filter), attempt, link, message.home, message.base))
+    advertisement = Advertisement(name, parse(message.filter), attempt, link, message.home, message.base)
+    put_advertisement(s, advertisement, message.last)
     flood(s, s.advertisements[name])
 
 
-def put_advertisement(s: BrokerState, advertisement: Advertisement) -> None:
-    """Enter it in the table, in place of an earlier attempt, and send the subscriptions that it needs."""
+def put_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -> None:
+    """Enter it in the table, in place of an earlier attempt, and send the subscriptions that it needs. No event from
+    before has a number larger than `last`."""
     name, origin = advertisement.name, advertisement.origin
     advertisement.home = Incarnation(*advertisement.home)
     old = s.advertisements.get(name)
     if old is not None and old.origin is not None:
         old.origin.advertisements.pop(name, None)
+    known = s.advertised_after.setdefault(name.client, last)
+    if old is not None and old.filter.text != advertisement.filter.text:
+        s.advertised_after[name.client] = max(known, last)
     s.advertisements[name] = advertisement
     if origin is not None:
         origin.advertisements[name] = advertisement
@@ -259,23 +264,28 @@ def receive_advertisement_end(s: BrokerState, link: Link, message: RemoveAdverti
     """An advertisement behind the link ended."""
     advertisement = s.advertisements.get(Name(*message.name))
     if advertisement is not None and advertisement.origin is link and advertisement.attempt <= message.attempt:
-        remove_advertisement(s, advertisement)
+        remove_advertisement(s, advertisement, message.last)
 
 
-def remove_advertisement(s: BrokerState, advertisement: Advertisement) -> None:
-    """Take it out of the table, and restart the local attempts that wait for its publisher."""
+def remove_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -> None:
+    """Take it out of the table, and restart the local attempts that wait for its publisher. No event that relied on it
+    has a number larger than `last`."""
     del s.advertisements[advertisement.name]
     if advertisement.origin is not None:
         advertisement.origin.advertisements.pop(advertisement.name, None)
     for link in s.links.values():
         if link is not advertisement.origin:
-            s.send_along(link, RemoveAdvertisement(advertisement.name, advertisement.attempt))
+            s.send_along(link, RemoveAdvertisement(advertisement.name, advertisement.attempt, last))
     publisher = advertisement.publisher
+    others = [each for each in s.advertisements.values() if each.publisher == publisher]
+    if others:
+        s.advertised_after[publisher] = max(last, s.advertised_after[publisher])
+    else:
+        del s.advertised_after[publisher]
     for local in s.locals.values():
-        if local.state is LocalState.PENDING and publisher in local.expected:
-            others = (each for each in s.advertisements.values() if each.publisher == publisher)
-            if not any(overlap(each.filter, local.filter) for each in others):
-                s.restarts[local.name] = None
+        is_waiting = local.state is LocalState.PENDING and publisher in local.expected
+        if is_waiting and not any(overlap(each.filter, local.filter) for each in others):
+            s.restarts[local.name] = None
 
 
 # ---- voids -------------------------------------------------------------------------------------------------

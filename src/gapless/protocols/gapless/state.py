@@ -104,6 +104,8 @@ class BrokerState:
         self.subscriptions: dict[Name, Subscription] = {}
         self.index: FilterIndex[Name] = FilterIndex()
         self.advertisements: dict[Name, Advertisement] = {}
+        self.advertised_after: dict[str, int] = {}
+        """By publisher of these: events with larger numbers matched one of them."""
         self.seen: dict[str, int] = {}
         """By publisher: whatever comes by from now on has a larger number."""
         self.log: dict[tuple[str, int], Events] = {}
@@ -144,6 +146,10 @@ class BrokerState:
         self.has_asked_wave = False
         """Whether the root was asked for a wave since the last final position."""
         # history
+        self.deleted: dict[str, int] = {}
+        """By publisher: the timestamp up to which its events are deleted here (see `deleting`)."""
+        self.deleted_upto = 0
+        """The largest of these."""
         self.readings: dict[int, Reading] = {}
         self.due_readings: dict[int, None] = {}
         """The readings that may continue."""

@@ -106,6 +106,10 @@ class Attachment:
 
     # ---- deliveries ---------------------------------------------------------------------------------------
 
+    def left_out(self, publisher: str) -> list[tuple[int, int]]:
+        """The numbers of a publisher that were acknowledged before, and may come again."""
+        return self._left_out.get(publisher, [])
+
     def leaves_out(self, event: Event) -> bool:
         """Whether the event was acknowledged before."""
         ranges = self._left_out.get(event.publisher)

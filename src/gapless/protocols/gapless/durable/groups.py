@@ -38,7 +38,7 @@ from gapless.protocols.gapless.local import remove_local, subscribe
 from gapless.protocols.gapless.outbox import acknowledge
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
-from gapless.protocols.parts.ranges import Ranges, add_range, add_ranges
+from gapless.protocols.parts.ranges import Ranges, add_range, without
 
 __all__ = ["advance_groups", "end_group", "found_group", "written_group"]
 
@@ -152,6 +152,8 @@ def _take_event(group: Group, event: Event) -> None:
         item.event = event
         if item.state is ItemState.RETURNED:
             group.returned.append(item)
+        if item.is_lost:
+            return
     group.order.append(item)
 
 
@@ -161,14 +163,31 @@ def _take_loss(group: Group, event: Event) -> None:
     first = max(first_lost(event), group.read.get(publisher, 0) + 1)
     if first <= event.seq:
         group.read[publisher] = event.seq
-        group.lost.setdefault(publisher, []).append((first, event.seq))
+        _lose(group, publisher, first, event.seq)
 
 
 def _take_reached(group: Group, message: Reached) -> None:
     """Numbers that were not read because no broker has them any more."""
     if message.gap is not None:
         group.gaps.append(message.gap)
-    add_ranges(group.lost, message.lost)
+    for publisher, ranges in message.lost.items():
+        for first, last in ranges:
+            _lose(group, publisher, first, last)
+
+
+def _lose(group: Group, publisher: str, first: int, last: int) -> None:
+    """Nobody can read these numbers: they are lost, unless they are acknowledged, or a member has them."""
+    taken = list(group.done.get(publisher, []))
+    for item in [each for key, each in group.by_key.items() if key.publisher == publisher and first <= key.seq <= last]:
+        if item.event is None and not item.is_lost:
+            item.is_lost = True
+            group.order.append(item)
+            if item.state is ItemState.RETURNED:
+                group.mark_done(item)
+                continue
+        taken.append((item.key.seq, item.key.seq))
+    for pair in without(sorted(taken), first, last):
+        add_range(group.lost, publisher, *pair)
 
 
 def _pass_done(group: Group) -> None:

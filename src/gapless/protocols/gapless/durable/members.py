@@ -8,6 +8,7 @@ from gapless.protocols.gapless.durable.messages import Deal, GroupDealt, GroupRe
 from gapless.protocols.gapless.durable.relay import receive_dealt
 from gapless.protocols.gapless.durable.state import Assignment, Group, GroupItem, ItemState, Member
 from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["WAITING_MAX", "assign", "assign_all", "part", "say_to", "take_report", "tick_groups"]
 
@@ -88,6 +89,9 @@ def _return(group: Group, member: Member, number: int, not_before: int) -> None:
     item.state, item.deadline = ItemState.RETURNED, not_before
     if item.event is not None:
         group.returned.append(item)
+    elif item.is_lost:
+        group.mark_done(item)
+        add_range(group.lost, item.key.publisher, item.key.seq, item.key.seq)
 
 
 def _return_all(group: Group, member: Member, now: int) -> None:

@@ -198,6 +198,8 @@ class GroupItem:
     event: Event | None = None
     """None as long as it was not read, after a change of the coordinator."""
     is_position: bool = False
+    is_lost: bool = False
+    """Nobody can read it any more. The member that has it may still acknowledge it."""
     state: ItemState = ItemState.FRESH
     client: str = ""
     """The member that has it, or had it last."""

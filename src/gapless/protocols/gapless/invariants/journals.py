@@ -23,6 +23,7 @@ from gapless.protocols.gapless.invariants.promises import PromiseInvariants
 from gapless.protocols.gapless.link_messages import LinkMessage, Publication
 from gapless.protocols.gapless.messages import Frame
 from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.tombstones import is_tombstone, publisher_of
 from gapless.protocols.gapless.topology import Topology
 
 __all__ = ["JournalInvariants"]
@@ -203,7 +204,9 @@ class JournalInvariants:
 
     def _check_leaving(self, s: BrokerState, events: Events) -> None:
         first = events[0]
-        found = self._admitted.get((first.publisher, first.stamp), ())
+        found = [*self._admitted.get((first.publisher, first.stamp), ())]
+        if is_tombstone(first.publisher):  # of something that was deleted, perhaps
+            found += self._admitted.get((publisher_of(first.publisher), first.stamp), ())
         if not any(place < journal.counting for journal, place in found):
             raise InvariantError(
                 "I1", f"{_text(s)} sends {first.publisher}'s event {first.seq}, which is neither released nor sealed"

@@ -1,0 +1,56 @@
+"""`gapless client delete-events`: deletes from history what a client has published."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from gapless.cli.exit_codes import INVALID, VALID
+from gapless.cli.operator_calls import PATIENCE_S, ask_all, silent_among
+from gapless.cli.status import network_addresses, reports_of
+from gapless.cli.terminal import print_json, print_text
+from gapless.runtime.access import Access
+from gapless.runtime.event_loop import run
+from gapless.runtime.probe import ask_to_delete
+
+__all__ = ["delete_events"]
+
+LOOK_AGAIN_S = 0.2
+WAIT_S = 30.0
+
+
+def delete_events(publisher: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
+    """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one accepts it."""
+    addresses, access = network_addresses(url, file, credentials)
+    question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)
+    answers = run(ask_all(addresses, question))
+    silent = silent_among(answers, addresses)
+    told = [name for name, answer in answers.items() if answer is not None and answer["deleted"]]
+    reasons = dict.fromkeys(str(answer["reason"]) for answer in answers.values() if answer and answer["reason"])
+    busy = run(_until_done({name: addresses[name] for name in told}, access))
+    if as_json:
+        print_json({
+            "client": publisher, "told": told, "silent": silent, "still_deleting": busy, "reasons": list(reasons),
+        })  # fmt: skip
+    elif not told:
+        print_text(f"nothing is deleted: {'; '.join(reasons)}")
+    else:
+        done = [name for name in told if name not in busy]
+        print_text(f"the events of {publisher} until now are deleted at {', '.join(done) or 'no broker yet'}")
+        if busy:
+            print_text(f"still deleting: {', '.join(busy)}; gapless status --json shows when they are done (deleting)")
+        if silent:
+            print_text(f"no answer from {', '.join(silent)}: they delete the events when they are back")
+    return VALID if told else INVALID
+
+
+async def _until_done(addresses: Mapping[str, str], access: Access) -> list[str]:
+    """Wait until these brokers have deleted everything; return those that have not after `WAIT_S`."""
+    busy = list(addresses)
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while busy and asyncio.get_running_loop().time() < deadline:
+        reports = await reports_of({name: addresses[name] for name in busy}, access)
+        busy = [name for name, report in reports.items() if report is None or report["overview"]["deleting"]]
+        if busy:
+            await asyncio.sleep(LOOK_AGAIN_S)
+    return busy

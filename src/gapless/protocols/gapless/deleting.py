@@ -1,0 +1,80 @@
+"""Deleting the events of a publisher from history, because an operator asks for it.
+
+The publisher and the broker's clock become part of the broker's status, which reaches all brokers, and is on their
+disks. When all brokers have processed everything up to that time, each broker replaces the publisher's entries up to
+there, in its journal and its copies, by **tombstones** (see `tombstones`): they keep the timestamps and the numbers, so
+readers learn which numbers were deleted. A broker that comes back, or gets earlier entries from another one, does the
+same before it is through with them.
+"""
+
+from gapless.protocols.gapless.advertised import filter_text
+from gapless.protocols.gapless.journal_state import Journal
+from gapless.protocols.gapless.membership import learn
+from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.tombstones import deleted
+
+__all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleting"]
+
+DELETIONS_MAX = 1_000
+"""So many publishers' events can be deleted: every broker remembers that. More are refused."""
+WORK_MAX = 5_000
+"""Entries that one tick looks at."""
+
+
+def delete_events(s: BrokerState, publisher: str) -> None:
+    """An operator has the events deleted that this publisher has published by now."""
+    status = s.status(s.name)
+    deleted = dict(status.deleted)
+    if publisher not in deleted and len(deletions(s)) >= DELETIONS_MAX:
+        return
+    deleted[publisher] = max(s.clock.last, s.clock.now)
+    learn(s, {s.name: status._replace(deleted=tuple(sorted(deleted.items())))})
+
+
+def deletions(s: BrokerState) -> dict[str, int]:
+    """By publisher: up to which timestamp its events are deleted."""
+    found: dict[str, int] = {}
+    for status in s.statuses.values():
+        for publisher, upto in status.deleted:
+            found[publisher] = max(upto, found.get(publisher, 0))
+    return found
+
+
+def is_deleting(s: BrokerState) -> bool:
+    """Whether entries are left here that are to be deleted, or may be."""
+    known = deletions(s)
+    return bool(known) and (max(known.values()) > s.stable or any(_is_unchecked(s, each) for each in _journals(s)))
+
+
+def carry_on(s: BrokerState) -> None:
+    """Delete for a while."""
+    if not any(status.deleted for status in s.statuses.values()):
+        return
+    known = {publisher: upto for publisher, upto in deletions(s).items() if upto <= s.stable}
+    if s.deleted != known:
+        s.deleted, s.deleted_upto = known, max(known.values(), default=0)
+        for journal in _journals(s):
+            journal.checked = 0
+    work = WORK_MAX
+    for journal in _journals(s):
+        while work > 0 and _is_unchecked(s, journal):
+            work -= 1
+            _check(s, journal, max(journal.checked, journal.start))
+        if not s.disk.is_there:
+            journal.replaced.clear()
+
+
+def _journals(s: BrokerState) -> list[Journal]:
+    return [s.journal, *s.journals.values()]
+
+
+def _is_unchecked(s: BrokerState, journal: Journal) -> bool:
+    place = max(journal.checked, journal.start)
+    return place < len(journal) and journal.entry(place).timestamp <= s.deleted_upto
+
+
+def _check(s: BrokerState, journal: Journal, place: int) -> None:
+    entry = journal.entry(place)
+    journal.checked = place + 1
+    if entry.timestamp <= s.deleted.get(entry.publisher, 0):
+        journal.replace(place, deleted(entry, filter_text(s, entry.publisher, entry.first)))
