@@ -84,10 +84,10 @@ PAPERS_MAY_IMPORT = {
 """Each part of `gapless_papers`, with the parts of `gapless` that it builds on."""
 
 PROTOCOL_ROWS = (
-    ("identities", "numbers", "options", "tombstones"),
+    ("identities", "numbers", "options"),
     ("client_connection", "durable.messages", "journal_messages", "link_messages"),
     ("durable.client_messages", "membership_messages"),
-    ("durable.attachment", "durable.claims", "durable.membership", "messages"),
+    ("durable.attachment", "durable.claims", "durable.membership", "messages", "tombstones"),
     ("channel", "client_messages", "disk_state", "dropped", "durable.state", "topology"),
     (
         "client_publications",
@@ -100,10 +100,13 @@ PROTOCOL_ROWS = (
     ),
     ("client_deliveries", "durable.letters", "measures", "membership_state"),
     ("durable.exclusive", "durable.joined_groups", "state"),
-    ("durable.client",),
+    (
+        "advertised",
+        "durable.client",
+    ),
     ("client",),
     ("claims", "durable.register", "invariants.promises", "membership", "outbox", "routing"),
-    ("disk", "durable.relay", "events", "invariants.journals", "sealed_journals"),
+    ("deleting", "disk", "durable.relay", "events", "invariants.journals", "sealed_journals"),
     ("durable.members", "durable.proposals", "invariants.tables", "journal", "sealing"),
     ("history", "losses", "recovery"),
     ("positions",),

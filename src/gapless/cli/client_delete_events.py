@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.operator_calls import PATIENCE_S, ask_all, silent_among
@@ -23,25 +24,37 @@ def delete_events(publisher: str, url: str, file: Path | None, credentials: Path
     """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one accepts it."""
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)
+    before = run(reports_of(addresses, access))
     answers = run(ask_all(addresses, question))
     silent = silent_among(answers, addresses)
     told = [name for name, answer in answers.items() if answer is not None and answer["deleted"]]
     reasons = dict.fromkeys(str(answer["reason"]) for answer in answers.values() if answer and answer["reason"])
     busy = run(_until_done({name: addresses[name] for name in told}, access))
+    after = run(reports_of({name: addresses[name] for name in told}, access))
+    counts = {name: _deleted(after[name]) - _deleted(before[name]) for name in told}
     if as_json:
         print_json({
             "client": publisher, "told": told, "silent": silent, "still_deleting": busy, "reasons": list(reasons),
+            "deleted": counts,
         })  # fmt: skip
     elif not told:
         print_text(f"nothing is deleted: {'; '.join(reasons)}")
     else:
-        done = [name for name in told if name not in busy]
-        print_text(f"the events of {publisher} until now are deleted at {', '.join(done) or 'no broker yet'}")
+        if any(counts.values()):
+            copies = ", ".join(f"{count:,} at {name}" for name, count in counts.items())
+            print_text(f"deleted what {publisher} has published until now; copies of events: {copies}")
+        elif not busy:
+            print_text(f"no broker has events of {publisher}; what it published before, if anything, stays deleted")
         if busy:
             print_text(f"still deleting: {', '.join(busy)}; gapless status --json shows when they are done (deleting)")
         if silent:
             print_text(f"no answer from {', '.join(silent)}: they delete the events when they are back")
-    return VALID if told else INVALID
+    return VALID if any(counts.values()) or busy else INVALID
+
+
+def _deleted(report: dict[str, Any] | None) -> int:
+    """Return how many events a broker has deleted since it started."""
+    return 0 if report is None else int(report["overview"].get("deleted", 0))
 
 
 async def _until_done(addresses: Mapping[str, str], access: Access) -> list[str]:

@@ -396,9 +396,14 @@ def client_end(
     return end_client(name, local(url, credentials), config, credentials, as_json=json)
 
 
-@clients.command("delete-events", epilog="Exit codes: 0 they are deleted, 1 no broker does that, 64 nobody answers.")
+@clients.command("delete-events", epilog="Exit codes: 0 deleted, 1 nothing to delete, 64 nobody answers.")
 def client_delete_events(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The full name of the client that published them.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="The client that published them, with or without the end that makes its name unique."
+        ),
+    ],
     url: Url = LOCAL,
     config: NetworkFile = None,
     credentials: CredentialsFile = None,

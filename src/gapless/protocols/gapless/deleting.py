@@ -7,6 +7,8 @@ readers learn which numbers were deleted. A broker that comes back, or gets earl
 same before it is through with them.
 """
 
+import re
+
 from gapless.protocols.gapless.advertised import filter_text
 from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.membership import learn
@@ -17,6 +19,8 @@ __all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleti
 
 DELETIONS_MAX = 1_000
 """So many publishers' events can be deleted: every broker remembers that. More are refused."""
+_END = re.compile(r"-[0-9a-f]{8}$")
+"""The end that makes the name of a client different from those of others: it may be left out."""
 WORK_MAX = 5_000
 """Entries that one tick looks at."""
 
@@ -76,5 +80,7 @@ def _is_unchecked(s: BrokerState, journal: Journal) -> bool:
 def _check(s: BrokerState, journal: Journal, place: int) -> None:
     entry = journal.entry(place)
     journal.checked = place + 1
-    if entry.timestamp <= s.deleted.get(entry.publisher, 0):
+    publisher = entry.publisher
+    if entry.timestamp <= max(s.deleted.get(publisher, 0), s.deleted.get(_END.sub("", publisher), 0)):
+        s.measures.deleted += entry.last + 1 - entry.first
         journal.replace(place, deleted(entry, filter_text(s, entry.publisher, entry.first)))

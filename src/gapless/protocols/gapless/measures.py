@@ -14,6 +14,8 @@ class Measures:
 
     published: int = 0
     delivered: int = 0
+    deleted: int = 0
+    """Events that were replaced in its journal and its copies."""
     confirming: Latencies = field(default_factory=Latencies)
     """From when a publication is admitted until it is confirmed."""
     taking: Latencies = field(default_factory=Latencies)

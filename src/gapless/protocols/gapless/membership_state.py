@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gapless.protocols.gapless.identities import Ballot, Incarnation
-from gapless.protocols.gapless.membership_messages import Contribution, Promise
+from gapless.protocols.gapless.membership_messages import Contribution, Prepare, Promise
 from gapless.protocols.gapless.routing_state import Link
 from gapless.protocols.gapless.topology import Region
 from gapless.protocols.parts.transitions import Transitions, follow
@@ -45,6 +45,8 @@ class Acceptor:
     """By incarnation: the length, and the ballot under which it was accepted."""
     has_recovered: bool = True
     """Whether it knows what its predecessor had promised."""
+    unanswered: dict[str, Prepare] = field(default_factory=dict)
+    """By proposer: the last proposal that came before that."""
 
 
 class ProposalPhase(Enum):

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from gapless.protocols.gapless.client_state import Reading, Session
-from gapless.protocols.gapless.deleting import deletions, is_deleting
+from gapless.protocols.gapless.deleting import is_deleting
 from gapless.protocols.gapless.durable import register
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
 from gapless.protocols.gapless.handover import missing_journals, unsealed
@@ -38,7 +38,7 @@ def overview(s: BrokerState) -> dict[str, Any]:
         "handovers": _handovers(s),
         "recovery": _recovery(s),
         "forgotten": [name for name in s.topology.brokers if s.status(name).is_forgotten],
-        "deleted_events_of": list(islice(deletions(s), SHOWN)),
+        "deleted": s.measures.deleted,
         "deleting": is_deleting(s),
         "suspected": [name for name in sorted(s.suspects) if s.is_live(name)],
         "isolated": s.is_cut_off,

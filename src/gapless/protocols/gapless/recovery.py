@@ -23,7 +23,7 @@ from gapless.protocols.gapless.journal_messages import Held
 from gapless.protocols.gapless.membership import learn
 from gapless.protocols.gapless.membership_messages import AcceptorState, Join, JoinReply, Memory
 from gapless.protocols.gapless.membership_state import Stage
-from gapless.protocols.gapless.sealing import state_of, take_copies, wait_for_others
+from gapless.protocols.gapless.sealing import receive_prepare, state_of, take_copies, wait_for_others
 from gapless.protocols.gapless.state import BrokerState
 
 __all__ = ["RETURN_TIMER", "has_recovered", "join", "receive_join", "receive_join_reply", "recover", "vouched"]
@@ -94,6 +94,9 @@ def recover(s: BrokerState) -> None:
         copy = s.journals.get(s.current(broker))
         if copy is not None and s.is_live(broker) and acceptor.promised_below <= s.current(broker).number:
             say(s, broker, Held(len(copy)))
+        waiting, acceptor.unanswered = acceptor.unanswered, {}
+        for proposer, message in waiting.items():
+            receive_prepare(s, proposer, message)
 
 
 def _is_enough(s: BrokerState, broker: str, answers: dict[str, AcceptorState]) -> bool:

@@ -245,10 +245,13 @@ def _length_in(state: AcceptorState, incarnation: Incarnation) -> int:
 
 
 def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
-    """Phase 1 at an acceptor."""
-    if not _may_vote(s, message.broker) or (message.broker == s.name and message.below > s.number):
+    """Phase 1 at an acceptor. One that recovers answers when it has recovered."""
+    acceptor = s.acceptors.get(message.broker)
+    if acceptor is None or (message.broker == s.name and message.below > s.number):
         return
-    acceptor = s.acceptors[message.broker]
+    if not acceptor.has_recovered:
+        acceptor.unanswered[proposer] = message
+        return
     ballot = Ballot(*message.ballot)
     s.ballot_round = max(s.ballot_round, ballot.round)
     if message.below <= s.status(message.broker).sealed_below:
