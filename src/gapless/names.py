@@ -150,8 +150,8 @@ class DurableInfo(msgspec.Struct, frozen=True):
     client: str
     """The client that is attached to it, or the coordinator of its group; empty if nobody is."""
     lag_s: float
-    """Seconds between its position and the newest position of the network. While nobody is attached it grows, also if
-    no matching event is published; of an attached client that waits for events it stays at a few seconds."""
+    """Seconds since its position; 0 if nothing was published after it. Brokers do not know whether something that was
+    published matches, so the oldest event that it lacks was published at most so long ago, if it lacks any."""
     is_shared: bool = False
     """Whether a group shares it."""
 

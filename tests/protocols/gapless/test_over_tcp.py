@@ -57,3 +57,31 @@ def test_a_replay_goes_on_when_its_broker_dies() -> None:
             assert numbers == list(range(COUNT + 1))
 
     run(main())
+
+
+def test_a_durable_subscription_has_no_lag_when_nothing_was_published_since() -> None:
+    async def main() -> None:
+        async with (
+            asyncio.timeout(60),
+            local(chain(3)) as network,
+            gapless.connect(network.at("b0")) as publisher,
+            gapless.connect(network.at("b1")) as operator,
+        ):
+
+            async def lag_s() -> float:
+                [found] = await operator.admin.list()
+                return found.lag_s
+
+            await publisher.advertise("n > 0")
+            async with gapless.connect(network.at("b2")) as reader, await reader.durable("keep", "n > 0") as durable:
+                await publisher.publish({"n": 1})
+                await anext(durable)
+            while await lag_s():
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
+            assert await lag_s() == 0
+            await publisher.publish({"n": 2})
+            while await lag_s() < 0.5:
+                await asyncio.sleep(0.05)
+
+    run(main())

@@ -100,6 +100,8 @@ class FinalPosition(Message, frozen=True):
     sealed: list[tuple[Incarnation, int]] = msgspec.field(default_factory=list)
     """The seals that the position includes: each of all incarnations of a broker below a number, with the largest clock
     of the handover that removed them."""
+    newest: int = 0
+    """No event that was admitted has a larger timestamp up to there."""
 
 
 class Wave(Message, frozen=True):
@@ -117,6 +119,8 @@ class Echo(Message, frozen=True):
     sealed: list[tuple[Incarnation, int]]
     final: int
     """The smallest final position among them."""
+    newest: int
+    """The largest timestamp of an event in their journals."""
 
 
 class Final(Message, frozen=True):

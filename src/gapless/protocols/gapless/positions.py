@@ -109,7 +109,7 @@ def receive_echo(s: BrokerState, link: Link, message: Echo) -> None:
     if wave is None or wave.timestamp != message.timestamp or link.key not in wave.waits_for:
         return
     wave.waits_for.discard(link.key)
-    wave.final = min(wave.final, message.final)
+    wave.final, wave.newest = min(wave.final, message.final), max(wave.newest, message.newest)
     _add_seals(wave.sealed, message.sealed)
 
 
@@ -127,13 +127,14 @@ def echo_if_due(s: BrokerState) -> None:
     s.wave = None
     new = [(each, clock) for each, clock in s.sealed_here.items() if each not in s.sealed_final]
     _add_seals(wave.sealed, new)
+    wave.newest = max(wave.newest, *(each.last_timestamp for each in (s.journal, *s.journals.values())))
     if wave.origin is not None:
-        s.send_along(wave.origin, Echo(wave.timestamp, list(wave.sealed.items()), wave.final))
+        s.send_along(wave.origin, Echo(wave.timestamp, list(wave.sealed.items()), wave.final, wave.newest))
         return
     s.smallest_final = wave.final
     sealed = dict(s.sealed_final)
     _add_seals(sealed, list(wave.sealed.items()))
-    receive_final(s, None, Final(FinalPosition(wave.timestamp, list(sealed.items()))))
+    receive_final(s, None, Final(FinalPosition(wave.timestamp, list(sealed.items()), wave.newest)))
 
 
 def receive_final(s: BrokerState, origin: Link | None, message: Final) -> None:

@@ -87,3 +87,4 @@ class WaveState:
     final: int = 0
     batch: int = 0
     """The clock is on the disk with this batch."""
+    newest: int = 0

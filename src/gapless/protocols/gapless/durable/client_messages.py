@@ -141,6 +141,8 @@ class DurableListed(DurableReply, frozen=True):
     newest: int
     """The clock of the broker that answers: no event that it has heard of has a larger timestamp."""
     is_last: bool
+    published: int
+    """No event that was published has a larger timestamp."""
 
 
 class DurableMoved(DurableReply, frozen=True):

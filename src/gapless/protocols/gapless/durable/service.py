@@ -243,7 +243,8 @@ def _tell_listed(s: BrokerState, listing: Listing) -> None:
     for first in range(0, len(records) or 1, RECORDS_AT_ONCE):
         part = records[first : first + RECORDS_AT_ONCE]
         is_last = first + RECORDS_AT_ONCE >= len(records)
-        s.tell(session.client, DurableListed(session.number, listing.request, part, newest, is_last))
+        shown = DurableListed(session.number, listing.request, part, newest, is_last, s.final.newest)
+        s.tell(session.client, shown)
 
 
 def _shown(record: DurableRecord) -> DurableRecord:
