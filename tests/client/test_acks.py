@@ -198,8 +198,29 @@ def test_a_member_that_says_so_keeps_its_event_longer() -> None:
             await asyncio.sleep(0)
             again = await anext(other)
             assert (number(again), again.delivery_count) == (1, 2)
+            for call in (event.in_progress, event.ack, event.ack):
+                with pytest.raises(AckTooLateError, match=event.id):
+                    await call()
             with pytest.raises(AckTooLateError, match=event.id):
-                await event.in_progress()
+                async with event:
+                    pass
+            await again.ack()
+
+    told(story)
+
+
+def test_an_acknowledgement_that_failed_fails_again() -> None:
+    async def story(network: Local, ann: gapless.Client) -> None:
+        work = await ann.durable("work", "n > 0", ack="manual")
+        await publish(ann, 1, 2)
+        first, second = await anext(work), await anext(work)
+        waiting = asyncio.create_task(first.ack())
+        await asyncio.sleep(0)
+        assert work._acks is not None
+        work._acks.fail(gapless.SubscriptionEndedError("it was moved", {}))
+        for call in (lambda: waiting, first.ack, first.ack, second.ack):
+            with pytest.raises(gapless.SubscriptionEndedError, match="it was moved"):
+                await call()
 
     told(story)
 

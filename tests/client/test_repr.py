@@ -45,6 +45,10 @@ def test_what_a_client_makes_shows_its_state() -> None:
             event = await anext(work)
             opening = ann.read("n > 0")
             assert repr(ann) == f"<Client {ann.name} of network local, connected to b0>"
+            bob = await gapless.connect(network.url, name="bob")
+            assert repr(bob) == f"<Client {bob.name} of network local, connecting>"
+            await bob.close()
+            assert repr(bob) == f"<Client {bob.name} of network local, closed>"
             assert repr(advertisement) == f"<Advertisement {advertisement.id} of 'n > 0'>"
             assert repr(live) == "<Subscription to 'n > 0', live, 1 waiting>"
             assert repr(work) == "<DurableSubscription 'work' to 'n > 0', live, 0 waiting>"

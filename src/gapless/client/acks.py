@@ -30,7 +30,7 @@ __all__ = ["AckCall", "Acks", "Making", "Settled"]
 
 SHOWN = 5
 REVOKED_MAX = 10_000
-"""So many reassigned events are remembered until the application is notified."""
+"""So many reassigned events are remembered."""
 DELAY_MAX_S = 86_400.0
 
 AckCall: TypeAlias = Acknowledge | AcknowledgeEach | Nack | ExtendAck
@@ -79,7 +79,9 @@ class Acks:
         """By delivery that waits to be taken: how often its event was delivered, if not for the first time."""
         """Without `is_each`: what the application has finished while something that it took before is unfinished."""
         self._revoked: dict[int, str] = {}
-        """Events that were taken and then reassigned, until the application is notified."""
+        """Events that were taken and then reassigned to another member."""
+        self._untold: set[int] = set()
+        """Those of them of which the application is not notified yet."""
 
     # ---- for the subscription -----------------------------------------------------------------------------
 
@@ -175,7 +177,7 @@ class Acks:
             self._give_back(number, 0.0)
 
     def _give_back(self, number: int, delay_s: float) -> None:
-        self._revoked.pop(number, None)
+        self._untold.discard(number)
         if number in self._taken and self._error is None:
             self._settle([number], "nack")
             del self._taken[number]
@@ -193,10 +195,11 @@ class Acks:
             raise CallError(f'{call}() is for ack="manual"; with ack="auto" {otherwise}')
 
     def _check_ours(self, numbers: Iterable[int]) -> None:
-        """Raise an error that names those that were reassigned, once."""
-        gone = [self._revoked.pop(number) for number in numbers if number in self._revoked]
+        """Raise an error that names those that were reassigned."""
+        gone = [number for number in numbers if number in self._revoked]
         if gone:
-            raise _too_late(gone)
+            self._untold.difference_update(gone)
+            raise _too_late([self._revoked[number] for number in gone])
 
     # ---- for the application: all up to an event ----------------------------------------------------------
 
@@ -205,7 +208,7 @@ class Acks:
         number = self._number(upto)
         if number > self._kept:
             await self._ask(number)
-        self._check_ours(sorted(revoked for revoked in self._revoked if revoked <= number))
+        self._check_ours(sorted(revoked for revoked in self._untold if revoked <= number))
 
     async def _ask(self, number: int) -> None:
         if self._error is not None:
@@ -266,14 +269,18 @@ class Acks:
             event = self._taken.get(count)
             if event is not None:
                 gone.append((count, event.id))
+                self._untold.add(count)
             waiting = self._each.pop(count, None)
             if waiting is not None:
+                gone.append((count, waiting[0]))
                 refuse(waiting[1], _too_late([waiting[0]]))
         self._revoked.update(gone)
         while len(self._revoked) > REVOKED_MAX:
-            del self._revoked[next(iter(self._revoked))]
+            oldest = next(iter(self._revoked))
+            del self._revoked[oldest]
+            self._untold.discard(oldest)
         for count, _ in gone:
-            del self._taken[count]
+            self._taken.pop(count, None)
 
     def buried(self, count: int) -> None:
         """Note that the event of a delivery became a dead letter."""
@@ -305,7 +312,7 @@ class Acks:
         self._error = self._error or error
         for future in [*(future for _, future in self._waiting), *(future for _, future in self._each.values())]:
             refuse(future, error)
-        self._waiting, self._each = [], {}
+        self._waiting = []
 
 
 def _too_late(gone: list[str]) -> AckTooLateError:

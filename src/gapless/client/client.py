@@ -24,8 +24,7 @@ class Client(SubscribingCalls, PublishingCalls):
     """
 
     def __repr__(self) -> str:
-        state = f"connected to {self.broker}" if self.is_connected and self.broker else "not connected"
-        return f"<{type(self).__name__} {self.name} of network {self.network}, {state}>"
+        return f"<{type(self).__name__} {self.name} of network {self.network}, {self._connection_manager.state}>"
 
     async def close(self, *, leave: bool = True) -> None:
         """End all subscriptions, withdraw all advertisements, and disconnect.

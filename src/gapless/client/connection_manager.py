@@ -220,6 +220,13 @@ class ConnectionManager:
     # ---- how it is ----------------------------------------------------------------------------------------
 
     @property
+    def state(self) -> str:
+        """The state of the connection, in words."""
+        if self._error is not None:
+            return "closed" if self._is_closed else "failed"
+        return f"connected to {self.broker}" if self.is_connected and self.broker else "connecting"
+
+    @property
     def blocked(self) -> str:
         """For what the network waits, in words; empty if all goes well."""
         return self._hold_up.reason
