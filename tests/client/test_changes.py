@@ -89,11 +89,10 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
 
 
 def test_who_does_not_look_hears_how_much_was_missed_and_costs_a_bounded_amount() -> None:
-    changes = ConnectionChanges()
-    for n in range(KEPT_MAX + 5):
-        changes._put(ConnectionChange("connected", f"b{n}"))
-
     async def main() -> None:
+        changes = ConnectionChanges()
+        for n in range(KEPT_MAX + 5):
+            changes._put(ConnectionChange("connected", f"b{n}"))
         assert await anext(changes) == ConnectionChange("connected", "b5", missed=5)
         assert await anext(changes) == ConnectionChange("connected", "b6")
         assert len(changes._queue) == KEPT_MAX - 2

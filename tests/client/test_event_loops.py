@@ -25,11 +25,20 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield config.url
 
 
+async def _call(call: Callable[[], Any]) -> None:
+    """Make a call that is not awaited."""
+    call()
+
+
+def _request(client: gapless.Client) -> gapless.Event:
+    return gapless.Event(client.name, 1, {"request.id": 1})
+
+
 async def _nothing(request: gapless.Event) -> None:
     """Answer no request."""
 
 
-CALLS: dict[str, Callable[[gapless.Client, gapless.Subscription], Any]] = {
+CALLS: dict[str, Callable[[gapless.Client, gapless.DurableSubscription], Any]] = {
     "advertise": lambda client, _: client.advertise("TRUE"),
     "subscribe": lambda client, _: client.subscribe("TRUE"),
     "read": lambda client, _: client.read("TRUE"),
@@ -38,6 +47,17 @@ CALLS: dict[str, Callable[[gapless.Client, gapless.Subscription], Any]] = {
     "publish many": lambda client, _: client.publish_many([{"n": 1}]),
     "request": lambda client, _: client.request({"n": 1}),
     "durable subscriptions": lambda client, _: client.admin.list(),
+    "move": lambda client, _: client.admin.move("work", "now"),
+    "end": lambda client, _: client.admin.end("nobody"),
+    "position": lambda client, _: client.position(),
+    "milestones": lambda client, _: client.milestones(),
+    "flush": lambda client, _: client.flush(),
+    "publish nowait": lambda client, _: _call(lambda: client.publish_nowait({"n": 1})),
+    "changes": lambda client, _: _call(client.connection_changes),
+    "reply": lambda client, subscription: client.reply(_request(client), {"n": 1}),
+    "unsubscribe": lambda client, subscription: client.unsubscribe(subscription),
+    "acknowledge all": lambda _, subscription: subscription.ack(),
+    "caught up": lambda _, subscription: subscription.caught_up(),
     "take": lambda _, subscription: subscription.take(),
     "iterate": lambda _, subscription: anext(subscription),
     "close the subscription": lambda _, subscription: subscription.close(),
@@ -47,18 +67,54 @@ CALLS: dict[str, Callable[[gapless.Client, gapless.Subscription], Any]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_in_another_event_loop_every_call_says_where_the_client_belongs(url: str, call: str) -> None:
-    async def first() -> tuple[gapless.Client, gapless.Subscription]:
+    async def first() -> tuple[gapless.Client, gapless.DurableSubscription]:
         client = await gapless.connect(url)
         await client.advertise("TRUE")
-        return client, await client.subscribe("TRUE")
+        return client, await client.durable("work", "TRUE", ack="manual")
 
-    async def second(client: gapless.Client, subscription: gapless.Subscription) -> None:
+    async def second(client: gapless.Client, subscription: gapless.DurableSubscription) -> None:
         async with asyncio.timeout(20):
             await CALLS[call](client, subscription)
 
     client, subscription = asyncio.run(first())
     with pytest.raises(CallError, match="belongs to the event loop in which it was connected, which has ended"):
         asyncio.run(second(client, subscription))
+
+
+def test_an_event_of_another_event_loop_says_so_too(url: str) -> None:
+    async def first() -> gapless.DurableEvent:
+        client = await gapless.connect(url)
+        await client.advertise("TRUE")
+        work = await client.durable("other work", "TRUE", ack="manual")
+        await client.publish({"n": 1})
+        return await anext(work)
+
+    async def within(event: gapless.DurableEvent) -> None:
+        async with event:
+            pass
+
+    event = asyncio.run(first())
+    for call in (event.ack, event.nack, event.in_progress, lambda: within(event)):
+        with pytest.raises(CallError, match="this event belongs to the event loop in which it was connected"):
+            asyncio.run(asyncio.wait_for(call(), 20))
+
+
+def test_without_a_running_event_loop_a_plain_call_says_so(url: str) -> None:
+    async def first() -> gapless.Client:
+        client = await gapless.connect(url)
+        await client.advertise("TRUE")
+        return client
+
+    client = asyncio.run(first())
+    for call in (lambda: client.publish_nowait({"n": 1}), client.connection_changes):
+        with pytest.raises(CallError, match="belongs to the event loop in which it was connected, which has ended"):
+            call()
+    loop = asyncio.new_event_loop()
+    client = loop.run_until_complete(first())
+    with pytest.raises(CallError, match="which does not run here"):
+        client.publish_nowait({"n": 1})
+    loop.run_until_complete(client.close())
+    loop.close()
 
 
 def test_a_client_of_a_loop_that_still_runs_is_refused_in_a_second_one(url: str) -> None:

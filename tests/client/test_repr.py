@@ -34,6 +34,9 @@ def test_events_show_what_fits_in_a_line() -> None:
     assert repr(large).endswith(r"\x00'…>")
 
 
+async def _no_reply(request: Event) -> None: ...
+
+
 def test_what_a_client_makes_shows_its_state() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url, name="ann") as ann:
@@ -56,6 +59,8 @@ def test_what_a_client_makes_shows_its_state() -> None:
             assert repr(opening) == "<client.read(…) is not awaited yet>"
             assert repr(changes) == "<ConnectionChanges, 1 waiting>"
             assert repr(await anext(changes)) == repr(ConnectionChange("connected", "b0"))
+            async with ann.answer("n = 1", _no_reply, group="g") as answering:
+                assert repr(answering) == "<Answering 'n = 1', group 'g'>"
             assert repr(ann.admin) == "<Admin of network local>"
             assert repr(ann.archive("trades")) == "<ArchiveReader of 'trades'>"
             await opening

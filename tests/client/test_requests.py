@@ -127,7 +127,7 @@ def test_requests_are_answered_once_each_while_a_broker_dies(victim: str) -> Non
 def test_a_request_without_a_reply_says_what_is_known_of_it() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
-            complaint = rf"request {ann.name}:1 is safe, but no reply that matches 'n > 0' came within 0.3 s"
+            complaint = rf"request {ann.name}:1 is confirmed, but no reply that matches 'n > 0' came within 0.3 s"
             with pytest.raises(NoReplyError, match=complaint) as told:
                 await ann.request({"topic": "ask"}, reply="n > 0", timeout_s=0.3)
             assert isinstance(told.value, TimeoutError)
@@ -235,6 +235,12 @@ def test_errors_of_a_handler_travel_to_the_caller() -> None:
                 with pytest.raises(RequestFailedError, match="EventError: attribute 'topic' is of type list"):
                     await ann.request({"topic": "ask", "n": 2})
                 await ann.request({"topic": "ask", "n": 3}, reply="topic = 'square'")
+            no_coroutine: Any = lambda request: {"topic": "square"}  # noqa: E731
+            async with bob.answer("topic = 'ask'", no_coroutine):
+                with pytest.raises(
+                    RequestFailedError, match="no asynchronous function, and its result is of type dict"
+                ):
+                    await ann.request({"topic": "ask", "n": 4})
 
     run(main())
 

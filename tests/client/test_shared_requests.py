@@ -108,12 +108,16 @@ def test_a_request_that_a_handler_leaves_without_a_reply_goes_to_nobody_else() -
 
 def test_each_event_is_acknowledged_when_it_is_finished() -> None:
     said: list[AckCall] = []
-    found = Acks("s", said.append, is_manual=True, is_shared=True)
-    events = [found.wrap(number, Event("p", number, {})) for number in (1, 2)]
-    for number, event in enumerate(events, 1):
-        found.took(number, event)
-    found.finish(events[1])
-    found.finish(events[1])
+
+    async def main() -> None:
+        found = Acks("s", said.append, is_manual=True, is_shared=True)
+        events = [found.wrap(number, Event("p", number, {})) for number in (1, 2)]
+        for number, event in enumerate(events, 1):
+            found.took(number, event)
+        found.finish(events[1])
+        found.finish(events[1])
+
+    run(main())
     assert said == [AcknowledgeEach("s", [2], is_urgent=False)]
 
 

@@ -20,6 +20,7 @@ from msgspec.structs import force_setattr
 from gapless.client.arguments import check_span, kind_of
 from gapless.client.durable_event import DurableEvent
 from gapless.client.middleware import Outcome
+from gapless.client.own_loop import OwnLoop
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import AckTooLateError, CallError, GaplessError
 from gapless.events import Event
@@ -55,6 +56,7 @@ class Acks:
         self.is_shared = is_shared
         self._making = making or Making()
         self._subscription = subscription
+        self._own_loop = OwnLoop("the durable subscription of this event")
         self._give = give
         self._is_manual = is_manual
         self._settled_hook = settled
@@ -147,6 +149,7 @@ class Acks:
 
     async def ack_event(self, number: int, event: Event) -> None:
         """Acknowledge one event."""
+        self._own_loop.check()
         if not self._is_manual:
             await self.ack(event)
             return
@@ -165,6 +168,7 @@ class Acks:
 
     def nack(self, number: int, event: Event, delay_s: float) -> None:
         """Give an event back."""
+        self._own_loop.check()
         self._check_each("nack", "nothing is given back")
         check_span("delay_s", delay_s, 0.0, DELAY_MAX_S)
         if number not in self._taken and number not in self._revoked:
@@ -185,6 +189,7 @@ class Acks:
 
     def in_progress(self, number: int, event: Event) -> None:
         """Ask for more time for an event."""
+        self._own_loop.check()
         self._check_each("in_progress", "no time runs")
         self._check_ours([number])
         if number in self._taken and self._error is None:

@@ -17,14 +17,16 @@ too early, whatever the clock of this machine says.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
 from gapless.client.advertisement import Advertisement
+from gapless.client.arguments import kind_of
 from gapless.client.publications import EventLike, Payload, Publication
 from gapless.client.requests import REPLY_TO, deadline_of, failure_of
 from gapless.client.subscription import Subscription
-from gapless.errors import DeniedError, GaplessError
+from gapless.errors import CallError, DeniedError, GaplessError
 from gapless.events import Event, PublishedEvent
 
 __all__ = ["Answer", "Answering", "Handler"]
@@ -53,10 +55,10 @@ class Answering:
     """
 
     def __init__(
-        self, client: _Answerer, subscription: Subscription[Event], handler: Handler, concurrency: int,
+        self, client: _Answerer, filter: str, subscription: Subscription[Event], handler: Handler, concurrency: int,
         now_s: Callable[[], float],
     ) -> None:  # fmt: skip
-        self.filter: str = subscription.filter
+        self.filter: str = filter
         """Which requests are answered."""
         self.name: str = subscription.name
         """The group; empty without one."""
@@ -118,7 +120,13 @@ class Answering:
             return
         try:
             async with asyncio.timeout(left_s) as waiting:
-                answer = await self._handler(request)
+                coming: object = self._handler(request)
+                if not isawaitable(coming):
+                    raise CallError(
+                        f"the handler of requests is no asynchronous function, and its result is {kind_of(coming)}; "
+                        "write it with async def, or use gapless.sync"
+                    )
+                answer: Answer = await coming
         except TimeoutError as error:
             if not waiting.expired():
                 await self._fail(request, error)

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 import msgspec
 
+from gapless.client.own_loop import OwnLoop
 from gapless.errors import GaplessError
 from gapless.protocol import ClientNode, Effect, Input, Received
 from gapless.runtime.connection import Connection
@@ -48,6 +49,7 @@ class ConnectionChanges:
 
     def __init__(self) -> None:
         self._queue: deque[ConnectionChange] = deque()
+        self._own_loop = OwnLoop("this iterator over connection changes")
         self._something = asyncio.Event()
         self._missed = 0
         self._error: GaplessError | None = None
@@ -60,6 +62,7 @@ class ConnectionChanges:
         return self
 
     async def __anext__(self) -> ConnectionChange:
+        self._own_loop.check()
         while not self._queue:
             if self._error is not None:
                 raise self._error

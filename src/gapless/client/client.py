@@ -49,6 +49,7 @@ class Client(SubscribingCalls, PublishingCalls):
 
         Example: `async for change in client.connection_changes(): print(change.kind, change.broker)`
         """
+        self._connection_manager.own_loop.check()
         return self._connection_manager.changes()
 
     @property

@@ -20,7 +20,7 @@ class Feed:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self.is_cut_short = False
-        """Whether the source failed: what it gave counts, but nobody waits until that is safe."""
+        """Whether the source failed: what it gave counts, but nobody waits until that is confirmed."""
         self._loop = loop
         self._most = most
         self._items: deque[Checked] = deque()

@@ -11,6 +11,13 @@ from gapless.errors import CallError
 __all__ = ["OwnLoop"]
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class OwnLoop:
     """The event loop that runs now, for which something is made."""
 
@@ -19,9 +26,10 @@ class OwnLoop:
         self._loop = asyncio.get_running_loop()
 
     def check(self) -> None:
-        """Raise a `CallError` in any other event loop."""
-        if asyncio.get_running_loop() is not self._loop:
-            state = "has ended" if self._loop.is_closed() else "is another one"
+        """Raise a `CallError` in any other event loop, and without one."""
+        running = _running_loop()
+        if running is not self._loop:
+            state = "has ended" if self._loop.is_closed() else "is another one" if running else "does not run here"
             raise CallError(
                 f"{self._what} belongs to the event loop in which it was connected, which {state}: connect in this one "
                 "(each asyncio.run() has a loop of its own), or use gapless.sync, whose clients need none"

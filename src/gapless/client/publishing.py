@@ -120,7 +120,7 @@ class Publishing:
 
     @property
     def is_all_confirmed(self) -> bool:
-        """Whether everything published so far is safe."""
+        """Whether everything published so far is confirmed."""
         return not self._spec.confirms or self.unsafe.published == self.unsafe.confirmed
 
     # ---- one event ----------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Publishing:
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 
     async def wait_until_safe(self, event: PublishedEvent | None = None) -> None:
-        """Until this event is safe, or everything published so far."""
+        """Wait until this event is confirmed, or everything published so far."""
         if self._spec.confirms:
             await self.unsafe.wait_for(self.unsafe.published if event is None else event.seq)
 

@@ -147,7 +147,7 @@ class Replies:
         if not self._publishing.is_safe(event):
             return f"request {event.id} was sent, but not known to be safe within {timeout_s:g} s, nor answered"
         return (
-            f"request {event.id} is safe, but no reply that matches {reply!r} came within {timeout_s:g} s; does "
+            f"request {event.id} is confirmed, but no reply that matches {reply!r} came within {timeout_s:g} s; does "
             "somebody answer such requests, and advertise such replies?"
         )
 

@@ -276,7 +276,7 @@ class SubscribingCalls(ClientBase):
             raise CallError("the handler of requests is an asynchronous function of one argument, the request")
         subscription = await self._requests(f"({filter}) AND {ANSWERABLE}", group, redeliver_s, max_pending)
         now_s: Callable[[], float] = self._connection_manager.registrations.clock.now_s
-        answering = Answering(self._answerer(), subscription, handler, concurrency, now_s)
+        answering = Answering(self._answerer(), filter, subscription, handler, concurrency, now_s)
         try:
             return await answering._begin()
         except BaseException:

@@ -68,14 +68,14 @@ class Unsafe:
                 self._room.pop(room, None)
 
     async def wait_for(self, seq: int) -> None:
-        """Until everything up to this number is safe."""
+        """Wait until everything up to this number is confirmed."""
         if seq > self.confirmed:
             confirmed = asyncio.get_running_loop().create_future()
             self._confirmations.append((seq, confirmed))
             await confirmed
 
     def confirm(self, seq: int) -> None:
-        """Everything up to this number is safe."""
+        """Note that everything up to this number is confirmed."""
         self.confirmed = seq
         while self._sizes and self._sizes[0][0] <= seq:
             _, size, values = self._sizes.popleft()
