@@ -161,7 +161,8 @@ class DurableClient:
             return
         found = self._found[message.request]
         for record in message.records:
-            lag_s = max(0, message.newest - record.position) / 1e6 if record.position < message.published else 0.0
+            has_all = max(record.position, record.latest) >= message.published
+            lag_s = 0.0 if has_all else max(0, message.newest - record.position) / 1e6
             who = "" if record.owner is None else record.owner.broker if record.is_shared else record.client
             found.append(DurableInfo(record.name, record.filter, record.begin, who, lag_s, record.is_shared))
         if message.is_last:
