@@ -73,9 +73,9 @@ class DiskPlan:
         least = self._rng.choice([0.1, 1.0, 10.0])
         return Delay(least, least * self._rng.choice([1, 5, 20]))
 
-    def draw_options(self) -> dict[str, int]:
-        """Return options: memory for all or little of history."""
-        return random.Random(f"{self._seed}/cold").choice([{}, {"history_bytes": 1_000}, {"history_bytes": 5_000}])
+    def draw_options(self) -> dict[str, float]:
+        """Return options: history is kept for ever, or dropped after a short or a longer while."""
+        return random.Random(f"{self._seed}/cold").choice([{}, {"history_s": 0.2}, {"history_s": 2.0}])
 
     def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:
         """Return the faults, extended by disks, and by a full outage if it is among the kinds."""

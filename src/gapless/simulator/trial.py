@@ -77,7 +77,8 @@ def try_run(
         text = "".join(traceback.format_exception(error))
         return Outcome("broken", ("bad trace",), None, str(error), text), None
     verdict = drop_expected(verdict, result, scenario)
-    may_miss = any(isinstance(fault, DeleteEvents) for fault in scenario.faults)
+    is_deleted = any(isinstance(fault, DeleteEvents) for fault in scenario.faults)
+    may_miss = is_deleted or bool(scenario.protocol.options.get("history_s"))
     if (result.lost_publications or (result.lost_deliveries and not may_miss)) and not scenario.run.may_lose:
         count = sum(lost.last - lost.first + 1 for lost in result.lost_publications)
         lost = (
