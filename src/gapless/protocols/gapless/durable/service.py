@@ -250,8 +250,8 @@ def _tell_listed(s: BrokerState, listing: Listing) -> None:
 def _shown(record: DurableRecord) -> DurableRecord:
     """Without what nobody wants to see in a list."""
     return DurableRecord(
-        record.name, record.filter, record.position, record.generation, latest=record.latest, client=record.client, owner=record.owner,
-        after=record.after, is_shared=record.is_shared, user=record.user,
+        record.name, record.filter, record.position, record.generation, latest=record.latest, client=record.client,
+        owner=record.owner, after=record.after, is_shared=record.is_shared, user=record.user,
     )  # fmt: skip
 
 
