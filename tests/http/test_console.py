@@ -13,6 +13,7 @@ from gapless.events import Event
 from gapless.http.console_files import console_files
 from gapless.http.step_meter import STEP_MAX_MS
 from gapless.overlay import chain
+from gapless.runtime import samples
 from gapless.runtime.event_loop import run
 from tests.runtime.secure import secure
 
@@ -112,6 +113,52 @@ def test_the_graph_of_an_event_has_its_causes_and_effects_that_the_user_may_read
     run(main())
 
 
+def test_a_console_that_is_opened_gets_the_recent_course_of_all_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "EVERY_S", 0.1)
+
+    async def main() -> None:
+        async with serving(chain(2), f=0) as http, connect(http.network.at("b0")) as client:
+            await client.advertise("TRUE")
+            for _ in range(5):
+                await client.publish({"topic": "order"}, bytes(1_000))
+            browser = http.client("b1")
+            async with asyncio.timeout(20):
+                while True:
+                    found = (await browser.get("/api/samples")).json()
+                    if [rows["rows"][-1][1] for _, rows in sorted(found.items()) if len(rows["rows"]) > 1] == [5, 0]:
+                        break
+                    await asyncio.sleep(0.2)
+            row = dict(zip(samples.Sample.__struct_fields__, found["b0"]["rows"][-1], strict=True))
+            assert row["history"] > 5_000
+            assert row["confirmation"][-1] > 0
+            assert len(row["confirmation"]) == len(found["b0"]["bounds"]["confirmation"]) + 1
+
+    run(main())
+
+
+def test_the_log_of_each_broker_can_be_read_and_continued(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="gapless")
+
+    async def main() -> None:
+        async with serving(chain(2), f=0) as http:
+            browser = http.client("b0")
+            for name in ("b0", "b1"):
+                http.network.brokers[name].logger.info("a line of %s", name, extra={"peer": "x", "event": "test"})
+                found = (await browser.get("/api/log", params={"broker": name})).json()
+                line = found["lines"][-1]
+                assert (line["message"], line["facts"]) == (f"a line of {name}", {"peer": "x", "event": "test"})
+                more = (await browser.get("/api/log", params={"broker": name, "after": line["number"] - 1})).json()
+                assert (more["run"], more["lines"]) == (found["run"], [line])
+            own = (await browser.get("/api/log")).json()
+            assert own["lines"][-1]["message"] == "a line of b0"
+            assert (await browser.get("/api/log", params={"broker": "b9"})).status_code == 404
+            await http.network.crash("b1")
+            gone = await browser.get("/api/log", params={"broker": "b1"})
+            assert (gone.status_code, gone.json()["type"]) == (503, "/docs/problems#unavailable")
+
+    run(main())
+
+
 def test_pages_of_other_sites_cannot_act() -> None:
     async def main() -> None:
         async with serving(1, f=0) as http:
@@ -145,7 +192,7 @@ def test_no_request_holds_the_event_loop_for_long() -> None:
             rows = (await caller.get("/api/sessions")).json()["b0"]["rows"]
             filters = [text for row in rows for text in row["subscriptions"].values()]
             assert len((await caller.post("/api/covers", json={"filters": filters})).json()) > 30
-            for path in ("/api/network", "/api/log", "/metrics", "/status", "/", "/console/style.css", "/openapi.json"):
+            for path in ("/api/network", "/api/log", "/api/samples", "/metrics", "/status", "/", "/console/style.css", "/openapi.json"):
                 assert (await caller.get(path)).status_code == 200
             steps = http.servers["b0"]._gateway.steps
             assert 0 < steps.longest_ms < STEP_MAX_MS, steps.what

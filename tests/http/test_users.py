@@ -48,7 +48,10 @@ def test_each_user_may_do_what_its_filters_allow(tmp_path: Path) -> None:
             assert (await nobody.get("/metrics")).status_code == 401
             assert (await ann.get("/metrics")).status_code == 403
             ops = http.client("b0", token=network.token("ops"), verify=context)
-            assert (await ops.get("/metrics")).status_code == 200
+            for path in ("/metrics", "/api/log", "/api/log?broker=b1", "/api/samples", "/api/network", "/api/sessions"):
+                assert (await ops.get(path)).status_code == 200, path
+                assert (await ann.get(path)).status_code == 403, path
+                assert (await nobody.get(path)).status_code == 401, path
 
     run(main())
 

@@ -124,7 +124,7 @@ class Introduction:
         ):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
-    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
+    def report(self, about: str = "") -> dict[str, Any]:
         """Nobody asks."""
         return {}
 

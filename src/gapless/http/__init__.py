@@ -14,7 +14,7 @@ client library. So delivery guarantees, flow control, permissions and limits are
 | publishing, with retries that are idempotent | `publishing`, `idempotency` |
 | subscribing, resuming, history, durable subscriptions | `cursors`, `event_streams`, `durable` |
 | one WebSocket for all of it | `web_socket` |
-| brokers, findings, the log, causes and effects | `network_view`, `recent_log`, `causality` |
+| brokers, findings, samples, logs, causes and effects | `network_view`, `causality` |
 | errors | `problems` |
 
 It needs the extra `http`. A broker without it serves `/healthz`, `/metrics` and `/status` (`gapless.runtime`).

@@ -20,7 +20,16 @@ from gapless.runtime.audit_log import Actor
 from gapless.runtime.probe import ask_to_end
 from gapless.security.identity import ANYBODY
 
-__all__ = ["delete_client", "get_log", "get_me", "get_network", "get_sessions", "post_covers", "post_filter"]
+__all__ = [
+    "delete_client",
+    "get_log",
+    "get_me",
+    "get_network",
+    "get_samples",
+    "get_sessions",
+    "post_covers",
+    "post_filter",
+]
 
 
 class _Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,11 +65,19 @@ async def get_network(request: Request) -> Response:
 
 
 async def get_log(request: Request) -> Response:
-    """`GET /api/log?after=NUMBER`."""
+    """`GET /api/log?broker=NAME&after=NUMBER`."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the log of brokers")
     after = request.query_params.get("after", "0")
-    return _json(gateway.log.lines(int(after) if after.isdecimal() and len(after) < 16 else 0))
+    name = request.query_params.get("broker", "") or gateway.broker.name
+    return _encoded(await gateway.network.log(name, int(after) if after.isdecimal() and len(after) < 16 else 0))
+
+
+async def get_samples(request: Request) -> Response:
+    """`GET /api/samples`: the recent course of each broker's figures, for plots."""
+    gateway: Gateway = request.app.state.gateway
+    gateway.callers.require(request, "status", "see how brokers are")
+    return _encoded(await gateway.network.samples())
 
 
 async def get_sessions(request: Request) -> Response:

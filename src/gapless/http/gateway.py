@@ -9,7 +9,6 @@ from gapless.http.durable import DurableStreams
 from gapless.http.durable_lists import DurableLists
 from gapless.http.idempotency import Outcomes
 from gapless.http.network_view import NetworkView
-from gapless.http.recent_log import RecentLog
 from gapless.http.step_meter import StepMeter
 from gapless.runtime.broker import Broker
 from gapless.runtime.metrics import Metrics
@@ -33,14 +32,12 @@ class Gateway:
         self.clients = Clients(broker, self.callers, self.steps)
         self.durables = DurableLists(self.clients, self.steps)
         self.network = NetworkView(broker, self.steps)
-        self.log = RecentLog()
         self.is_stopping = asyncio.Event()
         """Set when the broker leaves: all streams end."""
         self._tidying: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """From now on there are requests."""
-        self.log.start()
         self._tidying = asyncio.get_running_loop().create_task(self._tidy())
 
     async def _tidy(self) -> None:
@@ -53,7 +50,6 @@ class Gateway:
     def stop(self) -> None:
         """No request follows."""
         self.is_stopping.set()
-        self.log.stop()
         if self._tidying is not None:
             self._tidying.cancel()
 

@@ -9,13 +9,16 @@ from typing import Any
 
 import msgspec
 
+from gapless.errors import WireError
 from gapless.http.broker_summary import broker_summary
+from gapless.http.problems import ProblemError
 from gapless.http.shared_answer import SharedAnswer
 from gapless.http.step_meter import StepMeter
 from gapless.overlay import Overlay
 from gapless.runtime.access import CLEAR
 from gapless.runtime.broker import Broker
 from gapless.runtime.diagnosis import diagnose
+from gapless.runtime.probe import ask_for_report
 from gapless.runtime.report_query import Answer, ask_all
 
 __all__ = ["NetworkView"]
@@ -31,6 +34,7 @@ class NetworkView:
         """How this broker asks the others."""
         self._brokers = SharedAnswer(self._ask_brokers, steps, "all brokers")
         self._clients = SharedAnswer(self._ask_clients, steps, "all clients")
+        self._samples = SharedAnswer(self._ask_samples, steps, "all samples")
 
     async def brokers(self) -> bytes:
         """All brokers, the tree, and what is wrong, as JSON."""
@@ -40,9 +44,35 @@ class NetworkView:
         """The clients of each broker with their filters, as JSON."""
         return await self._clients.get()
 
+    async def samples(self) -> bytes:
+        """The recent course of each broker's figures, as JSON."""
+        return await self._samples.get()
+
+    async def log(self, name: str, after: int) -> bytes:
+        """The last lines of one broker's log, as JSON."""
+        about = f"log {after}"
+        if name == self._broker.name:
+            return msgspec.json.encode(self._broker.report(about)["log"])
+        address = self._broker.config.addresses.get(name)
+        if address is None:
+            raise ProblemError("not-found", f"this network has no broker {name[:80]!r}")
+        try:
+            report = await ask_for_report(address, access=self.access, about=about)
+        except (OSError, TimeoutError, WireError) as error:
+            raise ProblemError("unavailable", f"broker {name!r} does not answer: {error or 'it is silent'}") from None
+        return msgspec.json.encode(report["log"])
+
     async def _ask_clients(self) -> bytes:
-        answers = await ask_all(self._broker.config.addresses, self.access, with_clients=True)
-        return msgspec.json.encode(_clients_document(answers))
+        return await self._ask_all("clients")
+
+    async def _ask_samples(self) -> bytes:
+        return await self._ask_all("samples")
+
+    async def _ask_all(self, about: str) -> bytes:
+        answers = await ask_all(self._broker.config.addresses, self.access, about)
+        await asyncio.sleep(0)
+        found = {name: answer.report[about] for name, answer in answers.items() if answer.report is not None}
+        return msgspec.json.encode(found)
 
     async def _ask_brokers(self) -> bytes:
         answers = await ask_all(self._broker.config.addresses, self.access)
@@ -72,10 +102,6 @@ def _summary(name: str, answer: Answer) -> dict[str, Any]:
     if answer.report is None:
         return {"name": name, "state": "down", "silence": answer.silence, "why": answer.why}
     return broker_summary(answer.report)
-
-
-def _clients_document(answers: dict[str, Answer]) -> dict[str, Any]:
-    return {name: answer.report["sessions"] for name, answer in answers.items() if answer.report is not None}
 
 
 def _links(overlay: Overlay) -> list[tuple[str, str]]:

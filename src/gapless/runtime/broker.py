@@ -37,8 +37,10 @@ from gapless.runtime.logs import logger_of
 from gapless.runtime.loop_lag import LoopLag
 from gapless.runtime.membership_log import MembershipLog
 from gapless.runtime.network_file import NetworkConfig
+from gapless.runtime.recent_log import RecentLog
 from gapless.runtime.report import clients_of, report_of
 from gapless.runtime.request_checks import Gate
+from gapless.runtime.samples import Samples
 from gapless.runtime.waiting import Waiting
 from gapless.runtime.wire import REFUSAL, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
@@ -98,6 +100,8 @@ class Broker:
         self._telling: asyncio.TimerHandle | None = None
         self.loop_lag = LoopLag()
         """The lag of the timer that checks for changes to log."""
+        self.recent_log = RecentLog(name)
+        self._samples = Samples()
 
     def _make_links(self) -> Links:
         links = Links(
@@ -141,6 +145,7 @@ class Broker:
         except OSError as error:
             await self._close_disk()
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
+        self.recent_log.start()
         self.logger.info("listening", extra={"address": f"{host}:{port}"})
         self._log_membership()
         remembered = None if self._disk is None else self._disk.incarnation
@@ -224,6 +229,7 @@ class Broker:
         if self.node is not None:
             self._membership_log.tell(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited, self.clocks.complaint)
+        self._samples.look(loop.time(), self.wall_ns() / 1e9, overview, self._links.bytes_out, self.loop_lag.most_ms)
         tell_left_out(logging.getLogger("gapless"))
 
     def _hush(self) -> None:
@@ -260,6 +266,7 @@ class Broker:
         self.clocks.stop()
         self._is_ready = False
         self._close_security()
+        self.recent_log.stop()
         await self._links.close(with_goodbye=False)
         await self._close_disk()
 
@@ -283,6 +290,7 @@ class Broker:
         await self._close_disk()
         self.audit.close()
         self.logger.info("stopped", extra={"unsent": left})
+        self.recent_log.stop()
 
     def _close_security(self) -> None:
         if self._server is not None:
@@ -394,10 +402,19 @@ class Broker:
         """Return the running node; None before the start and after a failure."""
         return self._inhabitant if self._links.host.node is not None else None
 
-    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
-        """Return the report that `gapless status` shows; with the clients, which may be many, for the console."""
-        report = report_of(self, self._waiting.waits)
-        return report | {"sessions": clients_of(self.node)} if with_clients else report
+    def report(self, about: str = "") -> dict[str, Any]:
+        """Return the report that `gapless status` shows; or the details that a console asks about."""
+        topic, _, after = about.partition(" ")
+        match topic:
+            case "clients":
+                details = clients_of(self.node)
+            case "samples":
+                details = self._samples.report()
+            case "log":
+                details = self.recent_log.report(int(after) if after.isdecimal() and len(after) < 16 else 0)
+            case _:
+                return report_of(self, self._waiting.waits)
+        return {"time": self.wall_ns() / 1e9, topic: details}
 
 
 def listen_error(who: str, address: str, error: OSError) -> ConfigError:

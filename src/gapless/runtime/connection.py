@@ -41,6 +41,7 @@ from gapless.runtime.wire import (
     decode_hello,
     decode_name,
     decode_pace,
+    decode_question,
     decode_refusal,
     decode_welcome,
     frame,
@@ -141,7 +142,7 @@ class ConnectionListener(Protocol):
 
     def permits(self, identity: Identity, right: str) -> bool: ...
 
-    def report(self, *, with_clients: bool = False) -> dict[str, Any]: ...
+    def report(self, about: str = "") -> dict[str, Any]: ...
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]: ...
 
@@ -249,7 +250,7 @@ class Connection(FrameStream):
             may_not = f"{identity.text} may not {QUESTIONS[kind]}"
             self.refuse("denied", f"{may_not}; that takes {right} = true in the users' file")
         elif kind == ASK:
-            self.write((frame(REPORT, self._links.report(with_clients=len(body) > 0)),))
+            self.write((frame(REPORT, self._links.report(decode_question(body))),))
         elif kind == END:
             self.write((frame(REPORT, self._links.end_client(decode_name(body), actor)),))
         elif kind == FORGET:

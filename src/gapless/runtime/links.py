@@ -264,13 +264,13 @@ class Links:
         """Return whether the identity has a right that not every user has."""
         return self._owner.permits(identity, right)
 
-    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
-        """Return the status report."""
+    def report(self, about: str = "") -> dict[str, Any]:
+        """Return the status report, or the details that a console asks about."""
         begun = self.meter.begin()
         try:
-            return self._owner.report(with_clients=with_clients)
+            return self._owner.report(about)
         finally:
-            self.meter.end(begun, "a report", "")
+            self.meter.end(begun, "a report", about)
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """End the session of a client on behalf of an operator."""

@@ -31,8 +31,8 @@ class Owner(Protocol):
     def permits(self, identity: Identity, right: str) -> bool:
         """Return whether the identity has the right `status` or `operate`."""
 
-    def report(self, *, with_clients: bool = False) -> dict[str, Any]:
-        """Return the status report."""
+    def report(self, about: str = "") -> dict[str, Any]:
+        """Return the status report, or the details that a console asks about."""
 
     def cheated(self, client: str, reason: str) -> None:
         """End the session of a client that sent a request that a regular client never sends."""

@@ -102,10 +102,11 @@ async def probe(
 
 
 async def ask_for_report(
-    address: str, *, timeout_s: float = 2.0, access: Access = CLEAR, with_clients: bool = False
+    address: str, *, timeout_s: float = 2.0, access: Access = CLEAR, about: str = ""
 ) -> dict[str, Any]:
-    """Return a broker's status report, if asked for with its clients and their filters."""
-    return await _answer(address, frame(ASK, "clients" if with_clients else None), timeout_s, access)
+    """Return a broker's status report, or the details that are asked about: `clients`, `samples`, or `log` with the
+    number of the last known line."""
+    return await _answer(address, frame(ASK, about or None), timeout_s, access)
 
 
 async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:

@@ -39,16 +39,16 @@ class Answer(msgspec.Struct, frozen=True):
     """The possible error: half of the round-trip time."""
 
 
-async def ask_all(addresses: Mapping[str, str], access: Access, *, with_clients: bool = False) -> dict[str, Answer]:
+async def ask_all(addresses: Mapping[str, str], access: Access, about: str = "") -> dict[str, Answer]:
     """Return the answers of all brokers."""
-    asked = (_ask(address, access, with_clients=with_clients) for address in addresses.values())
+    asked = (_ask(address, access, about) for address in addresses.values())
     return dict(zip(addresses, await asyncio.gather(*asked), strict=True))
 
 
-async def _ask(address: str, access: Access, *, with_clients: bool) -> Answer:
+async def _ask(address: str, access: Access, about: str) -> Answer:
     begun, began = time.time(), time.monotonic()
     try:
-        report = await ask_for_report(address, timeout_s=PATIENCE_S, access=access, with_clients=with_clients)
+        report = await ask_for_report(address, timeout_s=PATIENCE_S, access=access, about=about)
     except TimeoutError:
         return await _knock(address)
     except ConnectionRefusedError:

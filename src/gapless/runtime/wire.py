@@ -22,7 +22,8 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = [
     "ASK", "BROKER", "BYE", "CLIENT", "DELETE", "DENIED", "END", "FORGET", "HEADER", "HELLO", "MESSAGES", "PING",
     "PROBE", "REFUSAL", "REPORT", "UNREADABLE", "VERSION", "WELCOME", "Hello", "Refusal", "Welcome",
-    "decode_denial", "decode_goodbye", "decode_hello", "decode_name", "decode_pace", "decode_refusal",
+    "decode_denial", "decode_goodbye", "decode_hello", "decode_name", "decode_pace", "decode_question",
+    "decode_refusal",
     "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
@@ -194,6 +195,14 @@ def decode_name(body: memoryview) -> str:
         raise WireError("a client or broker is named by a string") from None
     _check_name(name)
     return name
+
+
+def decode_question(body: memoryview) -> str:
+    """Return what a probe asks about; empty for the status report."""
+    try:
+        return _name.decode(body) if len(body) else ""
+    except UNREADABLE:
+        raise WireError("a question is a string") from None
 
 
 def _check_name(name: str) -> None:

@@ -43,6 +43,7 @@ function route() {
 async function poll() {
   if (isPolling) return;
   isPolling = true;
+  if (session.me?.rights.status) get("/api/samples").then((answer) => watch.remember(answer), () => {});
   while (session.me?.rights.status) {
     try {
       watch.see(await get("/api/network"));

@@ -1,4 +1,4 @@
-/** What the doctor says of the whole network, and the recent log of this broker. */
+/** What the doctor says of the whole network, and the recent log of a broker. */
 
 import { get } from "/console/api.js";
 import { clock, h, pill, show } from "/console/dom.js";
@@ -11,35 +11,52 @@ const ORDER = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 let parts = null;
 let timer = 0;
 let lines = [];
+/** Of which broker and which of its starts the lines are. */
+let of = "";
 
 export const log = {
   title: "Doctor and log",
   needs: "status",
   enter() {
-    lines = [];
+    forget();
+    const broker = h("select", { onchange: () => { forget(); draw(); refresh(); } });
     const level = h("select", { onchange: draw }, ["INFO", "WARNING", "ERROR"].map((name) => h("option", { value: name }, `${name.toLowerCase()} and above`)));
     const words = h("input", { type: "search", oninput: draw, placeholder: "words" });
-    parts = { level, words, doctor: h("div", { class: "findings" }), body: h("tbody"), said: h("p", { class: "muted small", role: "status" }) };
+    parts = { broker, level, words, doctor: h("div", { class: "findings" }), body: h("tbody"), said: h("p", { class: "muted small", role: "status" }) };
     timer = setInterval(refresh, EVERY_MS);
     refresh();
     return [
       h("h1", {}, "Doctor and log"),
       h("section", { class: "card" }, h("h2", {}, "What the doctor says of the network"), parts.doctor),
-      h("section", { class: "card" }, h("h2", {}, "Recent log of this broker"), h("div", { class: "row" }, h("label", {}, "Level", level), h("label", { class: "wide" }, "With the words", words)), parts.said,
+      h("section", { class: "card" }, h("h2", {}, "Recent log"), h("div", { class: "row" }, h("label", {}, "Broker", broker), h("label", {}, "Level", level), h("label", { class: "wide" }, "With the words", words)), parts.said,
         h("div", { class: "scroll log", tabindex: 0, role: "region", "aria-label": "Log" }, h("table", {}, h("caption", { class: "unseen" }, "Log, newest first"), h("thead", {}, h("tr", {}, ["Time", "Level", "Message"].map((name) => h("th", { scope: "col" }, name)))), parts.body))),
     ];
   },
   leave() { clearInterval(timer); parts = null; },
   update(watch) {
     if (!parts) return;
+    const names = Object.keys(watch.now.brokers);
+    if (parts.broker.options.length !== names.length) {
+      show(parts.broker, names.map((name) => h("option", { value: name }, name)));
+      parts.broker.value = watch.now.here;
+    }
     show(parts.doctor, watch.now.findings.length ? watch.now.findings.map(finding) : h("p", { class: "finding good" }, "It finds nothing wrong."));
   },
 };
 
+function forget() {
+  lines = [];
+  of = "";
+}
+
 async function refresh() {
+  const name = parts.broker.value;
   try {
-    const more = await get(`/api/log?after=${lines[0]?.number ?? 0}`);
-    if (!parts || (!more.length && lines.length)) return;
+    const { run, lines: more } = await get(`/api/log?broker=${encodeURIComponent(name)}&after=${lines[0]?.number ?? 0}`);
+    if (!parts || parts.broker.value !== name) return;
+    if (of && of !== run) { forget(); return refresh(); }
+    if (of && !more.length) return;
+    of = run;
     lines.unshift(...more.reverse());
     lines.length = Math.min(lines.length, LINES_MAX);
     draw();

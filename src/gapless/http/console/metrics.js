@@ -1,8 +1,8 @@
-/** Plots of what people ask for first, over the time that the page has been open. */
+/** Plots of what people ask for first: what brokers remember, and what has come since the page was opened. */
 
 import { bytes, clock, count, duration, h, s, show } from "/console/dom.js";
 
-const WINDOW = 10;
+const WINDOW_S = 10;
 const COLOURS = 8;
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [420, 150, 52, 18, 8];
 
@@ -27,12 +27,13 @@ export const metrics = {
   needs: "status",
   enter() {
     figures = CHARTS.map(() => h("figure", { class: "card chart" }));
-    return [h("div", { class: "head" }, h("h1", {}, "Metrics"), h("p", { class: "muted small" }, "Since this page was opened, at most ten minutes. Prometheus reads all of them from ", h("a", { href: "/metrics" }, "/metrics"), ".")), h("div", { class: "charts" }, figures)];
+    return [h("div", { class: "head" }, h("h1", {}, "Metrics"), h("p", { class: "muted small" }, "The last half hour, as far as brokers remember it. Prometheus reads all of them from ", h("a", { href: "/metrics" }, "/metrics"), ".")), h("div", { class: "charts" }, figures)];
   },
   leave() { figures = null; },
   update(watch) {
     if (!figures) return;
-    CHARTS.forEach((chart, i) => show(figures[i], draw(chart, watch.samples)));
+    const samples = watch.samples;
+    CHARTS.forEach((chart, i) => show(figures[i], draw(chart, samples)));
   },
 };
 
@@ -45,8 +46,10 @@ function perBroker(samples, value) {
 function percentiles(samples, key) {
   const made = [{ name: "p50", share: 0.5, values: [] }, { name: "p99", share: 0.99, values: [] }];
   let isKnown = false;
-  samples.forEach(({ brokers }, i) => {
-    const before = samples[Math.max(0, i - WINDOW)].brokers;
+  let first = 0;
+  samples.forEach(({ time, brokers }, i) => {
+    while (first + 1 < i && time - samples[first + 1].time >= WINDOW_S) first++;
+    const before = samples[first].brokers;
     const grown = new Map();
     let total = 0;
     for (const [name, { [key]: now }] of Object.entries(brokers)) {

@@ -1,6 +1,8 @@
 /** What the network was like, second by second: samples for the plots, rates, and what changed. */
 
-const SAMPLES_MAX = 600;
+const RECENT_MAX = 120;
+const OLDER_MAX = 360;
+const OLDER_S = 5;
 const CHANGES_MAX = 200;
 const COUNTERS = ["published", "delivered", "messages_in", "messages_out", "bytes_in", "bytes_out"];
 
@@ -8,14 +10,34 @@ export const watch = {
   /** The last answer. */
   now: null,
   problem: null,
-  /** The numbers of each broker over time: `{time, brokers: {name: {…}}}`. */
-  samples: [],
+  /** The numbers of each broker over time, `{time, brokers: {name: {…}}}`: one in five seconds, then one per second. */
+  older: [],
+  recent: [],
+  get samples() { return [...this.older, ...this.recent]; },
   /** What changed, newest first: `{time, kind, text}`. */
   changes: [],
   /** Bytes per second of each link, by "a b", from a to b. */
   traffic: {},
   /** Per second, by broker. */
   rates: {},
+
+  /** What brokers remember of the time before the page was opened: the answer of `/api/samples`. */
+  remember(answer) {
+    const slots = new Map();
+    for (const [name, { every_s: every, bounds, rows }] of Object.entries(answer)) {
+      rows.forEach((row, i) => {
+        const now = figures(row, bounds);
+        const old = i ? figures(rows[i - 1], bounds) : null;
+        const seconds = old ? now.time - old.time : 0;
+        for (const key of ["published", "delivered", "bytes_out"]) now[key] = seconds > 0 && now[key] !== undefined ? Math.max(0, now[key] - old[key]) / seconds : undefined;
+        const slot = Math.round(now.time / every);
+        if (!slots.has(slot)) slots.set(slot, { time: slot * every, brokers: {} });
+        slots.get(slot).brokers[name] = now;
+      });
+    }
+    const begin = this.recent[0]?.time ?? Infinity;
+    this.older = [...slots.values()].filter(({ time }) => time < begin).sort((a, b) => a.time - b.time).slice(-OLDER_MAX);
+  },
 
   see(now) {
     const before = this.now;
@@ -44,8 +66,11 @@ export const watch = {
         late: broker.turns?.late_ms / 1000, clients: broker.clients,
       };
     }
-    this.samples.push({ time: now.time, brokers });
-    if (this.samples.length > SAMPLES_MAX) this.samples.shift();
+    this.recent.push({ time: now.time, brokers });
+    if (this.recent.length <= RECENT_MAX) return;
+    const oldest = this.recent.shift();
+    if (oldest.time - (this.older.at(-1)?.time ?? 0) >= OLDER_S) this.older.push(oldest);
+    if (this.older.length > OLDER_MAX) this.older.shift();
   },
 
   miss(error) {
@@ -59,6 +84,15 @@ export const watch = {
     return found.length ? found.reduce((sum, [, rates]) => sum + rates[key], 0) : undefined;
   },
 };
+
+/** One row of `/api/samples` by names. */
+function figures([time, published, delivered, bytes_out, lag, history, late, confirmation, delivery], bounds) {
+  const counts = (row, names) => row && names && { count: row.at(-1), buckets: Object.fromEntries(names.map((bound, i) => [bound, row[i]])) };
+  return {
+    time, published: published ?? undefined, delivered: delivered ?? undefined, bytes_out, lag: lag ?? undefined, history: history ?? undefined,
+    late: late / 1000, confirmation: counts(confirmation, bounds.confirmation), delivery: counts(delivery, bounds.delivery),
+  };
+}
 
 function differences(before, now) {
   const found = [];

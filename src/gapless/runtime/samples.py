@@ -1,0 +1,69 @@
+"""The recent course of a broker's figures: one sample every `EVERY_S`, the last `SAMPLES_MAX` of them.
+
+A console shows them as plots from the moment when it is opened. They are in memory only, so a restarted broker begins
+anew; Prometheus keeps them for longer.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+__all__ = ["EVERY_S", "SAMPLES_MAX", "Sample", "Samples"]
+
+EVERY_S = 5.0
+SAMPLES_MAX = 360
+"""Half an hour."""
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """The figures at one moment. Counters count from the start of the broker; a protocol may not report all of them."""
+
+    time: float
+    """Seconds since 1970."""
+    published: int | None
+    delivered: int | None
+    bytes_out: int
+    lag: int | None
+    """Deliveries that the client which lags most has not taken."""
+    history: int | None
+    """Bytes."""
+    late_ms: float
+    confirmation: list[int] | None
+    """Latencies: how many took no longer than each bound, and all."""
+    delivery: list[int] | None
+
+
+class Samples:
+    """Those of one broker."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+        self._due_s = 0.0
+        self._bounds: dict[str, list[float]] = {}
+
+    def look(self, now_s: float, time: float, overview: Mapping[str, Any], bytes_out: int, late_ms: float) -> None:
+        """Take a sample if it is time for one: `now_s` is that of the event loop, `time` that of the day."""
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + EVERY_S
+        lag = max(overview["lag"].values(), default=0) if "lag" in overview else None
+        history = overview["history"]["bytes"] if "history" in overview else None
+        self._kept.append(
+            Sample(
+                round(time, 1), overview.get("published"), overview.get("delivered"), bytes_out, lag, history,
+                round(late_ms, 1), self._counts(overview, "confirmation"), self._counts(overview, "delivery"),
+            )
+        )  # fmt: skip
+
+    def _counts(self, overview: Mapping[str, Any], name: str) -> list[int] | None:
+        told = overview.get(f"{name}_latency")
+        if told is None:
+            return None
+        self._bounds[name] = [float(bound) for bound in told["buckets"]]
+        return [*told["buckets"].values(), told["count"]]
+
+    def report(self) -> dict[str, Any]:
+        """All samples, oldest first, and the bounds of the latencies in seconds."""
+        return {"every_s": EVERY_S, "bounds": self._bounds, "rows": list(self._kept)}
