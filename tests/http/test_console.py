@@ -113,6 +113,27 @@ def test_the_graph_of_an_event_has_its_causes_and_effects_that_the_user_may_read
     run(main())
 
 
+def test_the_graph_of_an_event_with_many_effects_is_cut_where_it_is_too_large() -> None:
+    name = "an application with a name of 120 characters: " + "x" * 74
+
+    async def main() -> None:
+        async with serving(1, f=0) as http, connect(http.network.at("b0"), name=name) as client:
+            await client.advertise("TRUE")
+            async with client.subscribe("n = 0") as events:
+                await client.publish({"n": 0})
+                [first] = await events.take(1, timeout_s=30)
+            for n in range(1, 41):
+                await client.publish({"n": n, **caused_by(first)})
+            graph = (await http.client("b0").get("/api/graph", params={"position": str(first.position)})).json()
+            assert (len(graph["nodes"]), graph["is_cut"]) == (41, False)
+            for n in range(41, 81):
+                await client.publish({"n": n, **caused_by(first)})
+            graph = (await http.client("b0").get("/api/graph", params={"position": str(first.position)})).json()
+            assert (len(graph["nodes"]), graph["is_cut"]) == (60, True)
+
+    run(main())
+
+
 def test_a_console_that_is_opened_gets_the_recent_course_of_all_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "EVERY_S", 0.1)
 
@@ -192,7 +213,16 @@ def test_no_request_holds_the_event_loop_for_long() -> None:
             rows = (await caller.get("/api/sessions")).json()["b0"]["rows"]
             filters = [text for row in rows for text in row["subscriptions"].values()]
             assert len((await caller.post("/api/covers", json={"filters": filters})).json()) > 30
-            for path in ("/api/network", "/api/log", "/api/samples", "/metrics", "/status", "/", "/console/style.css", "/openapi.json"):
+            for path in (
+                "/api/network",
+                "/api/log",
+                "/api/samples",
+                "/metrics",
+                "/status",
+                "/",
+                "/console/style.css",
+                "/openapi.json",
+            ):
                 assert (await caller.get(path)).status_code == 200
             steps = http.servers["b0"]._gateway.steps
             assert 0 < steps.longest_ms < STEP_MAX_MS, steps.what

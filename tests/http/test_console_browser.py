@@ -27,6 +27,13 @@ UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=1_500)
 VIEWS = ("network", "clients", "events", "causes", "metrics", "log")
 FOLLOWS = {"order": ("payment", "reservation"), "payment": ("invoice",), "reservation": ("shipping",)}
 PAUSE_S = 0.1
+PAST_S = 10.0
+PLOTTED_BEFORE_S = """() => {
+    const [hours, minutes, seconds] = document.querySelectorAll('.chart svg text')[3].textContent.split(':').map(Number);
+    const begin = new Date(performance.timeOrigin).setHours(hours, minutes, seconds);
+    return (performance.timeOrigin - begin) / 1000;
+}"""
+"""How long before the page was opened the first plot begins: brokers remember it."""
 
 
 class Shop:
@@ -105,6 +112,7 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
             await expect(page.get_by_label("The chosen broker")).to_contain_text("Nobody listens")
             await page.get_by_label("Broker b1, up").click()
             await take_picture(page, "network", tmp_path)
+            await _read_logs(page, tmp_path)
             await _follow(page, tmp_path)
             site.fleet.start("b4")
             await page.goto(f"{site.url('b0')}/#network")
@@ -114,6 +122,22 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
             await page.context.close()
 
     site.run(main())
+
+
+async def _read_logs(page: "Page", pictures: Path) -> None:
+    """What the doctor says, and the logs of two brokers."""
+    from playwright.async_api import expect
+
+    await page.get_by_role("link", name="Doctor and log").click()
+    await expect(page.locator(".finding").first).to_contain_text("b4 is not running")
+    await expect(page.get_by_role("combobox", name="Broker")).to_have_value("b0")
+    await expect(page.locator(".log tbody tr").first).to_be_visible()
+    await page.get_by_role("combobox", name="Broker").select_option("b1")
+    await expect(page.locator(".log tbody tr").last).to_contain_text("listening")
+    await take_picture(page, "log", pictures)
+    await page.get_by_role("combobox", name="Broker").select_option("b4")
+    await expect(page.get_by_text("broker 'b4' does not answer")).to_be_visible()
+    await expect(page.locator(".log tbody tr")).to_have_count(0)
 
 
 async def _follow(page: "Page", pictures: Path) -> None:
@@ -264,6 +288,7 @@ def test_everybody_can_use_it(site: Site, tmp_path: Path) -> None:
                     await page.wait_for_timeout(300)
                     assert await problems_of(page) == [], (view, scheme)
                     if scheme == "dark" and view == "metrics":
+                        assert await page.evaluate(PLOTTED_BEFORE_S) > PAST_S
                         await page.wait_for_timeout(2000)
                         await take_picture(page, "metrics", tmp_path)
                 assert wrong == []

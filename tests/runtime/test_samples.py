@@ -15,8 +15,7 @@ def test_a_sample_is_taken_every_few_seconds_and_the_last_ones_are_kept() -> Non
     samples = Samples()
     looks = 2 * (SAMPLES_MAX + 10)
     for number in range(looks):
-        now = number * EVERY_S / 2
-        samples.look(now, 1_000_000 + now, OVERVIEW | {"published": number}, number, 0.0)
+        samples.look(1_000_000 + number * EVERY_S / 2, OVERVIEW | {"published": number}, number, 0.0)
     rows = samples.report()["rows"]
     assert len(rows) == SAMPLES_MAX
     assert {later.time - earlier.time for earlier, later in zip(rows, rows[1:], strict=False)} == {EVERY_S}
@@ -25,8 +24,8 @@ def test_a_sample_is_taken_every_few_seconds_and_the_last_ones_are_kept() -> Non
 
 def test_a_sample_has_the_figures_that_the_protocol_reports() -> None:
     samples = Samples()
-    samples.look(0, 1_000, OVERVIEW, 77, 1.25)
-    samples.look(EVERY_S, 1_005, {"published": 4}, 78, 0)
+    samples.look(1_000, OVERVIEW, 77, 1.25)
+    samples.look(1_005, {"published": 4}, 78, 0)
     found = samples.report()
     assert found["bounds"] == {"confirmation": [0.001, 0.01], "delivery": [0.001, 0.01]}
     first, second = found["rows"]

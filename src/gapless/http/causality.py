@@ -1,10 +1,11 @@
 """The causes and effects of an event, as a graph, read from history with the rights of the user who asks.
 
 Edges are what publishers recorded (`gapless.causes`): an effect names the positions of its direct causes. Causes are
-read at these positions; effects are found by the filter `causes LIKE '%POSITION%'`, one read for each generation.
+read at these positions; effects are found by the filter `causes LIKE '%POSITION%'`, in several reads for a
+generation, because a filter may look for a bounded number of characters inside strings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,6 +26,8 @@ __all__ = ["get_graph"]
 
 NODES_MAX = 60
 GENERATIONS_MAX = 6
+PATTERNS_MAX = 1_000
+"""Characters of all patterns in one read."""
 READ_MAX = 2_000
 """Events that are looked at in one read of effects."""
 
@@ -99,12 +102,18 @@ class _Graph:
 
     async def _find_effects(self, generation: list[Event]) -> None:
         for _ in range(GENERATIONS_MAX):
-            generation = await self._effects_of(generation)
+            found: list[Event] = []
+            for causes in _batched(generation):
+                found += await self._effects_of(causes)
+                if len(self._events) >= NODES_MAX:
+                    self._is_cut = True
+                    return
+            generation = found
             if not generation:
                 return
         self._is_cut = True
 
-    async def _effects_of(self, causes: list[Event]) -> list[Event]:
+    async def _effects_of(self, causes: Sequence[Event]) -> list[Event]:
         places = {event.position for event in causes}
         any_of = " OR ".join(f"causes LIKE {_pattern(place)} ESCAPE '!'" for place in places)
         found: list[Event] = []
@@ -140,6 +149,21 @@ class _Graph:
         nodes = [{**event_document(event), "position": str(place)} for place, event in sorted(self._events.items())]
         missing = [{"position": str(place), "missing": True} for place in self._missing]
         return {"position": str(position), "nodes": [*missing, *nodes], "edges": edges, "is_cut": self._is_cut}
+
+
+def _batched(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """The events in groups that one filter can look for."""
+    group: list[Event] = []
+    size = 0
+    for event in events:
+        own = len(str(event.position))
+        if group and size + own > PATTERNS_MAX:
+            yield group
+            group, size = [], 0
+        group.append(event)
+        size += own
+    if group:
+        yield group
 
 
 def _pattern(position: Position) -> str:

@@ -229,7 +229,7 @@ class Broker:
         if self.node is not None:
             self._membership_log.tell(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited, self.clocks.complaint)
-        self._samples.look(loop.time(), self.wall_ns() / 1e9, overview, self._links.bytes_out, self.loop_lag.most_ms)
+        self._samples.look(self.wall_ns() / 1e9, overview, self._links.bytes_out, self.loop_lag.most_ms)
         tell_left_out(logging.getLogger("gapless"))
 
     def _hush(self) -> None:

@@ -40,14 +40,16 @@ class Samples:
 
     def __init__(self) -> None:
         self._kept: deque[Sample] = deque(maxlen=SAMPLES_MAX)
-        self._due_s = 0.0
+        self._slot = -1
         self._bounds: dict[str, list[float]] = {}
 
-    def look(self, now_s: float, time: float, overview: Mapping[str, Any], bytes_out: int, late_ms: float) -> None:
-        """Take a sample if it is time for one: `now_s` is that of the event loop, `time` that of the day."""
-        if now_s < self._due_s:
+    def look(self, time: float, overview: Mapping[str, Any], bytes_out: int, late_ms: float) -> None:
+        """Take a sample if there is none of this interval yet. Intervals are those of the clock, so that the samples of
+        several brokers belong together.
+        """
+        if int(time // EVERY_S) == self._slot:
             return
-        self._due_s = now_s + EVERY_S
+        self._slot = int(time // EVERY_S)
         lag = max(overview["lag"].values(), default=0) if "lag" in overview else None
         history = overview["history"]["bytes"] if "history" in overview else None
         self._kept.append(

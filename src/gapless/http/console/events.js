@@ -171,7 +171,7 @@ export function detail(event, actions) {
   const { row: _, ...facts } = event;
   return [h("h2", {}, event.id), h("dl", { class: "facts" },
     [["Position", event.position], ["Time", event.time], ["Publisher", event.publisher]].filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, h("code", {}, value))])),
-    h("p", {}), h("pre", { class: "small", tabindex: 0, "aria-label": "The event as JSON" }, JSON.stringify(facts, null, 2)), h("div", { class: "row" }, actions)];
+    h("pre", { class: "small", tabindex: 0, "aria-label": "The event as JSON" }, JSON.stringify(facts, null, 2)), h("div", { class: "row" }, actions)];
 }
 
 function publishForm() {

@@ -62,7 +62,7 @@ function tiles(watch) {
     tile("Between brokers", `${bytes(Object.values(watch.traffic).reduce((a, b) => a + b, 0))}/s`),
     tile("Under-replicated", missing.length ? missing.join(", ") : "none", "", missing.length ? "bad" : ""),
     tile("Handovers", handovers(now).size, "", handovers(now).size ? "warn" : ""),
-    tile("Blocked publishers", blocked.size, blocked.size === 1 ? "client" : "clients", blocked.size ? "warn" : ""),
+    tile("Blocked", blocked.size, blocked.size === 1 ? "publisher" : "publishers", blocked.size ? "warn" : ""),
   ];
 }
 

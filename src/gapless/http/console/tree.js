@@ -79,7 +79,7 @@ function link({ now, traffic }, places, a, b) {
   return s("g", {},
     s("path", { class: isBroken ? "link broken" : "link", d, "stroke-width": isBroken ? 2 : size }),
     !isBroken && rate > 2000 ? flow(d, Math.max(2.5, size * 0.6)) : null,
-    isBroken ? null : s("text", { class: "muted", x: (upper.x + lower.x) / 2 + (lower.x < upper.x ? -8 : 8), y: middle + 4, "text-anchor": lower.x < upper.x ? "end" : "start" }, `${bytes(rate)}/s`),
+    isBroken ? null : s("text", { class: "muted rate", x: (upper.x + lower.x) / 2 + (lower.x < upper.x ? -8 : 8), y: middle + 4, "text-anchor": lower.x < upper.x ? "end" : "start" }, `${bytes(rate)}/s`),
   );
 }
 

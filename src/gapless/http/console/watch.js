@@ -29,8 +29,8 @@ export const watch = {
         const now = figures(row, bounds);
         const old = i ? figures(rows[i - 1], bounds) : null;
         const seconds = old ? now.time - old.time : 0;
-        for (const key of ["published", "delivered", "bytes_out"]) now[key] = seconds > 0 && now[key] !== undefined ? Math.max(0, now[key] - old[key]) / seconds : undefined;
-        const slot = Math.round(now.time / every);
+        for (const key of ["published", "delivered", "bytes_out"]) now[key] = seconds > 0 && now[key] !== undefined && old[key] !== undefined ? Math.max(0, now[key] - old[key]) / seconds : undefined;
+        const slot = Math.floor(now.time / every);
         if (!slots.has(slot)) slots.set(slot, { time: slot * every, brokers: {} });
         slots.get(slot).brokers[name] = now;
       });

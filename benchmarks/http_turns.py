@@ -1,0 +1,214 @@
+"""How long does each kind of HTTP request hold the event loop of a broker that has much to tell?
+
+    python benchmarks/http_turns.py            # two minutes
+    python benchmarks/http_turns.py --quick    # a smaller broker
+
+Three brokers; the one that is asked has 500 clients with 2,000 subscriptions, 500 durable subscriptions and a history
+of 20,000 events with 1 KB each. Every request is sent several times. Printed for each kind: the longest turn of the
+broker's event loop while it was served, in time of the processor, with all that the request causes in the broker
+itself: the answer to its own question for reports, and the work of the client that the gateway uses.
+Fails if a turn takes longer than 20 ms.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from gapless.causes import caused_by
+from gapless.client import Client, connect
+from gapless.http.server import HttpServer
+from gapless.http.step_meter import STEP_MAX_MS
+from gapless.overlay import chain
+from gapless.runtime.broker import Broker
+from gapless.runtime.event_loop import run
+from gapless.runtime.fleet import free_ports, local_network
+from gapless.runtime.process import _tune_cycle_collector
+from gapless.security.limits import Limits
+
+PAYLOAD = b"x" * 1_000
+REPEATS = 5
+SHARED = ("GET /api/network", "GET /api/samples", "GET /api/sessions", "GET /durable")
+"""Their answers are shared for a second."""
+EFFECTS = 50
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much the broker has to tell."""
+
+    clients: int = 500
+    subscriptions: int = 4
+    """Of each client."""
+    durables: int = 500
+    events: int = 20_000
+
+
+Request = Callable[[httpx.AsyncClient], Awaitable[int]]
+"""Sends one request to its end, and returns how many bytes came back."""
+
+
+def get(path: str, **params: str) -> Request:
+    """A request that reads."""
+
+    async def send(client: httpx.AsyncClient) -> int:
+        answer = await client.get(path, params=params)
+        assert answer.is_success, (path, answer.text[:500])
+        return len(answer.content)
+
+    return send
+
+
+def post(path: str, document: Any) -> Request:
+    """A request that sends a JSON document."""
+    body = msgspec.json.encode(document)
+
+    async def send(client: httpx.AsyncClient) -> int:
+        answer = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.is_success, (path, answer.text[:500])
+        return len(answer.content)
+
+    return send
+
+
+def replay(count: int) -> Request:
+    """A stream from the beginning of history, until so many events have come."""
+
+    async def send(client: httpx.AsyncClient) -> int:
+        size = found = 0
+        async with client.stream("GET", "/events", params={"since": "earliest"}) as response:
+            async for part in response.aiter_bytes():
+                size += len(part)
+                found += part.count(b'\ndata: {"id"')
+                if found >= count:
+                    break
+        return size
+
+    return send
+
+
+async def fill(stack: AsyncExitStack, url: str, size: Size) -> str:
+    """Give a broker clients, subscriptions and history; the position of an event with many effects."""
+    for number in range(size.clients):
+        client = await stack.enter_async_context(connect(url, name=f"client-{number}"))
+        await asyncio.gather(
+            *(
+                client.subscribe(f"topic = 'none' AND customer = {number} AND amount > {each}")
+                for each in range(size.subscriptions)
+            )
+        )
+    publisher = await stack.enter_async_context(connect(url, name="publisher"))
+    await publisher.advertise("TRUE")
+    for number in range(size.durables):
+        await (await publisher.durable(f"durable-{number}", f"topic = 'none' AND n = {number}")).close()
+    await publisher.publish_many(({"topic": "order", "n": n, "country": "DE"}, PAYLOAD) for n in range(size.events))
+    return await causes(publisher)
+
+
+async def causes(client: Client) -> str:
+    """An event with many effects, and these with an effect each."""
+    async with client.subscribe("topic = 'effect'") as events:
+        await client.publish({"topic": "effect", "n": 0})
+        [first] = await events.take(1)
+        await client.publish_many(({"topic": "effect", "n": n, **caused_by(first)}, b"") for n in range(EFFECTS))
+    return str(first.position)
+
+
+def requests(position: str, size: Size) -> dict[str, Request]:
+    """All kinds of requests."""
+    event = {"attributes": {"topic": "order", "amount": 7, "country": "DE"}, "text": "x" * 500}
+    filters = [f"topic = 'order' AND amount > {n} AND country IN ('DE', 'FR')" for n in range(200)]
+    return {
+        "GET /healthz": get("/healthz"),
+        "GET /metrics": get("/metrics"),
+        "GET /status": get("/status"),
+        "GET /": get("/"),
+        "GET /openapi.json": get("/openapi.json"),
+        "GET /api/network": get("/api/network"),
+        "GET /api/samples": get("/api/samples"),
+        "GET /api/sessions": get("/api/sessions"),
+        "GET /api/log": get("/api/log"),
+        "GET /durable": get("/durable"),
+        "POST /api/covers": post("/api/covers", {"filters": filters}),
+        "POST /api/filter": post("/api/filter", {"filter": " OR ".join(f"amount = {n}" for n in range(60))}),
+        "GET /api/graph": get("/api/graph", position=position),
+        "POST /events": post("/events", event),
+        "POST /events, 1,000": post("/events", [event] * 1_000),
+        "POST /events, 1,000 with ids": post("/events", [{"id": f"i{n}", **event} for n in range(1_000)]),
+        "POST /events, 2 MB": post("/events", [{"attributes": {"topic": "big"}, "text": "x" * 60_000}] * 32),
+        "GET /events, history": get("/events", since="earliest", until="now"),
+        "GET /events, history as NDJSON": get("/events", since="earliest", until="now", format="ndjson"),
+        "GET /events, history by filter": get("/events", since="earliest", until="now", filter="n = 1"),
+        "GET /events, replay, then live": replay(size.events),
+    }
+
+
+async def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
+    """Serve all requests, and note the longest turn of each kind."""
+    config = local_network(chain(3), http_ports=list(free_ports(3)))
+    config = msgspec.structs.replace(config, limits=Limits(connections=0, connections_per_s=0))
+    async with AsyncExitStack() as stack:
+        brokers = [Broker(config, name) for name in config.overlay.brokers]
+        await asyncio.gather(*(broker.start() for broker in brokers))
+        for broker in brokers:
+            stack.push_async_callback(broker.stop)
+        asked = brokers[0]
+        server = HttpServer(asked)
+        await server.start()
+        stack.push_async_callback(server.close)
+        position = await fill(stack, f"gapless://{asked.entry.address}", size)
+        _tune_cycle_collector()
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=f"http://{asked.entry.http}", trust_env=False, timeout=120)
+        )
+        found = {}
+        for name, send in requests(position, size).items():
+            found[name] = await longest(asked, client, send, 1.1 if name in SHARED else 0.0)
+        return found
+
+
+async def longest(broker: Broker, client: httpx.AsyncClient, send: Request, pause_s: float) -> dict[str, Any]:
+    """The longest turn of a broker while a request is served, several times."""
+    meter = broker.links.meter
+    await send(client)
+    await asyncio.sleep(pause_s)
+    meter.longest_ms = 0.0
+    for _ in range(REPEATS):
+        size = await send(client)
+        await asyncio.sleep(pause_s)
+    return {"turn_ms": meter.longest_ms, "what": meter.what, "bytes": size}
+
+
+def main() -> int:
+    """Print the table; 1 if a turn was too long."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
+    arguments = parser.parse_args()
+    size = Size(clients=50, durables=20, events=2_000) if arguments.quick else Size()
+    with tempfile.TemporaryDirectory() as folder:
+        found = run(measure(size, Path(folder)))
+    table = Table(title="The longest turn of the event loop, by kind of request")
+    for name in ("request", "bytes", "turn ms", "in it"):
+        table.add_column(name, justify="right" if name in ("bytes", "turn ms") else "left")
+    for name, row in found.items():
+        table.add_row(name, f"{row['bytes']:,}", f"{row['turn_ms']:.1f}", row["what"])
+    Console().print(table)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found))
+    return int(any(row["turn_ms"] > STEP_MAX_MS for row in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
