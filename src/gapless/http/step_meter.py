@@ -4,6 +4,9 @@ A request runs in the loop that also delivers events, so each of its steps count
 does (`gapless.runtime.turn_meter`). The same holds for the tasks that a request starts: the gateway starts none without
 `StepMeter.start`. No step may take more than `STEP_MAX_MS` of the processor's time: what has more to
 do gives others a turn in between.
+
+Many requests may come at the same time. The steps of all of them together take about `TURN_MS` in each turn of the
+event loop; further steps wait for the next turn, in order.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from gapless.runtime.turn_meter import TurnMeter
 __all__ = ["STEP_MAX_MS", "StepMeter"]
 
 STEP_MAX_MS = 20.0
+TURN_MS = 10.0
 
 T = TypeVar("T")
 
@@ -30,6 +34,8 @@ class StepMeter:
         self.what = ""
         """The path of the request that took it."""
         self._turns = turns
+        self._spent_ns = 0
+        """By all steps of this turn."""
 
     @coroutine
     def run(self, work: Coroutine[Any, Any, T], what: str) -> Generator[Any, Any, T]:
@@ -37,6 +43,14 @@ class StepMeter:
         sent: Any = None
         error: BaseException | None = None
         while True:
+            while self._spent_ns > TURN_MS * 1e6 and error is None:
+                try:
+                    yield
+                except GeneratorExit:
+                    work.close()
+                    raise
+                except BaseException as raised:
+                    error = raised
             begun, worked = self._turns.begin(), time.thread_time_ns()
             try:
                 waited_for = work.send(sent) if error is None else work.throw(error)
@@ -44,7 +58,7 @@ class StepMeter:
                 result: T = done.value
                 return result
             finally:
-                self._note((time.thread_time_ns() - worked) / 1e6, what)
+                self._note(time.thread_time_ns() - worked, what, is_inner=begun < 0)
                 self._turns.end(begun, "a request over HTTP", what)
             sent, error = None, None
             try:
@@ -68,9 +82,15 @@ class StepMeter:
                 return
             yield item
 
-    def _note(self, spent_ms: float, what: str) -> None:
-        if spent_ms > self.longest_ms:
-            self.longest_ms, self.what = spent_ms, what
+    def _note(self, spent_ns: int, what: str, *, is_inner: bool) -> None:
+        if not self._spent_ns:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._spent_ns += 0 if is_inner else spent_ns
+        if spent_ns > self.longest_ms * 1e6:
+            self.longest_ms, self.what = spent_ns / 1e6, what
+
+    def _begin_turn(self) -> None:
+        self._spent_ns = 0
 
 
 async def _next(items: AsyncIterator[T]) -> T:
