@@ -64,9 +64,9 @@ CONNECTIONS = 8
 MOST = 2.0
 EVENT = b'{"attributes": {"topic": "order", "amount": 7}, "text": "hello"}'
 REQUESTS = {
-    "/healthz": b"GET /healthz HTTP/1.1\r\nHost: b\r\n\r\n",
-    "/metrics": b"GET /metrics HTTP/1.1\r\nHost: b\r\n\r\n",
-    "POST /events": b"POST /events HTTP/1.1\r\nHost: b\r\nContent-Type: application/json\r\nPrefer: return=minimal\r\n"
+    "/healthz": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "/metrics": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "POST /events": b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nPrefer: return=minimal\r\n"
     b"Content-Length: %d\r\n\r\n%b" % (len(EVENT), EVENT),
 }
 Handler = Callable[[Request], Awaitable[Response]]
@@ -281,7 +281,7 @@ async def load(port: int, request: bytes, count: int, connections: int, *, is_ne
 async def stream(places: dict[str, Any], count: int) -> list[float]:
     """Read a stream while a client of another process's kind publishes; how long each event took to come."""
     reader, writer = await asyncio.open_connection("127.0.0.1", places["port"])
-    writer.write(b"GET /events?filter=topic%20%3D%20%27tick%27 HTTP/1.1\r\nHost: b\r\n\r\n")
+    writer.write(b"GET /events?filter=topic%20%3D%20%27tick%27 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b'"cursor"')
     async with connect(f"gapless://{places['broker']}") as client:
         await client.advertise("topic = 'tick'")

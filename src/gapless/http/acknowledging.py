@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from gapless.http.durable import AckRequest
 from gapless.http.gateway import Gateway
+from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
 from gapless.http.publishing import read_body
 
@@ -18,9 +19,6 @@ async def post_ack(request: Request) -> Response:
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise ProblemError("unsupported-type", "acknowledgements are JSON; send Content-Type: application/json")
-    try:
-        asked = msgspec.json.decode(await read_body(request), type=AckRequest)
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f'the body is no acknowledgement: {error}; send {{"ids": […]}}') from None
+    asked = decoded(await read_body(request), AckRequest, 'the body is no acknowledgement such as {"ids": […]}')
     done = await gateway.durable.ack(caller.user, request.path_params["name"], asked)
     return Response(msgspec.json.encode({"acknowledged": done}), media_type="application/json")

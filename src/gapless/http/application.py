@@ -86,7 +86,9 @@ def make_application(gateway: Gateway) -> ASGIApp:
         ]
     application = Starlette(routes=routes, exception_handlers=_HANDLERS)
     application.state.gateway = gateway
-    return Guards(application, origins=settings.origins, steps=gateway.steps)
+    clear = gateway.broker.broker_security is None
+    address = gateway.broker.entry.http if clear else ""
+    return Guards(application, address=address, origins=settings.origins, steps=gateway.steps)
 
 
 def _document(name: str) -> Handler:

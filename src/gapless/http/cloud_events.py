@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import msgspec
 
 from gapless.events import Event
-from gapless.http.event_json import JSON_TYPE, Draft, decode_base64, event_document
+from gapless.http.event_json import JSON_TYPE, Draft, checked_id, decode_base64, event_document
 from gapless.http.problems import ProblemError
 
 __all__ = ["BATCH_TYPE", "STRUCTURED_TYPE", "binary_draft", "cloud_event_of", "is_binary", "structured_draft"]
@@ -73,7 +73,7 @@ def _checked(attributes: dict[str, Any], payload: bytes) -> Draft:
             raise ProblemError(
                 "bad-request", f"the CloudEvents attribute {name!r} is a string, an integer or a boolean"
             )
-    return Draft(attributes, payload, attributes["id"], attributes["source"])
+    return Draft(attributes, payload, checked_id(attributes["id"]), attributes["source"])
 
 
 def cloud_event_of(event: Event, network: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from gapless.errors import FilterError
 from gapless.filters import filter_hints, parse
 from gapless.http.covers import find_covers
 from gapless.http.gateway import Gateway
+from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
 from gapless.http.publishing import read_body
 from gapless.printable import name_complaint
@@ -91,10 +92,7 @@ async def post_covers(request: Request) -> Response:
     """`POST /api/covers`: for each of these filters another one of them that covers it."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
-    try:
-        asked = msgspec.json.decode(await read_body(request), type=_Filters)
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f"the body holds no filters: {error}") from None
+    asked = decoded(await read_body(request), _Filters, "the body holds no filters")
     return _json(await find_covers(asked.filters))
 
 
@@ -102,10 +100,7 @@ async def post_filter(request: Request) -> Response:
     """`POST /api/filter`: whether a filter can be parsed, and what its author may have meant otherwise."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.identify(request)
-    try:
-        text = msgspec.json.decode(await read_body(request), type=_Filter).filter
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f"the body holds no filter: {error}") from None
+    text = decoded(await read_body(request), _Filter, "the body holds no filter").filter
     try:
         parse(text)
     except FilterError as error:

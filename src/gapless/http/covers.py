@@ -19,7 +19,7 @@ TEXT_MAX = 2_000
 
 async def find_covers(texts: Iterable[str]) -> dict[str, str]:
     """By filter: another one that covers it, if there is one."""
-    filters = _parsed(texts)
+    filters = await _parsed(texts)
     found: dict[str, str] = {}
     for text, own in filters.items():
         for other, wider in filters.items():
@@ -32,12 +32,13 @@ async def find_covers(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _parsed(texts: Iterable[str]) -> dict[str, Filter]:
+async def _parsed(texts: Iterable[str]) -> dict[str, Filter]:
     filters: dict[str, Filter] = {}
     for text in dict.fromkeys(texts):
         if len(filters) >= FILTERS_MAX:
             break
         if len(text) <= TEXT_MAX:
+            await asyncio.sleep(0)
             try:
                 filters[text] = parse(text)
             except FilterError:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from gapless.errors import GaplessError
 from gapless.http.gateway import Gateway
+from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
 from gapless.http.publishing import read_body
 
@@ -29,10 +30,7 @@ async def post_move(request: Request) -> Response:
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise ProblemError("unsupported-type", "the place to move to is JSON; send Content-Type: application/json")
-    try:
-        asked = msgspec.json.decode(await read_body(request), type=_Move)
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f'the body names no place: {error}; send {{"to": "10m"}}') from None
+    asked = decoded(await read_body(request), _Move, 'the body names no place as {"to": "10m"} does')
     async with gateway.clients.shared(caller) as shared:
         await shared.client.admin.move(request.path_params["name"], asked.to)
     gateway.durables.forget()

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from gapless.events import Event
+from gapless.http.json_body import UNREADABLE
 from gapless.http.problems import ProblemError
 
-__all__ = ["JSON_TYPE", "Draft", "JsonEvent", "draft_of", "event_document", "is_json_type"]
+__all__ = ["JSON_TYPE", "Draft", "JsonEvent", "checked_id", "draft_of", "event_document", "is_json_type"]
 
 JSON_TYPE = "application/json"
+ID_MAX = 1_000
 
 
 class JsonEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +56,7 @@ def draft_of(event: JsonEvent) -> Draft:
     attributes: dict[str, Any] = dict(event.attributes)
     payload = b""
     if bytes(event.data):
-        payload = bytes(event.data)
+        payload = _utf8(bytes(event.data))
         attributes.setdefault("datacontenttype", JSON_TYPE)
     elif event.text is not None:
         payload = event.text.encode("utf-8", "surrogatepass")
@@ -64,11 +66,28 @@ def draft_of(event: JsonEvent) -> Draft:
     if event.id and own and own != event.id:
         raise ProblemError("bad-request", f"id is {event.id!r}, but the attribute id is {own!r}; leave one of them out")
     if event.id:
-        attributes["id"] = event.id
+        attributes["id"] = checked_id(event.id)
     if event.causes:
         attributes["causes"] = " ".join(event.causes)
     source = attributes.get("source", "")
     return Draft(attributes, payload, event.id, source if isinstance(source, str) else "")
+
+
+def checked_id(name: str) -> str:
+    """The client's own name for an event; a `ProblemError` if it is too long to be looked for."""
+    if len(name) > ID_MAX:
+        raise ProblemError("bad-request", f"an id has at most {ID_MAX:,} characters, but this one has {len(name):,}")
+    return name
+
+
+def _utf8(data: bytes) -> bytes:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise ProblemError(
+            "bad-request", "data is not UTF-8, as JSON has to be; send other bytes as data_base64"
+        ) from None
+    return data
 
 
 def decode_base64(text: str) -> bytes:
@@ -108,7 +127,7 @@ def _payload(event: Event) -> dict[str, Any]:
         try:
             msgspec.json.decode(event.payload)
             return {"data": msgspec.Raw(event.payload.replace(b"\n", b" ").replace(b"\r", b" "))}
-        except msgspec.DecodeError:
+        except UNREADABLE:
             pass
     try:
         return {"text": event.payload.decode()}

@@ -4,24 +4,35 @@ No page of another origin may act for a user. Tokens are sent by scripts alone, 
 sends a client certificate on its own, and in a network without users a page needs no proof. So if a browser says which
 origin a request has that changes something, or a WebSocket, it must be this origin or one that the network's file lists
 (`[http] origins`).
+
+A page may also give its own name the address of this machine, so that the browser takes the broker for the page's own
+server. Certificates prevent that. Without them, a broker that listens on the loopback interface answers only requests
+that name it by an address, as localhost, or by the host of a listed origin; `/healthz` may be named as one likes.
+
+No more than `REQUESTS_MAX` requests, streams included, and `SOCKETS_MAX` WebSockets are served at a time; `/healthz`
+always is.
 """
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from gapless.http.problems import ProblemError, problem_response
 from gapless.http.step_meter import StepMeter
 
-__all__ = ["Guards"]
+__all__ = ["SECURITY_HEADERS", "Guards"]
 
+REQUESTS_MAX = 1_000
+SOCKETS_MAX = 500
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -39,10 +50,15 @@ _ALLOWED = {
 class Guards:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...], steps: StepMeter) -> None:
+    def __init__(self, app: ASGIApp, *, address: str, origins: tuple[str, ...], steps: StepMeter) -> None:
         self._app = app
         self._steps = steps
         self._origins = frozenset(origin.lower() for origin in origins)
+        own = _host(address)
+        self._hosts = {own, *(_host(urlsplit(origin).netloc) for origin in self._origins)}
+        self._is_local = _is_local(own)
+        self._requests = 0
+        self._sockets = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one WebSocket."""
@@ -50,19 +66,35 @@ class Guards:
 
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
+            await self._guard_socket(scope, receive, send)
+        elif scope["type"] == "http":
+            self._requests += 1
+            try:
+                await self._guard_request(scope, receive, send)
+            finally:
+                self._requests -= 1
+
+    async def _guard_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._sockets += 1
+        try:
+            self._check_host(scope)
             if not self._is_known(scope):
-                await send({"type": "websocket.close", "code": 4403})
-                return
+                raise _wrong_origin(scope)
+            if self._sockets > SOCKETS_MAX:
+                raise ProblemError("too-many", f"this broker serves {SOCKETS_MAX} WebSockets; use another broker's")
             await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
+        except ProblemError as problem:
+            await WebSocket(scope, receive, send).send_denial_response(problem_response(problem, scope["path"]))
+        finally:
+            self._sockets -= 1
+
+    async def _guard_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = Headers(scope=scope).get("origin", "")
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 if origin.lower() in self._origins:
                     headers["Access-Control-Allow-Origin"] = origin
@@ -79,16 +111,30 @@ class Guards:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope["method"]
         is_known = self._is_known(scope)
+        if scope["path"] != "/healthz":
+            self._check_host(scope)
+        if self._requests > REQUESTS_MAX and scope["path"] != "/healthz":
+            raise ProblemError(
+                "too-many",
+                f"this broker serves {REQUESTS_MAX:,} requests; use another broker",
+                headers={"Retry-After": "1"},
+            )
         if method == "OPTIONS" and "access-control-request-method" in Headers(scope=scope):
             await Response(status_code=204, headers=_ALLOWED if is_known else {})(scope, receive, send)
             return
         if method not in _SAFE and not is_known:
+            raise _wrong_origin(scope)
+        await self._app(scope, receive, send)
+
+    def _check_host(self, scope: Scope) -> None:
+        """Refuse a request that names this machine as a page of another site may have named it."""
+        host = _host(Headers(scope=scope).get("host", ""))
+        if self._is_local and not (not host or _is_local(host) or _is_address(host) or host in self._hosts):
             raise ProblemError(
                 "wrong-origin",
-                f"a page of {Headers(scope=scope).get('origin', 'another site')[:80]!r} sent this request; list its "
-                "origin in the network's file, under [http] origins, if it may",
+                f"this broker listens on the loopback interface, but the request is for the host {host[:80]!r}; list "
+                "its origin in the network's file, under [http] origins, if that is right",
             )
-        await self._app(scope, receive, send)
 
     def _is_known(self, scope: Scope) -> bool:
         """Whether the request comes from no page, from a page of ours, or from one whose origin is listed."""
@@ -97,3 +143,34 @@ class Guards:
         if origin is None:
             return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
         return origin.lower() in self._origins or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+
+
+def _wrong_origin(scope: Scope) -> ProblemError:
+    origin = Headers(scope=scope).get("origin", "another site")
+    return ProblemError(
+        "wrong-origin",
+        f"a page of {origin[:80]!r} sent this request; list its origin in the network's file, under [http] origins, if "
+        "it may",
+    )
+
+
+def _host(place: str) -> str:
+    """The host of `host:port`."""
+    try:
+        return urlsplit(f"//{place}").hostname or ""
+    except ValueError:
+        return place
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local(host: str) -> bool:
+    if _is_address(host):
+        return ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")

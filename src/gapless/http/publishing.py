@@ -6,7 +6,7 @@ position takes a further round trip through the network, so `Prefer: return=mini
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -15,12 +15,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from gapless.client import Client
-from gapless.errors import CallError, ConnectError, DeniedError, GaplessError, SkippedError
+from gapless.errors import CallError, ConnectError, DeniedError, FilterError, GaplessError, SkippedError
+from gapless.events import Event
 from gapless.http.callers import Caller
 from gapless.http.clients import SharedClient
 from gapless.http.cloud_events import BATCH_TYPE, STRUCTURED_TYPE, binary_draft, is_binary, structured_draft
 from gapless.http.event_json import Draft, JsonEvent, draft_of, is_json_type
 from gapless.http.gateway import Gateway
+from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
 from gapless.security.identity import client_prefix
 
@@ -32,11 +34,10 @@ TURN = 16
 """Events that are published in one turn of the event loop."""
 BODY_S = 30.0
 PUBLISH_S = 30.0
+LIST_MAX = 50_000
+"""Characters of the names that one filter looks for."""
 LOOK_BACK = "10m"
 """`idempotency.KEPT_S`, as the age of a position."""
-
-_one = msgspec.json.Decoder(JsonEvent)
-_many = msgspec.json.Decoder(list[JsonEvent])
 
 
 async def post_events(request: Request) -> Response:
@@ -67,8 +68,9 @@ async def read_body(request: Request) -> bytes:
                 size += len(part)
                 if size > BODY_MAX:
                     raise ProblemError(
-                        "too-large", f"a body has at most {BODY_MAX:,} bytes; send the events in several"
-                    )
+                        "too-large", f"a body has at most {BODY_MAX:,} bytes; send the events in several",
+                        headers={"Connection": "close"},
+                    )  # fmt: skip
                 parts.append(part)
     except TimeoutError:
         raise ProblemError("bad-request", f"the body did not come within {BODY_S:g} s") from None
@@ -95,19 +97,13 @@ def drafts_of(headers: Mapping[str, str], body: bytes) -> tuple[list[Draft], boo
             f"the content type is {content_type or 'missing'}; send application/json, {STRUCTURED_TYPE}, {BATCH_TYPE}, "
             "or a CloudEvent in binary mode (ce- headers)",
         )
-    try:
-        if body.lstrip()[:1] == b"[":
-            return _bounded([draft_of(each) for each in _many.decode(body)]), True
-        return [draft_of(_one.decode(body))], False
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f"the body is no event: {error}") from None
+    if body.lstrip()[:1] == b"[":
+        return _bounded([draft_of(each) for each in decoded(body, list[JsonEvent], "the body is no event")]), True
+    return [draft_of(decoded(body, JsonEvent, "the body is no event"))], False
 
 
 def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f"the body is not JSON: {error}") from None
+    return decoded(body, Any, "the body is not JSON")
 
 
 def _bounded(drafts: list[Draft]) -> list[Draft]:
@@ -200,21 +196,17 @@ async def _look_up(
     unknown = [draft for draft in drafts if draft.id and gateway.outcomes.find(caller.user, draft) is None]
     if not unknown:
         return {}
-    ids = ", ".join(_quoted(draft.id) for draft in unknown)
     wanted = {(draft.source, draft.id) for draft in unknown}
     begins = client_prefix(caller.user) if caller.user else ""
     found: dict[tuple[str, str], str] = {}
     try:
-        async with client.read(f"id IN ({ids})", since=LOOK_BACK) as reading:
-            while True:
-                with suppress(SkippedError):
-                    events = await reading.take(64)
-                    if not events:
-                        break
-                    for event in events:
-                        key = str(event.attributes.get("source", "")), str(event.attributes["id"])
-                        if key in wanted and event.publisher.startswith(begins):
-                            found.setdefault(key, event.id)
+        for ids in _lists(draft.id for draft in unknown):
+            async for event in _history(client, f"id IN ({ids})"):
+                key = str(event.attributes.get("source", "")), str(event.attributes["id"])
+                if key in wanted and event.publisher.startswith(begins):
+                    found.setdefault(key, event.id)
+    except FilterError:
+        raise
     except (DeniedError, CallError):
         return {}
     except ConnectError:
@@ -222,6 +214,32 @@ async def _look_up(
     except GaplessError:
         return found
     return found
+
+
+async def _history(client: Client, text: str) -> AsyncIterator[Event]:
+    """The events of the last minutes that match."""
+    async with client.read(text, since=LOOK_BACK) as reading:
+        while True:
+            with suppress(SkippedError):
+                events = await reading.take(64)
+                if not events:
+                    return
+                for event in events:
+                    yield event
+
+
+def _lists(names: Iterable[str]) -> Iterator[str]:
+    """The names as lists for filters, each of a length that a filter may have."""
+    group: list[str] = []
+    size = 0
+    for name in names:
+        quoted = _quoted(name)
+        if group and size + len(quoted) > LIST_MAX:
+            yield ", ".join(group)
+            group, size = [], 0
+        group.append(quoted)
+        size += len(quoted) + 2
+    yield ", ".join(group)
 
 
 def _quoted(text: str) -> str:

@@ -2,8 +2,10 @@
 
 uvicorn's protocol speaks HTTP/1.1 and WebSocket; this file listens, because a broker has its own rules for that: one
 TLS context for each connection, so that new certificates count at once, and a place for peers that say nothing. A
-connection that has begun no request within `PATIENCE_S` is closed, and when more than `SILENT_MAX` of them wait, the
-oldest one of the host that has most goes first. Requests in progress have a bound of their own (`REQUESTS_MAX`).
+connection that has not sent the head of a request within `PATIENCE_S`, of its first one or of the next one, is closed;
+so is one whose request was answered before its body had come. When more than `SILENT_MAX` of them wait for their first
+request, or `IDLE_MAX` for the next one, the oldest one of the host that has most goes first. Requests in progress have
+bounds of their own (`guards`).
 
 uvicorn's parser accepts headers of any size, so their size is bounded here.
 """
@@ -14,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
+import msgspec
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,6 +24,8 @@ from uvicorn.server import ServerState
 
 from gapless.http.application import make_application
 from gapless.http.gateway import Gateway
+from gapless.http.guards import SECURITY_HEADERS
+from gapless.http.problems import ProblemError
 from gapless.runtime.address import split_address
 from gapless.runtime.broker import Broker, listen_error
 from gapless.runtime.listener import TlsListener
@@ -31,8 +36,7 @@ __all__ = ["HttpServer"]
 PATIENCE_S = 5.0
 """How long a connection may say nothing before its first request, and between two requests."""
 SILENT_MAX = 100
-REQUESTS_MAX = 1_000
-"""Requests in progress, streams included; further ones are answered with 503."""
+IDLE_MAX = 500
 HEAD_MAX = 32 * 1024
 """Bytes in the request line and all headers."""
 MESSAGE_MAX = 8 * 1024 * 1024
@@ -53,7 +57,7 @@ class HttpServer:
         self._gateway = Gateway(broker)
         self._config = _config(make_application(self._gateway))
         self._state = ServerState()
-        self._silent: PendingConnections[_Connection] = PendingConnections(SILENT_MAX)
+        self._places = _Places()
         self._server: asyncio.Server | TlsListener | None = None
 
     async def start(self) -> None:
@@ -81,7 +85,7 @@ class HttpServer:
         return listener
 
     def _accept(self) -> "_Connection":
-        return _Connection(self._config, self._state, self._silent)
+        return _Connection(self._config, self._state, self._places)
 
     @property
     def port(self) -> int:
@@ -135,31 +139,37 @@ def _config(application: ASGIApp) -> Config:
         proxy_headers=False,
         ws_max_size=MESSAGE_MAX,
         timeout_keep_alive=int(PATIENCE_S),
-        limit_concurrency=REQUESTS_MAX,
     )
     config.load()
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what goes wrong is reported in our own log
     return config
 
 
-class _Connection(HttpToolsProtocol):
-    """One connection; it is silent until it has sent the head of a request."""
+class _Places:
+    """The connections that wait for a request."""
 
-    def __init__(self, config: Config, state: ServerState, silent: PendingConnections["_Connection"]) -> None:
+    def __init__(self) -> None:
+        self.silent: PendingConnections[_Connection] = PendingConnections(SILENT_MAX)
+        self.idle: PendingConnections[_Connection] = PendingConnections(IDLE_MAX)
+
+
+class _Connection(HttpToolsProtocol):
+    """One connection; it is silent until it has sent the head of a request, and idle between two requests."""
+
+    def __init__(self, config: Config, state: ServerState, places: _Places) -> None:
         super().__init__(config, state, {})
-        self._silent = silent
+        self._places = places
         self._head = 0
         """Bytes of a head that is not complete; -1 while a body is read."""
+        self._fields = 0
+        """Bytes of the fields of a head."""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         certificate: Mapping[str, Any] = transport.get_extra_info("peercert") or {}
         self.app_state["certificate"] = certificate
-        self._timer = self.loop.call_later(PATIENCE_S, transport.abort)
-        victim = self._silent.add(self, self.client[0] if self.client else "?")
-        if victim is not None:
-            victim.transport.abort()
+        self._wait_in(self._places.silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._speaks()
@@ -175,6 +185,21 @@ class _Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head = max(0, self._head)
+        self._fields = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._count(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(name + value)
+        super().on_header(name, value)
+
+    def _count(self, field: bytes) -> None:
+        """The whole head may come in one piece."""
+        self._fields += len(field) + 4
+        if self._fields > HEAD_MAX:
+            raise ValueError("the head of the request is too large")  # the parser ends, and the answer is 400
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -185,8 +210,35 @@ class _Connection(HttpToolsProtocol):
         self._speaks()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self._wait_in(self._places.idle)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, with a problem document."""
+        body = msgspec.json.encode(ProblemError("bad-request", msg).document())
+        head = (
+            b"HTTP/1.1 400 Bad Request",
+            b"Content-Type: application/problem+json",
+            b"Content-Length: %d" % len(body),
+            b"Connection: close",
+            *(f"{name}: {value}".encode() for name, value in SECURITY_HEADERS.items()),
+        )
+        self.transport.write(b"\r\n".join((*head, b"", body)))
+        self.transport.close()
+
+    def _wait_in(self, place: "PendingConnections[_Connection]") -> None:
+        """Wait for the head of a request."""
+        self._speaks()
+        self._timer = self.loop.call_later(PATIENCE_S, self.transport.abort)
+        victim = place.add(self, self.client[0] if self.client else "?")
+        if victim is not None:
+            victim.transport.abort()
+
     def _speaks(self) -> None:
-        self._silent.discard(self)
+        self._places.silent.discard(self)
+        self._places.idle.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

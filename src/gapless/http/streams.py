@@ -40,12 +40,17 @@ async def get_events(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     query = query_of(request)
+    query.check()
     parameters = request.query_params
     wants_lines = parameters.get("format") == "ndjson" or NDJSON_TYPE in request.headers.get("accept", "")
     as_cloud_events = parameters.get("cloudevents", "0") in _TRUE or STRUCTURED_TYPE in request.headers.get(
         "accept", ""
     )
     render = _Renderer(gateway, wants_lines=wants_lines, as_cloud_events=as_cloud_events)
+    media_type = NDJSON_TYPE if wants_lines else SSE_TYPE
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    if request.method == "HEAD":
+        return Response(media_type=media_type, headers=headers)
     client = await gateway.clients.open_stream(caller)
     try:
         stream = EventStream(client, query)
@@ -60,8 +65,8 @@ async def get_events(request: Request) -> Response:
         raise
     return StreamingResponse(
         gateway.steps.each(_body(gateway, caller, client, stream, query, render), "/events"),
-        media_type=NDJSON_TYPE if wants_lines else SSE_TYPE,
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        media_type=media_type,
+        headers=headers,
     )
 
 

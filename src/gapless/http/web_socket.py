@@ -22,6 +22,7 @@ from gapless.http.durable import AckRequest
 from gapless.http.event_json import JsonEvent, draft_of, event_document
 from gapless.http.event_streams import EventStream, Item, StreamQuery
 from gapless.http.gateway import Gateway
+from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError, problem_of
 from gapless.http.publishing import publish
 from gapless.http.streams import watched
@@ -56,9 +57,6 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     position: str = ""
     nack: list[str] = []
     delay_s: float = 0.0
-
-
-_decode = msgspec.json.Decoder(Command).decode
 
 
 async def serve_web_socket(socket: WebSocket) -> None:
@@ -260,10 +258,7 @@ class _Session:
 
 
 def _command(text: str) -> Command:
-    try:
-        return _decode(text)
-    except msgspec.DecodeError as error:
-        raise ProblemError("bad-request", f"this is no message of the gateway: {error}; see /asyncapi.json") from None
+    return decoded(text, Command, "this is no message of the gateway as /asyncapi.json describes it")
 
 
 def _message(name: str, item: Item) -> dict[str, Any]:
