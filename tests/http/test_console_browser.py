@@ -29,7 +29,8 @@ FOLLOWS = {"order": ("payment", "reservation"), "payment": ("invoice",), "reserv
 PAUSE_S = 0.1
 PAST_S = 10.0
 PLOTTED_BEFORE_S = """() => {
-    const [hours, minutes, seconds] = document.querySelectorAll('.chart svg text')[3].textContent.split(':').map(Number);
+    const begins = document.querySelectorAll('.chart svg text')[3].textContent;
+    const [hours, minutes, seconds] = begins.split(':').map(Number);
     const begin = new Date(performance.timeOrigin).setHours(hours, minutes, seconds);
     return (performance.timeOrigin - begin) / 1000;
 }"""

@@ -8,6 +8,7 @@ import pytest
 
 from gapless.client import Client, connect
 from gapless.events import Event, PublishedEvent
+from gapless.http.step_meter import STEP_MAX_MS
 from gapless.overlay import chain
 from gapless.positions import Position
 from gapless.runtime.event_loop import run
@@ -175,6 +176,52 @@ def test_what_cannot_be_published_is_refused(body: bytes, status: int, words: st
             answer = await http.client("b0").post("/events", content=body, headers={"Content-Type": "application/json"})
             assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
             assert await history(http) == []
+
+    run(main())
+
+
+HOSTILE = (
+    ("application/json", b'{"data":' + b"[" * 500_000 + b"]" * 500_000 + b"}", 422),
+    ("application/json", b'{"data":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
+    ("application/json", b'{"attributes":{"a":"\xff"}}', 400),
+    ("application/json", b'{"data":"\xff\xfe"}', 400),
+    ("application/json", b"[" + b"{}," * 600_000 + b"{}]", 413),
+    ("application/json", b"[" + b"1," * 900_000 + b"1]", 400),
+    ("application/json", b'{"attributes":{' + b",".join(b'"a%d":1' % n for n in range(150_000)) + b"}}", 422),
+    ("application/json", b'{"id":"' + b"x" * 1_001 + b'"}', 400),
+    ("application/cloudevents-batch+json", b"[" + b"[]," * 600_000 + b"[]]", 400),
+    ("application/cloudevents-batch+json", b"[" + b"{}," * 600_000 + b"{}]", 413),
+    ("application/cloudevents+json", b'{"data":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
+    ("application/cloudevents+json", b"{" + b",".join(b'"a%d":1' % n for n in range(20_000)) + b"}", 422),
+)  # fmt: skip
+
+
+def test_hostile_bodies_are_refused_and_hold_nobody_up() -> None:
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            client = http.client("b0")
+            for kind, body, status in HOSTILE:
+                answer = await client.post("/events", content=body, headers={"Content-Type": kind})
+                assert (answer.status_code, answer.json()["status"]) == (status, status), (body[:40], answer.text)
+            for path in ("/api/covers", "/durable/x/ack"):
+                body = b'{"filters":[' + b'"",' * 600_000 + b'""]}'
+                large = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+                assert (large.status_code, large.json()["type"]) == (413, "/docs/problems#too-large")
+            steps = http.servers["b0"]._gateway.steps
+            assert steps.longest_ms < STEP_MAX_MS, steps.what
+            assert await history(http) == []
+
+    run(main())
+
+
+def test_a_large_batch_with_long_ids_is_published_once_at_any_broker() -> None:
+    async def main() -> None:
+        async with serving(chain(2), f=0) as http:
+            batch = [{"id": f"{number}-{'x' * 300}"} for number in range(400)]
+            first = (await http.client("b0").post("/events", json=batch)).json()["events"]
+            again = (await http.client("b1").post("/events", json=batch)).json()["events"]
+            assert [each["duplicate"] for each in again] == [True] * 400
+            assert [each["id"] for each in again] == [each["id"] for each in first]
 
     run(main())
 

@@ -1,6 +1,7 @@
 """What the HTTP side answers to everybody, and what a peer may not do."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -117,6 +118,118 @@ def test_of_many_silent_peers_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -
             assert (await http.client("b0").get("/healthz")).status_code == 200
             for _, writer in peers:
                 writer.close()
+
+    run(main())
+
+
+def test_a_peer_that_dribbles_after_its_first_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "PATIENCE_S", 0.4)
+
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            for words in (
+                b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n",
+            ):
+                reader, writer = await asyncio.open_connection("127.0.0.1", http.servers["b0"].port)
+                writer.write(words)
+                await reader.readuntil(b"\r\n\r\n")
+                reading = asyncio.ensure_future(_ended(reader))
+                async with asyncio.timeout(10):
+                    while not reading.done():
+                        writer.write(b"G")
+                        await asyncio.sleep(0.05)
+                writer.close()
+
+    run(main())
+
+
+def test_of_many_idle_connections_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "IDLE_MAX", 3)
+
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            peers = []
+            for _ in range(4):
+                reader, writer = await asyncio.open_connection("127.0.0.1", http.servers["b0"].port)
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                await reader.readuntil(b"ok\n")
+                peers.append((reader, writer))
+            assert await _ended(peers[0][0]) == b""
+            for _, writer in peers:
+                writer.close()
+
+    run(main())
+
+
+def test_what_is_no_http_is_answered_with_a_problem_document() -> None:
+    heads = (
+        b"Content-Length: 2\r\nContent-Length: 20\r\n", b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: -5\r\n", b"Transfer-Encoding: xchunked\r\n", b"A: b\r\n c\r\n", b"A : b\r\n", b"A: \x00\r\n",
+        b"".join(b"A%d: b\r\n" % number for number in range(6_000)),
+    )  # fmt: skip
+
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            for head in heads:
+                reader, writer = await asyncio.open_connection("127.0.0.1", http.servers["b0"].port)
+                writer.write(b"POST /events HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n{}")
+                answer = await _ended(reader)
+                assert answer.startswith(b"HTTP/1.1 400 "), head[:50]
+                assert b"Content-Type: application/problem+json\r\n" in answer
+                assert json.loads(answer.partition(b"\r\n\r\n")[2])["type"] == "/docs/problems#bad-request"
+                writer.close()
+
+    run(main())
+
+
+def test_files_outside_of_the_console_are_not_served() -> None:
+    paths = (
+        "/console/../server.py", "/console/%2e%2e%2fserver.py", "/console/%252e%252e%252fserver.py",
+        "/console//etc/passwd", "/console/..\\server.py", "/console/app.js%00", "/console/%ff", "/console/",
+    )  # fmt: skip
+
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            for path in paths:
+                reader, writer = await asyncio.open_connection("127.0.0.1", http.servers["b0"].port)
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                assert (await _ended(reader)).startswith(b"HTTP/1.1 404 "), path
+                writer.close()
+
+    run(main())
+
+
+def test_a_page_that_gives_its_name_the_address_of_this_machine_gets_nothing() -> None:
+    async def main() -> None:
+        async with serving(1, f=0, origins=("https://app.example",)) as http:
+            client = http.client("b0")
+            for path in ("/", "/events", "/api/network", "/status"):
+                answer = await client.get(path, headers={"Host": "evil.example:8400"})
+                assert (answer.status_code, answer.json()["type"]) == (403, "/docs/problems#wrong-origin"), path
+            own = {"Host": "evil.example:8400", "Origin": "http://evil.example:8400"}
+            assert (await client.post("/events", json={}, headers=own)).status_code == 403
+            for host in ("localhost:8400", "127.0.0.1", "[::1]:8400", "10.0.0.7", "app.example"):
+                assert (await client.get("/status", headers={"Host": host})).status_code == 200, host
+            assert (await client.get("/healthz", headers={"Host": "evil.example"})).status_code == 200
+
+    run(main())
+
+
+def test_there_is_always_room_for_a_health_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapless.http.guards.REQUESTS_MAX", 1)
+
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            client = http.client("b0")
+            async with client.stream("GET", "/events") as first:
+                assert first.status_code == 200
+                refused = await client.get("/status")
+                assert (refused.status_code, refused.json()["type"]) == (503, "/docs/problems#too-many")
+                assert (await client.get("/healthz")).status_code == 200
+            async with asyncio.timeout(20):
+                while (await client.get("/status")).status_code == 503:
+                    await asyncio.sleep(0.05)
 
     run(main())
 

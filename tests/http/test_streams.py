@@ -178,6 +178,33 @@ def test_a_reader_that_takes_nothing_holds_back_nobody_and_gets_everything_later
     run(main())
 
 
+def test_an_event_that_claims_to_be_json_and_is_not_reaches_every_reader() -> None:
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            ann = await publisher(http, "ann", "b0")
+            payloads = (b'"\xff"', b"[" * 20_000 + b"]" * 20_000, b"{", b'{"a": 1}')
+            for n, payload in enumerate(payloads):
+                await ann.publish({"n": n, "datacontenttype": "application/json"}, payload)
+            messages = await first(sse(http.client("b0"), {"since": "earliest"}), 4)
+            assert numbers(messages) == [0, 1, 2, 3]
+            kinds = [next(kind for kind in ("data", "text", "data_base64") if kind in each.data) for each in messages]
+            assert kinds == ["data_base64", "text", "text", "data"]
+            await ann.close()
+
+    run(main())
+
+
+def test_head_asks_for_no_stream() -> None:
+    async def main() -> None:
+        async with serving(1, f=0) as http:
+            head = await http.client("b0").head("/events")
+            assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+            assert (await http.client("b0").head("/events?share=1")).status_code == 400
+            assert http.servers["b0"].streams == 0
+
+    run(main())
+
+
 def test_what_is_asked_for_is_checked() -> None:
     async def main() -> None:
         async with serving(1, f=0) as http:

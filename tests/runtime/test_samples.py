@@ -1,5 +1,6 @@
 """Samples of a broker's figures: one every few seconds, a bounded number, and what the protocol reports."""
 
+import itertools
 from typing import Any
 
 from gapless.runtime.samples import EVERY_S, SAMPLES_MAX, Samples
@@ -18,7 +19,7 @@ def test_a_sample_is_taken_every_few_seconds_and_the_last_ones_are_kept() -> Non
         samples.look(1_000_000 + number * EVERY_S / 2, OVERVIEW | {"published": number}, number, 0.0)
     rows = samples.report()["rows"]
     assert len(rows) == SAMPLES_MAX
-    assert {later.time - earlier.time for earlier, later in zip(rows, rows[1:], strict=False)} == {EVERY_S}
+    assert {later.time - earlier.time for earlier, later in itertools.pairwise(rows)} == {EVERY_S}
     assert rows[-1].published == looks - 2
 
 

@@ -8,7 +8,7 @@ from gapless.http.durable import AckRequest
 from gapless.http.gateway import Gateway
 from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
-from gapless.http.publishing import read_body
+from gapless.http.publishing import SMALL_MAX, read_body
 
 __all__ = ["post_ack"]
 
@@ -19,6 +19,8 @@ async def post_ack(request: Request) -> Response:
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise ProblemError("unsupported-type", "acknowledgements are JSON; send Content-Type: application/json")
-    asked = decoded(await read_body(request), AckRequest, 'the body is no acknowledgement such as {"ids": […]}')
+    asked = decoded(
+        await read_body(request, SMALL_MAX), AckRequest, 'the body is no acknowledgement such as {"ids": […]}'
+    )
     done = await gateway.durable.ack(caller.user, request.path_params["name"], asked)
     return Response(msgspec.json.encode({"acknowledged": done}), media_type="application/json")

@@ -12,13 +12,15 @@ from urllib.parse import unquote
 import msgspec
 
 from gapless.events import Event
-from gapless.http.event_json import JSON_TYPE, Draft, checked_id, decode_base64, event_document
+from gapless.http.event_json import JSON_TYPE, Draft, checked_id, checked_utf8, decode_base64, event_document
+from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
 
 __all__ = ["BATCH_TYPE", "STRUCTURED_TYPE", "binary_draft", "cloud_event_of", "is_binary", "structured_draft"]
 
 STRUCTURED_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
+ATTRIBUTES_MAX = 1_000
 _REQUIRED = ("id", "source", "type", "specversion")
 _NAME = re.compile(r"[a-z0-9]+", re.ASCII)
 _ORIGIN = "gapless://"
@@ -37,25 +39,25 @@ def binary_draft(headers: Mapping[str, str], body: bytes) -> Draft:
     return _checked(attributes, body)
 
 
-def structured_draft(document: Any) -> Draft:
+def structured_draft(document: Mapping[str, msgspec.Raw]) -> Draft:
     """The event of a JSON object in structured mode, or one of a batch."""
-    if not isinstance(document, dict):
-        raise ProblemError("bad-request", "a CloudEvent in structured mode is a JSON object")
-    attributes = dict(document)
-    data, encoded = attributes.pop("data", None), attributes.pop("data_base64", None)
-    attributes = {name: value for name, value in attributes.items() if value is not None}
+    if len(document) > ATTRIBUTES_MAX:
+        raise ProblemError("invalid-event", f"a CloudEvent has at most {ATTRIBUTES_MAX:,} attributes here")
+    members = {name: bytes(value) for name, value in document.items() if bytes(value) != b"null"}
+    data, encoded = members.pop("data", None), members.pop("data_base64", None)
+    attributes: dict[str, Any] = {}
+    for name, value in members.items():
+        attributes[name] = decoded(value, Any, f"the attribute {name[:80]!r}")
     if data is not None and encoded is not None:
         raise ProblemError("bad-request", "a CloudEvent has data or data_base64, but this one has both; leave one")
     if encoded is not None:
-        if not isinstance(encoded, str):
-            raise ProblemError("bad-request", "data_base64 of a CloudEvent is a string")
-        return _checked(attributes, decode_base64(encoded))
+        return _checked(attributes, decode_base64(decoded(encoded, str, "data_base64 of a CloudEvent is a string")))
     if data is None:
         return _checked(attributes, b"")
     content_type = str(attributes.setdefault("datacontenttype", JSON_TYPE))
-    if isinstance(data, str) and "json" not in content_type:
-        return _checked(attributes, data.encode())
-    return _checked(attributes, msgspec.json.encode(data))
+    if data[:1] == b'"' and "json" not in content_type:
+        return _checked(attributes, decoded(data, str, "data").encode())
+    return _checked(attributes, checked_utf8(data))
 
 
 def _checked(attributes: dict[str, Any], payload: bytes) -> Draft:

@@ -14,7 +14,7 @@ from gapless.http.covers import find_covers
 from gapless.http.gateway import Gateway
 from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
-from gapless.http.publishing import read_body
+from gapless.http.publishing import SMALL_MAX, read_body
 from gapless.printable import name_complaint
 from gapless.runtime.access import Access
 from gapless.runtime.audit_log import Actor
@@ -92,7 +92,7 @@ async def post_covers(request: Request) -> Response:
     """`POST /api/covers`: for each of these filters another one of them that covers it."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
-    asked = decoded(await read_body(request), _Filters, "the body holds no filters")
+    asked = decoded(await read_body(request, SMALL_MAX), _Filters, "the body holds no filters")
     return _json(await find_covers(asked.filters))
 
 
@@ -100,7 +100,7 @@ async def post_filter(request: Request) -> Response:
     """`POST /api/filter`: whether a filter can be parsed, and what its author may have meant otherwise."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.identify(request)
-    text = decoded(await read_body(request), _Filter, "the body holds no filter").filter
+    text = decoded(await read_body(request, SMALL_MAX), _Filter, "the body holds no filter").filter
     try:
         parse(text)
     except FilterError as error:

@@ -15,6 +15,7 @@ from gapless.positions import Position
 
 __all__ = ["AckRequest", "DurableStream", "DurableStreams"]
 
+IDS_MAX = 10_000
 UNACKED_MAX = 1_000
 """Deliveries of one stream that wait for their acknowledgement; a stream with so many waits."""
 
@@ -119,6 +120,8 @@ class DurableStreams:
                 "bad-request",
                 "acknowledge ids, or everything up to a position, or give ids back with nack: send one of the three",
             )
+        if len(asked.ids) + len(asked.nack) > IDS_MAX:
+            raise ProblemError("too-large", f"a request acknowledges at most {IDS_MAX:,} ids")
         if asked.position:
             return sum([await stream.ack_until(_position(asked.position)) for stream in streams])
         wanted = asked.ids or asked.nack

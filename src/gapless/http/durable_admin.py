@@ -8,7 +8,7 @@ from gapless.errors import GaplessError
 from gapless.http.gateway import Gateway
 from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
-from gapless.http.publishing import read_body
+from gapless.http.publishing import SMALL_MAX, read_body
 
 __all__ = ["delete_durable", "get_durables", "post_move"]
 
@@ -30,7 +30,7 @@ async def post_move(request: Request) -> Response:
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise ProblemError("unsupported-type", "the place to move to is JSON; send Content-Type: application/json")
-    asked = decoded(await read_body(request), _Move, 'the body names no place as {"to": "10m"} does')
+    asked = decoded(await read_body(request, SMALL_MAX), _Move, 'the body names no place as {"to": "10m"} does')
     async with gateway.clients.shared(caller) as shared:
         await shared.client.admin.move(request.path_params["name"], asked.to)
     gateway.durables.forget()

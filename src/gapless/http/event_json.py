@@ -16,7 +16,16 @@ from gapless.events import Event
 from gapless.http.json_body import UNREADABLE
 from gapless.http.problems import ProblemError
 
-__all__ = ["JSON_TYPE", "Draft", "JsonEvent", "checked_id", "draft_of", "event_document", "is_json_type"]
+__all__ = [
+    "JSON_TYPE",
+    "Draft",
+    "JsonEvent",
+    "checked_id",
+    "checked_utf8",
+    "draft_of",
+    "event_document",
+    "is_json_type",
+]
 
 JSON_TYPE = "application/json"
 ID_MAX = 1_000
@@ -56,7 +65,7 @@ def draft_of(event: JsonEvent) -> Draft:
     attributes: dict[str, Any] = dict(event.attributes)
     payload = b""
     if bytes(event.data):
-        payload = _utf8(bytes(event.data))
+        payload = checked_utf8(bytes(event.data))
         attributes.setdefault("datacontenttype", JSON_TYPE)
     elif event.text is not None:
         payload = event.text.encode("utf-8", "surrogatepass")
@@ -80,7 +89,8 @@ def checked_id(name: str) -> str:
     return name
 
 
-def _utf8(data: bytes) -> bytes:
+def checked_utf8(data: bytes) -> bytes:
+    """The bytes of a JSON value; a `ProblemError` if they are no UTF-8, which msgspec leaves open."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -125,7 +135,8 @@ def _payload(event: Event) -> dict[str, Any]:
         return {}
     if is_json_type(event.attributes.get("datacontenttype")):
         try:
-            msgspec.json.decode(event.payload)
+            msgspec.json.decode(event.payload, type=msgspec.Raw)
+            event.payload.decode()
             return {"data": msgspec.Raw(event.payload.replace(b"\n", b" ").replace(b"\r", b" "))}
         except UNREADABLE:
             pass

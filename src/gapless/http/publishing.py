@@ -6,7 +6,7 @@ position takes a further round trip through the network, so `Prefer: return=mini
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -19,17 +19,17 @@ from gapless.errors import CallError, ConnectError, DeniedError, FilterError, Ga
 from gapless.events import Event
 from gapless.http.callers import Caller
 from gapless.http.clients import SharedClient
-from gapless.http.cloud_events import BATCH_TYPE, STRUCTURED_TYPE, binary_draft, is_binary, structured_draft
-from gapless.http.event_json import Draft, JsonEvent, draft_of, is_json_type
+from gapless.http.event_bodies import drafts_of
+from gapless.http.event_json import Draft
 from gapless.http.gateway import Gateway
-from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError
 from gapless.security.identity import client_prefix
 
-__all__ = ["drafts_of", "post_events", "publish", "read_body"]
+__all__ = ["SMALL_MAX", "post_events", "publish", "read_body"]
 
 BODY_MAX = 2 * 1024 * 1024
-EVENTS_MAX = 1_000
+SMALL_MAX = 256 * 1024
+"""Of a body that holds no events."""
 TURN = 16
 """Events that are published in one turn of the event loop."""
 BODY_S = 30.0
@@ -45,7 +45,7 @@ async def post_events(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     body = await read_body(request)
-    drafts, is_batch = drafts_of(request.headers, body)
+    drafts, is_batch = await drafts_of(request.headers, body, gateway.broker.config.runtime.event_max)
     key = request.headers.get("idempotency-key", "")
     if key and not is_batch and not drafts[0].id:
         drafts = [msgspec.structs.replace(drafts[0], attributes={**drafts[0].attributes, "id": key}, id=key)]
@@ -58,7 +58,7 @@ async def post_events(request: Request) -> Response:
     return Response(msgspec.json.encode(document), status, media_type="application/json")
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most: int = BODY_MAX) -> bytes:
     """The body, if it is not too large and comes in time."""
     parts: list[bytes] = []
     size = 0
@@ -66,9 +66,9 @@ async def read_body(request: Request) -> bytes:
         async with asyncio.timeout(BODY_S):
             async for part in request.stream():
                 size += len(part)
-                if size > BODY_MAX:
+                if size > most:
                     raise ProblemError(
-                        "too-large", f"a body has at most {BODY_MAX:,} bytes; send the events in several",
+                        "too-large", f"a body has at most {most:,} bytes here; send several",
                         headers={"Connection": "close"},
                     )  # fmt: skip
                 parts.append(part)
@@ -77,41 +77,6 @@ async def read_body(request: Request) -> bytes:
     except ClientDisconnect:
         raise ProblemError("bad-request", "the connection ended before the body did") from None
     return b"".join(parts)
-
-
-def drafts_of(headers: Mapping[str, str], body: bytes) -> tuple[list[Draft], bool]:
-    """The events of a body, and whether the response is to be an array."""
-    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if is_binary(headers):
-        return [binary_draft(headers, body)], False
-    if content_type == STRUCTURED_TYPE:
-        return [structured_draft(_decoded(body))], False
-    if content_type == BATCH_TYPE:
-        documents = _decoded(body)
-        if not isinstance(documents, list):
-            raise ProblemError("bad-request", "a batch of CloudEvents is a JSON array")
-        return _bounded([structured_draft(each) for each in documents[: EVENTS_MAX + 1]]), True
-    if not is_json_type(content_type):
-        raise ProblemError(
-            "unsupported-type",
-            f"the content type is {content_type or 'missing'}; send application/json, {STRUCTURED_TYPE}, {BATCH_TYPE}, "
-            "or a CloudEvent in binary mode (ce- headers)",
-        )
-    if body.lstrip()[:1] == b"[":
-        return _bounded([draft_of(each) for each in decoded(body, list[JsonEvent], "the body is no event")]), True
-    return [draft_of(decoded(body, JsonEvent, "the body is no event"))], False
-
-
-def _decoded(body: bytes) -> Any:
-    return decoded(body, Any, "the body is not JSON")
-
-
-def _bounded(drafts: list[Draft]) -> list[Draft]:
-    if not drafts:
-        raise ProblemError("bad-request", "the array holds no event")
-    if len(drafts) > EVENTS_MAX:
-        raise ProblemError("too-large", f"a body holds at most {EVENTS_MAX:,} events; send them in several")
-    return drafts
 
 
 async def publish(

@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from gapless.http.application import make_application
+from gapless.http.event_bodies import JSON_SIZE
 from gapless.http.gateway import Gateway
 from gapless.http.guards import SECURITY_HEADERS
 from gapless.http.problems import ProblemError
@@ -39,8 +40,8 @@ SILENT_MAX = 100
 IDLE_MAX = 500
 HEAD_MAX = 32 * 1024
 """Bytes in the request line and all headers."""
-MESSAGE_MAX = 8 * 1024 * 1024
-"""Bytes in one WebSocket message."""
+MESSAGE_MAX = 512 * 1024
+"""Bytes in one WebSocket message, unless events may be larger."""
 CLOSE_S = 2.0
 """How long responses in progress may take when the broker stops."""
 IN_CLEAR_TEXT = (
@@ -55,7 +56,8 @@ class HttpServer:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._gateway = Gateway(broker)
-        self._config = _config(make_application(self._gateway))
+        event_max = broker.config.runtime.event_max
+        self._config = _config(make_application(self._gateway), max(MESSAGE_MAX, JSON_SIZE * event_max))
         self._state = ServerState()
         self._places = _Places()
         self._server: asyncio.Server | TlsListener | None = None
@@ -126,7 +128,7 @@ class HttpServer:
                 connection.transport.abort()
 
 
-def _config(application: ASGIApp) -> Config:
+def _config(application: ASGIApp, message_max: int = MESSAGE_MAX) -> Config:
     config = Config(
         application,
         http=HttpToolsProtocol,
@@ -137,7 +139,7 @@ def _config(application: ASGIApp) -> Config:
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        ws_max_size=MESSAGE_MAX,
+        ws_max_size=message_max,
         timeout_keep_alive=int(PATIENCE_S),
     )
     config.load()

@@ -7,7 +7,7 @@ is delivered), `skipped` (history that no broker holds any more), `caught-up` (a
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -149,18 +149,18 @@ class _Renderer:
         self._as_cloud_events = as_cloud_events
         self._network = gateway.broker.config.network.name
 
-    def chunks(self, items: list[Item]) -> list[bytes]:
-        """The items, in pieces of bounded size where the events allow it."""
-        chunks: list[bytes] = []
+    def chunks(self, items: list[Item]) -> Iterator[bytes]:
+        """The items, in pieces of bounded size where the events allow it; each is rendered when it is asked for."""
         piece: list[bytes] = []
         size = 0
         for item in items:
             piece.append(self._line(item) if self._wants_lines else self._message(item))
             size += len(piece[-1])
             if size >= CHUNK:
-                chunks.append(b"".join(piece))
+                yield b"".join(piece)
                 piece, size = [], 0
-        return [*chunks, b"".join(piece)] if piece else chunks
+        if piece:
+            yield b"".join(piece)
 
     def problem(self, problem: ProblemError) -> bytes:
         """The last words of a stream that failed."""

@@ -216,6 +216,7 @@ class _Session:
                     for item in items:
                         if item.kind != "idle":
                             await self.send(_message(name, item))
+                            await asyncio.sleep(0)
                     await subscription.spend(sum(item.event is not None for item in items))
         except WebSocketDisconnect:
             pass
