@@ -66,8 +66,8 @@ EVENT = b'{"attributes": {"topic": "order", "amount": 7}, "text": "hello"}'
 REQUESTS = {
     "/healthz": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "/metrics": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "POST /events": b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nPrefer: return=minimal\r\n"
-    b"Content-Length: %d\r\n\r\n%b" % (len(EVENT), EVENT),
+    "POST /events": b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Prefer: return=minimal\r\nContent-Length: %d\r\n\r\n%b" % (len(EVENT), EVENT),
 }
 Handler = Callable[[Request], Awaitable[Response]]
 
