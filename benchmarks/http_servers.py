@@ -49,7 +49,6 @@ from gapless.overlay import Overlay
 from gapless.runtime.broker import Broker
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
-from gapless.runtime.pending_connections import PendingConnections
 from gapless.runtime.process import _tune_cycle_collector
 from gapless.runtime.turn_meter import TurnMeter
 
@@ -164,8 +163,8 @@ def factory(candidate: str, gateway: Gateway) -> Callable[[], asyncio.Protocol]:
     config = production._config(make_application(gateway))
     state = ServerState()
     if candidate == "uvicorn, httptools":
-        silent: PendingConnections[Any] = PendingConnections(production.SILENT_MAX)
-        return lambda: production._Connection(config, state, silent)
+        places = production._Places()
+        return lambda: production._Connection(config, state, places)
     if candidate == "uvicorn, h11":
         other = Config(config.app, http=H11Protocol, lifespan="off", log_config=None, access_log=False,
                        server_header=False, date_header=False, proxy_headers=False)  # fmt: skip
