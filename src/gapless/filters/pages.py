@@ -8,8 +8,8 @@ pages for a hundred thousand filters.
 A page has a row of bits for each state of each attribute (`page_column`): the conjunctions that
 fail in that state. The rows of the event's states are fetched from all open pages and combined by
 OR; conjunctions without a failing row are compared with the event's numbers, as floats. That is
-exact, except for ranges of strings: conjunctions with these are evaluated if nothing else excludes
-them. Conjunctions with more than listed strings, ranges and single intervals are not stored in
+exact, except for ranges of strings: the strings themselves are compared if nothing else excludes
+the conjunction. Conjunctions with more than listed strings, ranges and single intervals are not stored in
 pages.
 
 numpy does the work in some twenty calls per event, and in few more for a batch. Adding and removing
@@ -29,6 +29,7 @@ from gapless.filters.evaluation import Attributes
 from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER
 from gapless.filters.page_column import Floats, PageColumn, Rows, Run, as_float, note
+from gapless.filters.string_sets import StringSet
 
 WORDS = 4
 SLOTS = 64 * WORDS
@@ -99,8 +100,8 @@ class Pages:
         self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
         self._lows = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
         self._highs = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
-        self._ranged: set[int] = set()
-        """The slots of conjunctions with ranges of strings, which are evaluated."""
+        self._ranged: dict[int, list[tuple[str, StringSet]]] = {}
+        """By slot, the attributes with ranges of strings, which are compared one by one."""
 
     # Adding and removing.
 
@@ -132,8 +133,10 @@ class Pages:
         self._write(slot, touched)
         self._compared[slot], self._lows[slot], self._highs[slot] = zip(*intervals, strict=True)
         self._orders[slot] = member.order
-        if any(constraint.strings.patterned for constraint in member.conjunction.constraints.values()):
-            self._ranged.add(slot)
+        constraints = member.conjunction.constraints
+        ranged = [(name, each.strings) for name, each in constraints.items() if each.strings.patterned]
+        if ranged:
+            self._ranged[slot] = ranged
         self.members[slot] = member
         member.segment, member.number = self, slot
         self.living_count += 1
@@ -147,7 +150,7 @@ class Pages:
             self._open[self._keys[page]].append(page)
         self._alive[page, place >> 6] ^= np.uint64(1 << (place & 63))
         self._used.add(member.number)
-        self._ranged.discard(member.number)
+        self._ranged.pop(member.number, None)
         self.members[member.number] = None
         member.segment = None
         self.living_count -= 1
@@ -250,11 +253,17 @@ class Pages:
         return [order for slot, order in zip(slots.tolist(), orders, strict=True) if self._fits(slot, attributes)]
 
     def _fits(self, slot: int, attributes: Attributes) -> bool:
-        """Return whether the conjunction of a slot whose intervals hold matches."""
-        if slot not in self._ranged:
-            return True
-        member = self.members[slot]
-        return member is not None and member.filter.test(attributes)
+        """Return whether the conjunction of a slot whose intervals hold matches: in each of its
+        ranges there is a string, by its rank.
+        """
+        for name, strings in self._ranged.get(slot, ()):
+            value: Any = attributes[name]
+            if value < strings.low or (strings.high is not None and value >= strings.high) or value in strings.values:
+                return False
+            if strings.likes or strings.unlikes:
+                member = self.members[slot]
+                return member is not None and member.filter.test(attributes)
+        return True
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
         """Append the orders of the matching filters to each event's list."""
