@@ -250,12 +250,74 @@ def test_the_calls_without_an_event_loop_are_generated_from_those_with_one(modul
     assert written == generate_sync_client.generated(module), "run python scripts/generate_sync_client.py"
 
 
+COROUTINE = {"Opening.close", "Opening.send", "Opening.throw"}
+"""Event loops call them."""
+
+
+def _calls() -> dict[str, Any]:
+    """Every public function, and every public method of a public class, with and without an event loop."""
+    found: dict[str, Any] = {}
+    for module in (gapless, gapless.client, gapless.sync):
+        for name in module.__all__:
+            public = getattr(module, name)
+            if inspect.isfunction(public):
+                found[f"{module.__name__}.{name}"] = public
+            if not inspect.isclass(public) or issubclass(public, BaseException):
+                continue
+            for each, call in inspect.getmembers(public):
+                is_call = inspect.isfunction(call) or inspect.ismethod(call)
+                is_ours = is_call and call.__module__.startswith("gapless.") and not each.startswith("_")
+                if is_ours and f"{name}.{each}" not in COROUTINE:
+                    found[f"{module.__name__}.{name}.{each}"] = call
+    return found
+
+
+CALLS = _calls()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_documents_its_parameters_with_an_example(name: str) -> None:
+    told = inspect.getdoc(CALLS[name]) or ""
+    assert "Example: `" in told
+    assert not re.search(r"\b(await|async)\b", told) or not name.startswith("gapless.sync.")
+    for parameter in inspect.signature(CALLS[name]).parameters:
+        assert parameter == "self" or f"    {parameter}: " in told, parameter
+
+
+def test_the_calls_include_those_of_subscriptions_and_events() -> None:
+    assert {
+        "gapless.connect",
+        "gapless.caused_by",
+        "gapless.DurableSubscription.ack",
+        "gapless.Event.text",
+    } <= CALLS.keys()
+    assert {"gapless.sync.connect", "gapless.sync.DurableEvent.nack", "gapless.sync.Subscription.take"} <= CALLS.keys()
+    assert len(CALLS) > 100
+
+
+def _properties() -> list[property]:
+    classes = [getattr(module, name) for module in (gapless, gapless.client, gapless.sync) for name in module.__all__]
+    members = [each for found in classes if inspect.isclass(found) for each in inspect.getmembers(found)]
+    return [each for name, each in members if isinstance(each, property) and not name.startswith("_")]
+
+
+def test_every_property_says_what_it_is() -> None:
+    assert len(_properties()) > 50
+    assert [each.fget for each in _properties() if not (each.__doc__ or "").strip().endswith((".", ".)"))] == []
+
+
+SHAPE = {
+    "subscribe": ["filter", "since", "type", "max_pending"],
+    "durable": [
+        "name", "filter", "type", "group", "ack", "replace", "redeliver_s", "max_deliveries", "max_pending",
+    ],
+    "read": ["filter", "since", "until", "type"],
+    "answer": ["filter", "handler", "group", "concurrency", "redeliver_s", "max_pending"],
+}  # fmt: skip
+"""One call for each thing, and nothing more: `ready`, `confirm` and `archive` are no arguments of a subscription."""
+
+
+@pytest.mark.parametrize("call", SHAPE)
 @pytest.mark.parametrize("client", [gapless.Client, gapless.sync.Client])
-def test_every_call_documents_its_parameters_with_an_example(client: type) -> None:
-    for name, call in inspect.getmembers(client, inspect.isfunction):
-        if not name.startswith("_"):
-            told = inspect.getdoc(call) or ""
-            assert "Example: `" in told, name
-            assert "await " not in told or client is gapless.Client, name
-            for parameter in list(inspect.signature(call).parameters)[1:]:
-                assert f"    {parameter}: " in told, (name, parameter)
+def test_one_call_is_for_one_thing(client: type, call: str) -> None:
+    assert list(inspect.signature(getattr(client, call)).parameters)[1:] == SHAPE[call]

@@ -28,9 +28,14 @@ CAUSES_MAX = 32
 
 
 def caused_by(*causes: Event | Position) -> dict[str, str]:
-    """The attribute that names the direct causes of an event, to be published with its others.
+    """Return the attribute that names the direct causes of an event, to be published with its others.
 
     A `CallError` if there are more than 32, or if one is a network-wide position, which names no event.
+
+    Parameters:
+        causes: events, or their positions.
+
+    Example: `await client.publish({"topic": "invoice", **caused_by(order)})`
     """
     places = dict.fromkeys(each.position if isinstance(each, Event) else each for each in causes)
     if len(places) > CAUSES_MAX:

@@ -83,7 +83,14 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def text(self, name: str, default: T) -> str | T: ...
     def text(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, a string; without it the default, or else a `ConversionError`."""
+        """Return an attribute that is a string; a `ConversionError` if it is something else.
+
+        Parameters:
+            name: the name of the attribute.
+            default: the result if the event has no such attribute; without a default, that is an error, too.
+
+        Example: `topic = event.text("topic", "none")`
+        """
         return self._attribute(name, default, "text", str)
 
     @overload
@@ -91,7 +98,14 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def integer(self, name: str, default: T) -> int | T: ...
     def integer(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, an integer; without it the default, or else a `ConversionError`."""
+        """Return an attribute that is an integer; a `ConversionError` if it is something else.
+
+        Parameters:
+            name: the name of the attribute.
+            default: the result if the event has no such attribute; without a default, that is an error, too.
+
+        Example: `total += event.integer("amount")`
+        """
         return self._attribute(name, default, "an integer", int)
 
     @overload
@@ -99,7 +113,14 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def number(self, name: str, default: T) -> float | T: ...
     def number(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, an integer or a float; without it the default, or else a `ConversionError`."""
+        """Return an attribute that is an integer or a float; a `ConversionError` if it is something else.
+
+        Parameters:
+            name: the name of the attribute.
+            default: the result if the event has no such attribute; without a default, that is an error, too.
+
+        Example: `price = event.number("price")`
+        """
         return self._attribute(name, default, "a number", int, float)
 
     @overload
@@ -107,7 +128,14 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def boolean(self, name: str, default: T) -> bool | T: ...
     def boolean(self, name: str, default: object = _REQUIRED) -> object:
-        """The attribute of this name, true or false; without it the default, or else a `ConversionError`."""
+        """Return an attribute that is true or false; a `ConversionError` if it is something else.
+
+        Parameters:
+            name: the name of the attribute.
+            default: the result if the event has no such attribute; without a default, that is an error, too.
+
+        Example: `if event.boolean("sold", False): print(event)`
+        """
         return self._attribute(name, default, "a boolean", bool)
 
     def _repr_html_(self) -> str:

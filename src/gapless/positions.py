@@ -52,12 +52,26 @@ class Position:
 
     @classmethod
     def at(cls, timestamp: int) -> Self:
-        """The network-wide position of a timestamp, in microseconds since 1970."""
+        """Return the network-wide position of a timestamp.
+
+        Parameters:
+            timestamp: microseconds since 1970, by the clock of the network.
+
+        Example: `Position.at(1793280000000000)`
+        """
         return cls._of((timestamp, True, "", 0))
 
     @classmethod
     def after(cls, timestamp: int, publisher: str, number: int) -> Self:
-        """The position after an event."""
+        """Return the position after an event; `event.position` is the same.
+
+        Parameters:
+            timestamp: of the event.
+            publisher: of the event.
+            number: of the event.
+
+        Example: `Position.after(event.stamp, event.publisher, event.seq)`
+        """
         return cls._of((timestamp, False, publisher, number))
 
     @classmethod

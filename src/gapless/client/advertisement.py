@@ -25,5 +25,8 @@ class Advertisement:
         return f"<Advertisement {self.id} of {self.filter!r}>"
 
     async def close(self) -> None:
-        """Withdraw it: nothing published from now on relies on it."""
+        """Withdraw it: nothing published from now on relies on it.
+
+        Example: `await advertisement.close()`
+        """
         await self._client.unadvertise(self)

@@ -86,11 +86,17 @@ class Answering:
         return self
 
     async def wait(self) -> None:
-        """Return when it was closed; an error says why the network ended it."""
+        """Return when it was closed; an error says why the network ended it.
+
+        Example: `await answering.wait()`
+        """
         await asyncio.shield(asyncio.gather(*self._workers))
 
     async def close(self) -> None:
-        """Stop answering. Requests whose handler is running stay unfinished: in a group, another worker gets them."""
+        """Stop answering. Requests whose handler is running stay unfinished: in a group, another worker gets them.
+
+        Example: `await answering.close()`
+        """
         for worker in self._workers:
             worker.cancel()
         await asyncio.wait(self._workers)

@@ -55,7 +55,11 @@ class ArchiveReader:
         """Subscribe from a position in the archive on; when the application has taken all of the archive, brokers
         continue.
 
-        The parameters are those of `Client.subscribe`.
+        Parameters:
+            filter: as for `Client.subscribe`.
+            type: as for `Client.subscribe`.
+            since: after this position, time or age; "earliest" is everything that the archive has.
+            max_pending: as for `Client.subscribe`.
 
         Example: `async with client.archive("trades").subscribe("topic = 'trade'", since="30d") as trades:`
         """
@@ -94,7 +98,11 @@ class ArchiveReader:
     ) -> Opening[Subscription[Any]]:
         """Read what was published after one position and up to another: from the archive, and the rest from brokers.
 
-        The parameters are those of `Client.read`.
+        Parameters:
+            filter: as for `Client.read`.
+            since: after this position, time or age; "earliest" is everything that the archive has.
+            until: as for `Client.read`.
+            type: as for `Client.read`.
 
         Example: `async for trade in await client.archive("trades").read("topic = 'trade'", "30d", "7d"): print(trade)`
         """

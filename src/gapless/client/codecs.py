@@ -20,11 +20,23 @@ class Codec(Protocol):
     """The interface of a `codec` with a format of its own."""
 
     def encode(self, value: Any, /) -> bytes:
-        """The value as a payload."""
+        """Return a value as a payload.
+
+        Parameters:
+            value: what a program publishes.
+
+        Example: `return yaml.safe_dump(value).encode()`
+        """
         ...
 
     def decode(self, payload: bytes, /) -> Any:
-        """The value of a payload; a `ValueError` if it is none."""
+        """Return the value of a payload; raise a `ValueError` if it is none.
+
+        Parameters:
+            payload: the bytes of an event.
+
+        Example: `return yaml.safe_load(payload)`
+        """
         ...
 
 

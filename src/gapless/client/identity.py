@@ -25,6 +25,9 @@ class Identity(msgspec.Struct, frozen=True):
     """The number of its last event."""
 
     def later(self) -> "Identity":
-        """That of the next process. It has to be written down before that one connects, so that none after it begins
-        with the same."""
+        """Return that of the next process. Store it before that one connects, so that none after it begins with the
+        same.
+
+        Example: `file.write_bytes(msgspec.json.encode(client.identity.later()))`
+        """
         return msgspec.structs.replace(self, attempt=self.attempt + LATER)

@@ -123,7 +123,10 @@ class Subscription(Deliveries, Generic[T]):
                 await self.close()
 
     async def close(self) -> None:
-        """End it with an exact ending cut. Events that were delivered before can still be taken."""
+        """End it with an exact ending cut. Events that were delivered before can still be taken.
+
+        Example: `await subscription.close()`
+        """
         self._own_loop.check()
         self._is_closed = True
         if self._past is not None:
@@ -202,6 +205,8 @@ class Subscription(Deliveries, Generic[T]):
 
         Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
         delivered. That is why it does not happen by itself.
+
+        Example: `subscription = await subscription.resubscribe()`
         """
         if not self._has_ended:
             raise CallError(f"the subscription to {self.filter!r} has not ended; resubscribe() is for ended ones")
@@ -267,6 +272,10 @@ class DurableSubscription(Subscription[D], Generic[D]):
 
         Returns when a majority of the registry replicas has stored it: none of it is delivered again. If some of it was
         redelivered to another member of the group before, an `AckTooLateError` names these events.
+
+        Parameters:
+            upto: an event that was taken: this one, and everything that was delivered before it; or a position. None:
+                everything that was taken.
 
         Example: `await subscription.ack(event)`
         """

@@ -21,5 +21,8 @@ class Advertisement(Synchronous):
         return found
 
     def close(self) -> None:
-        """Withdraw it: nothing published from now on relies on it."""
+        """Withdraw it: nothing published from now on relies on it.
+
+        Example: `advertisement.close()`
+        """
         self._loop.run(self._inner.close())

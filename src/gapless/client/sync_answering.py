@@ -27,11 +27,17 @@ class Answering(AnsweringSide):
         return found
 
     def wait(self) -> None:
-        """Return when it was closed; an error says why the network ended it."""
+        """Return when it was closed; an error says why the network ended it.
+
+        Example: `answering.wait()`
+        """
         self._loop.run(self._inner.wait())
 
     def close(self) -> None:
-        """Stop answering. Requests whose handler is running stay unfinished: in a group, another worker gets them."""
+        """Stop answering. Requests whose handler is running stay unfinished: in a group, another worker gets them.
+
+        Example: `answering.close()`
+        """
         self._close()
 
     def __enter__(self) -> Self:

@@ -115,7 +115,10 @@ class Subscription(Fetching[T], Generic[T]):
         self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
-        """End it with an exact ending cut. Events that were delivered before can still be taken."""
+        """End it with an exact ending cut. Events that were delivered before can still be taken.
+
+        Example: `subscription.close()`
+        """
         self._loop.run(self._inner.close())
 
     @property
@@ -173,6 +176,8 @@ class Subscription(Fetching[T], Generic[T]):
 
         Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
         delivered. That is why it does not happen by itself.
+
+        Example: `subscription = subscription.resubscribe()`
         """
         return type(self)(self._loop, self._loop.run(self._inner.resubscribe()))
 
@@ -189,6 +194,10 @@ class DurableSubscription(Subscription[D], Generic[D]):
 
         Returns when a majority of the registry replicas has stored it: none of it is delivered again. If some of it was
         redelivered to another member of the group before, an `AckTooLateError` names these events.
+
+        Parameters:
+            upto: an event that was taken: this one, and everything that was delivered before it; or a position. None:
+                everything that was taken.
 
         Example: `subscription.ack(event)`
         """

@@ -52,7 +52,13 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, path: str | Path) -> "Credentials":
-        """Return the credentials in a file."""
+        """Return the credentials in a file.
+
+        Parameters:
+            path: where the file is; an operator of the network makes it.
+
+        Example: `gapless.connect(url, credentials=gapless.Credentials.load("ann.toml"))`
+        """
         path = Path(path)
         try:
             found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _File)
@@ -73,7 +79,10 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**files, token=found.token)
 
     def current_token(self) -> str:
-        """Return the current token."""
+        """Return the current token.
+
+        Example: `headers = {"Authorization": f"Bearer {credentials.current_token()}"}`
+        """
         token = self.token() if callable(self.token) else self.token
         if not isinstance(token, str):
             raise ConfigError(f"a token is text, but {type(token).__name__} was given")
