@@ -102,6 +102,8 @@ def test_what_is_no_middleware_is_refused() -> None:
         async with local(1, f=0, protocol="gapless") as network:
             with pytest.raises(CallError, match=r"a list of gapless\.Middleware, but this is str"):
                 await gapless.connect(network.url, middleware="tracing")  # type: ignore[arg-type]
+            with pytest.raises(CallError, match=r"a list of gapless\.Middleware, but this is Middleware"):
+                await gapless.connect(network.url, middleware=gapless.Middleware())  # type: ignore[arg-type]
 
     run(main())
 

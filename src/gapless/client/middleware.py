@@ -75,8 +75,9 @@ class Middlewares:
     """Those of one client."""
 
     def __init__(self, found: Sequence[Middleware] = ()) -> None:
-        for each in found:
-            if not isinstance(each, Middleware):
+        is_list = isinstance(found, Sequence)
+        for each in found if is_list else [found]:
+            if not isinstance(each, Middleware) or not is_list:
                 raise CallError(f"middleware is a list of gapless.Middleware, but this is {type(each).__name__}")
         self._found = tuple(found)
 
