@@ -406,7 +406,7 @@ class Forget(_Fault, frozen=True, tag="forget"):
 
     broker: str
     told: str
-    """The broker that is told."""
+    """The broker that receives the call."""
 
 
 class DeleteEvents(_Fault, frozen=True, tag="delete"):
@@ -414,7 +414,7 @@ class DeleteEvents(_Fault, frozen=True, tag="delete"):
 
     publisher: str
     told: str
-    """The broker that is told."""
+    """The broker that receives the call."""
 
 
 class SetClock(_Fault, frozen=True, tag="clock"):

@@ -1,4 +1,4 @@
-"""An operator deletes the events of one publisher: they are gone from every broker, and readers are told which.
+"""An operator deletes the events of one publisher: no broker has them any more, and readers learn their numbers.
 
     b0 - b1 - b2
 

@@ -1,4 +1,4 @@
-"""Dropped history: a reader is told the numbers of those publishers only whose events may have matched."""
+"""Dropped history: a reader learns the numbers only of publishers whose events may have matched."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from gapless.simulator.scenario import (
 
 
 def told(*before: Action) -> dict[str, list[int]]:
-    """By publisher the numbers that bob, who reads topic a from the beginning on, is told to miss."""
+    """By publisher the numbers that are reported to bob, who reads topic a from the beginning on."""
     story = Scenario(
         name="dropped",
         network=Network(shape="chain", brokers=3, f=1, latency=LatencySpec(ms=5.0)),

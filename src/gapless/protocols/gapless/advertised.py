@@ -1,8 +1,8 @@
-"""What lost events of a publisher may have matched, as far as this broker can tell from its table.
+"""The filters that lost events of a publisher may have matched, as far as this broker can tell from its table.
 
 Each event matched an advertisement that was stable when it was admitted. Above the number that the publisher had when
 its first present advertisement began, or when one of them ended later (`advertised_after`), all matched one of those
-that are there now. What smaller numbers matched is not known.
+that are there now. Smaller numbers may have matched anything.
 """
 
 from gapless.filters import Filter

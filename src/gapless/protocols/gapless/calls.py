@@ -1,4 +1,4 @@
-"""The calls of clients that have a session: advertisements and publications are taken in order, as far as possible."""
+"""The calls of clients that have a session: advertisements and publications keep their order."""
 
 from gapless.errors import CallError
 from gapless.events import EventRun, Events

@@ -1,4 +1,4 @@
-"""What the parts of a client's node share: the session at its broker, and the effects of the step."""
+"""The state that all parts of a client's node share: the session at its broker, and the effects of the step."""
 
 from gapless.errors import CallError
 from gapless.filters import Filter, FilterError, parse

@@ -31,7 +31,7 @@ class ClientDeliveries:
         self._taken = 0
         """How many of them it has taken."""
         self._untaken: deque[tuple[int, int]] = deque()
-        """What the broker does not know to be taken: deliveries so far, and the number of the message."""
+        """Deliveries that the application has not taken, as far as the broker knows: their count, and the message's number."""
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._subscriptions

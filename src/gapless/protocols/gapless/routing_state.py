@@ -1,4 +1,4 @@
-"""What a broker keeps about the tree: links, routing tables, and the wave that is passing."""
+"""State of a broker that concerns the tree: links, routing tables, and the wave that is passing."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias

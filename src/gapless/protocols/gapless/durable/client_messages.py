@@ -1,4 +1,4 @@
-"""What clients and their brokers say about durable subscriptions; each message carries the client's session."""
+"""Messages between clients and brokers about durable subscriptions; each carries the client's session."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""What brokers say about durable subscriptions: the record, the register's messages, and those of shared ones."""
+"""Messages between brokers about durable subscriptions: records, the register's messages, and those of groups."""
 
 from typing import NamedTuple, TypeAlias
 
