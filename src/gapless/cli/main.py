@@ -409,7 +409,7 @@ def client_delete_events(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Delete from history what a client has published by now. Readers are told which numbers were deleted.
+    """Delete from history what a client has published by now. Readers learn which numbers were deleted.
 
     Example:  [bold]gapless client delete-events sensor-17[/bold]
     """

@@ -31,7 +31,7 @@ class ClientDeliveries:
         self._taken = 0
         """How many of them it has taken."""
         self._untaken: deque[tuple[int, int]] = deque()
-        """Deliveries that the application has not taken, as far as the broker knows: their count, and the message's number."""
+        """Deliveries not taken yet, as far as the broker knows: their count, and the number of the message."""
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._subscriptions

@@ -1,4 +1,4 @@
-"""State of a broker that concerns incarnations: its stage, its promises and proposals, and the handover of its region."""
+"""State of a broker that concerns incarnations: stage, promises and proposals, handover of its region."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -110,7 +110,7 @@ def _check_move(client: str, call: ClientMove) -> None:
 def _check_report(client: str, report: Report) -> None:
     _check_label(client, "the name of an attachment", report.line, 2 * NAME_MAX)
     held = report.holds or []
-    numbers = [report.number, *(item.seq for item in held), *report.acked, *report.extended]
+    numbers = [report.number, report.losses, *(item.seq for item in held), *report.acked, *report.extended]
     check_numbers(client, *numbers, *(each.number for each in report.returned))
     for each in report.returned:
         _check_time(client, each.delay_us)

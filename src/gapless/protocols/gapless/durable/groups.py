@@ -115,16 +115,12 @@ def _read(s: BrokerState, group: Group) -> None:
 
 
 def _tell_gaps(s: BrokerState, group: Group) -> None:
-    """Tell all members what nobody has any more; if there are none, the first that comes."""
-    members = [member for member in group.members.values() if member.line]
-    name = group.record.name
-    if members and (group.gaps or group.lost):
-        for member in members:
-            for gap in group.gaps:
-                say_to(s, member.broker, name, member.client, Deal(member.line, member.report, gap=gap))
-            if group.lost:
-                say_to(s, member.broker, name, member.client, Deal(member.line, member.report, lost=group.lost))
-        group.gaps, group.lost = [], {}
+    """Tell all members what nobody has any more; if there are none, those that come next."""
+    for member in group.members.values() if group.gaps or group.lost else ():
+        if member.line and member.losses < group.losses:
+            member.losses = group.losses
+            deal = Deal(member.line, member.report, gaps=group.gaps, lost=group.lost, losses=group.losses)
+            say_to(s, member.broker, group.record.name, member.client, deal)
 
 
 def _take_event(group: Group, event: Event) -> None:
@@ -160,16 +156,15 @@ def _take_event(group: Group, event: Event) -> None:
 def _take_loss(group: Group, event: Event) -> None:
     """The lost numbers of a publisher that were not read."""
     publisher = publisher_of(event.publisher)
-    first = max(first_lost(event), group.read.get(publisher, 0) + 1)
-    if first <= event.seq:
-        group.read[publisher] = event.seq
-        _lose(group, publisher, first, event.seq)
+    _lose(group, publisher, first_lost(event), event.seq)
+    group.read[publisher] = max(event.seq, group.read.get(publisher, 0))
 
 
 def _take_reached(group: Group, message: Reached) -> None:
     """Numbers that were not read because no broker has them any more."""
     if message.gap is not None:
         group.gaps.append(message.gap)
+        group.losses += 1
     for publisher, ranges in message.lost.items():
         for first, last in ranges:
             _lose(group, publisher, first, last)
@@ -177,6 +172,7 @@ def _take_reached(group: Group, message: Reached) -> None:
 
 def _lose(group: Group, publisher: str, first: int, last: int) -> None:
     """Nobody can read these numbers: they are lost, unless they are acknowledged, or a member has them."""
+    first = max(first, group.read.get(publisher, 0) + 1)
     taken = list(group.done.get(publisher, []))
     for item in [each for key, each in group.by_key.items() if key.publisher == publisher and first <= key.seq <= last]:
         if item.event is None and not item.is_lost:
@@ -187,7 +183,7 @@ def _lose(group: Group, publisher: str, first: int, last: int) -> None:
                 continue
         taken.append((item.key.seq, item.key.seq))
     for pair in without(sorted(taken), first, last):
-        add_range(group.lost, publisher, *pair)
+        group.add_lost(publisher, *pair)
 
 
 def _pass_done(group: Group) -> None:

@@ -111,9 +111,11 @@ class JoinedGroups:
         member = self._members.get(subscription)
         if member is None or member.line != deal.line:
             return
+        for gap in member.new_gaps(deal):
+            emit(Skipped(subscription, {}, gap))
         lost = member.newly_lost(deal)
-        if deal.gap is not None or lost:
-            emit(Skipped(subscription, lost, deal.gap))
+        if lost:
+            emit(Skipped(subscription, lost))
         for item in member.take_dealt(deal, self._connection.now):
             if is_last_delivery(member.call, member.max_deliveries, item.event, item.deliveries - 1):
                 self._buried += 1

@@ -8,7 +8,6 @@ from gapless.protocols.gapless.durable.messages import Deal, GroupDealt, GroupRe
 from gapless.protocols.gapless.durable.relay import receive_dealt
 from gapless.protocols.gapless.durable.state import Assignment, Group, GroupItem, ItemState, Member
 from gapless.protocols.gapless.state import BrokerState
-from gapless.protocols.parts.ranges import add_range
 
 __all__ = ["WAITING_MAX", "assign", "assign_all", "part", "say_to", "take_report", "tick_groups"]
 
@@ -37,6 +36,9 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
         say_to(s, peer, message.name, message.client, Deal(report.line, 0, is_over=True, is_gone=is_gone))
         return
     member.heard, member.broker, member.report = s.clock.now, peer, report.number
+    member.losses = min(report.losses, group.losses)
+    if all(each.losses == group.losses for each in group.members.values() if each.line):
+        group.gaps, group.lost = [], {}
     for number in report.acked:
         item = member.items.pop(number, None)
         if item is not None:
@@ -91,7 +93,7 @@ def _return(group: Group, member: Member, number: int, not_before: int) -> None:
         group.returned.append(item)
     elif item.is_lost:
         group.mark_done(item)
-        add_range(group.lost, item.key.publisher, item.key.seq, item.key.seq)
+        group.add_lost(item.key.publisher, item.key.seq, item.key.seq)
 
 
 def _return_all(group: Group, member: Member, now: int) -> None:

@@ -14,12 +14,14 @@ from gapless.protocol import Subscribe
 from gapless.protocols.gapless.durable.client_messages import ClientAttach
 from gapless.protocols.gapless.durable.messages import Deal, DealItem, DurableRecord, Item, Report, Returned
 from gapless.protocols.parts.forgetting import forget_oldest
+from gapless.protocols.parts.ranges import Ranges, add_range, add_ranges, without
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = ["SILENT_US", "Held", "Membership", "MembershipState"]
 
 SILENT_US = 5_000_000
 REPORTS_MAX = 1_000
+GAPS_MAX = 100
 """Of so many reports it is known when they were sent."""
 
 
@@ -84,8 +86,12 @@ class Membership:
         self._count = 0
         """The application is done with everything up to this delivery."""
         self._asked = self._over = 0
-        self._lost: dict[str, int] = {}
-        """By publisher: losses are reported to the application up to this number."""
+        self._lost: Ranges = {}
+        """The losses that were reported to the application,"""
+        self._gaps: list[tuple[int, int]] = []
+        """and the last gaps."""
+        self._losses = 0
+        """The number of losses that came in this line."""
 
     def request(self, session: int) -> ClientAttach:
         """Attach, or attach again: a new line begins."""
@@ -105,7 +111,7 @@ class Membership:
         self.state, self.was_member, self.is_dirty = MembershipState.MEMBER, True, True
         self.generation, self.max_deliveries = record.generation, record.max_deliveries
         self._lease_us = min(record.redeliver_us, SILENT_US)
-        self._reports, self._is_announced = 0, False
+        self._reports, self._losses, self._is_announced = 0, 0, False
         self._sent.clear()
         held = list(self._held.values())
         for number, each in enumerate(held, 1):
@@ -118,13 +124,21 @@ class Membership:
     # ---- deliveries ---------------------------------------------------------------------------------------
 
     def newly_lost(self, deal: Deal) -> dict[str, list[tuple[int, int]]]:
-        """The lost numbers of each publisher, without those that an earlier coordinator has reported."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        """The lost numbers of each publisher, without those that were reported before."""
+        if deal.losses > self._losses:
+            self._losses, self.is_dirty = deal.losses, True
+        found: Ranges = {}
         for publisher, ranges in deal.lost.items():
-            told = self._lost.get(publisher, 0)
-            left = [(max(first, told + 1), last) for first, last in ranges if last > told]
-            if left:
-                found[publisher], self._lost[publisher] = left, left[-1][1]
+            for first, last in ranges:
+                for pair in without(self._lost.get(publisher, []), first, last):
+                    add_range(found, publisher, *pair)
+        add_ranges(self._lost, found)
+        return found
+
+    def new_gaps(self, deal: Deal) -> list[tuple[int, int]]:
+        """The gaps, without those that were reported before."""
+        found = [(since, until) for since, until in deal.gaps if (since, until) not in self._gaps]
+        self._gaps = [*self._gaps, *found][-GAPS_MAX:]
         return found
 
     def take_dealt(self, deal: Deal, now: int) -> list[DealItem]:
@@ -232,7 +246,7 @@ class Membership:
         )
         self._is_announced = True
         report = Report(
-            self.line, self._reports, holds, self._acked, self._returned, self._extended,
+            self.line, self._reports, holds, self._acked, self._returned, self._extended, self._losses,
             self.state is MembershipState.LEAVING,
         )  # fmt: skip
         self._acked, self._returned, self._extended = [], [], []

@@ -200,6 +200,8 @@ class Report(Message, frozen=True):
     returned: list[Returned] = msgspec.field(default_factory=list)
     extended: list[int] = msgspec.field(default_factory=list)
     """The application still works on these: they have the whole time again."""
+    losses: int = 0
+    """The last number of losses that came in this line."""
     is_leaving: bool = False
 
 
@@ -233,10 +235,12 @@ class Deal(Message, frozen=True):
     """These are acknowledged for good."""
     revoked: list[int] = msgspec.field(default_factory=list)
     """These are another member's by now, or nobody's."""
-    gap: tuple[int, int] | None = None
+    gaps: list[tuple[int, int]] = msgspec.field(default_factory=list)
     """Nobody has what was admitted between these timestamps any more. From 0: the beginning of what is kept."""
     lost: Ranges = msgspec.field(default_factory=dict)
     """By publisher: numbers that nobody has any more."""
+    losses: int = 0
+    """How often something was added to these; they are repeated until the member reports this number."""
     is_over: bool = False
     """The line has ended. A member that is not leaving attaches again."""
     is_gone: bool = False

@@ -23,7 +23,7 @@ from gapless.protocols.gapless.durable.messages import (
     Vote,
 )
 from gapless.protocols.gapless.identities import Ballot, Incarnation, Name
-from gapless.protocols.parts.ranges import Ranges
+from gapless.protocols.parts.ranges import Ranges, add_range
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
@@ -230,6 +230,8 @@ class Member:
     """The number of its last report."""
     acked: list[int] = field(default_factory=list)
     """Its acknowledgements that the register does not have."""
+    losses: int = 0
+    """What is lost was sent to it, or is known to have come, up to this number."""
     is_leaving: bool = False
 
 
@@ -276,6 +278,8 @@ class Group:
     turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Lost numbers that no member knows of."""
+    losses: int = 0
+    """How often something was added to these."""
     lost: Ranges = field(default_factory=dict)
     """The same, as numbers of publishers."""
     assigned: list[Assignment] = field(default_factory=list)
@@ -289,6 +293,11 @@ class Group:
     told_position: int = 0
     is_ending: bool = False
     """The last write is under way."""
+
+    def add_lost(self, publisher: str, first: int, last: int) -> None:
+        """Nobody can read these numbers any more."""
+        add_range(self.lost, publisher, first, last)
+        self.losses += 1
 
     def mark_done(self, item: GroupItem) -> None:
         """The event is acknowledged."""
