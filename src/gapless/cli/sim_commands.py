@@ -56,7 +56,7 @@ def sim_search(
         typer.Option(
             metavar="KINDS",
             help="none, all (crash,cut,suspicion), or some of these and of in-flight,isolation,disk,blackout,partition,"
-            "beyond-f,clock,relink,loss,duplication.",
+            "beyond-f,clock,delete,relink,loss,duplication.",
         ),
     ] = "none",
     f: Annotated[
