@@ -37,6 +37,8 @@ ALONE = ("partition", "beyond", "blackout", "disk")
 KINDS = ("kill", "freeze", "cut", "mute", "slow", "clock", *ALONE)
 SLOW_S = (0.05, 0.2, 0.6)
 CLOCK_S = (-600, -3, 3, 600)
+JOINS_S = 5
+"""A broker whose clock differs by more (ten times `max_clock_skew_ms`) waits at its start."""
 HOG_BYTES = 1 << 20
 
 
@@ -141,13 +143,17 @@ class Faults:
             proxy.heal(broker, other)
 
     async def _wrong_clock(self, broker: str) -> None:
-        """It keeps that clock until it is started once more."""
+        """It keeps a clock that is a little wrong until it is started once more. With one that is far off it waits, and
+        joins when it is started with the right clock."""
         seconds = self._dice.choice(CLOCK_S)
         self._note(f"clock {broker}, by {seconds:+d} s")
         self._fleet.kill(broker)
         environment = {"LD_PRELOAD": _faketime(), "FAKETIME": f"{seconds:+d}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
         self._fleet.start(broker, environment)
         await self._rest(1.0, 2.5)
+        if abs(seconds) > JOINS_S:
+            self._fleet.kill(broker)
+            self._fleet.start(broker)
 
     def _between(self, broker: str) -> tuple[CutProxyProcess, str]:
         assert self._proxy is not None, "there is no proxy between these brokers"
