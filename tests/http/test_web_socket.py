@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import wsproto
-from wsproto.events import AcceptConnection, CloseConnection, Ping, RejectConnection, Request, TextMessage
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, Request, TextMessage
 
+from gapless.http.server import MESSAGE_MAX
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 
@@ -44,6 +45,9 @@ class Socket:
 
     async def send(self, **message: Any) -> None:
         self._writer.write(self._protocol.send(TextMessage(json.dumps(message))))
+
+    async def send_event(self, event: BytesMessage | TextMessage) -> None:
+        self._writer.write(self._protocol.send(event))
 
     async def send_text(self, text: str) -> None:
         self._writer.write(self._protocol.send(TextMessage(text)))
@@ -165,6 +169,49 @@ def test_errors_belong_to_what_caused_them_and_the_rest_goes_on() -> None:
             with pytest.raises(ConnectionError):
                 await socket.receive()
             assert socket.closed == 4400
+
+    run(main())
+
+
+def test_hostile_messages_end_their_own_web_socket_alone() -> None:
+    async def main() -> None:
+        async with serving(1, f=0) as http, web_socket(http, "b0") as other:
+            await other.receive("hello")
+            for message, code in (
+                (BytesMessage(b"abc"), 4400),
+                (TextMessage('{"op":"publish","event":{"data":' + "[" * 50_000 + "]" * 50_000 + "}}"), 4400),
+                (TextMessage("[" * (MESSAGE_MAX + 1)), 1009),
+            ):
+                async with web_socket(http, "b0") as socket:
+                    await socket.receive("hello")
+                    await socket.send_event(message)
+                    with pytest.raises(ConnectionError):
+                        await socket.receive("nothing")
+                    assert socket.closed == code
+            await other.send(op="publish", id="1", event={"text": "x"})
+            assert (await other.receive())["op"] == "published"
+            async with web_socket(http, "b0", **{"Sec-WebSocket-Extensions": "permessage-deflate"}) as socket:
+                assert (await socket.receive())["op"] == "hello"  # and is not compressed
+
+    run(main())
+
+
+def test_there_are_no_more_web_sockets_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapless.http.guards.SOCKETS_MAX", 2)
+
+    async def main() -> None:
+        async with serving(1, f=0) as http, web_socket(http, "b0"):
+            async with web_socket(http, "b0"):
+                with pytest.raises(ConnectionError, match="503"):
+                    async with web_socket(http, "b0"):
+                        pass
+                assert (await http.client("b0").get("/healthz")).status_code == 200
+            async with asyncio.timeout(20):
+                while True:
+                    with suppress(ConnectionError):
+                        async with web_socket(http, "b0"):
+                            return
+                    await asyncio.sleep(0.05)
 
     run(main())
 

@@ -133,6 +133,7 @@ def _config(application: ASGIApp, message_max: int = MESSAGE_MAX) -> Config:
         application,
         http=HttpToolsProtocol,
         ws="wsproto",
+        ws_per_message_deflate=False,  # a message of 200 KB could be inflated to 200 MB at once
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -12,6 +12,8 @@ event loop; further steps wait for the next turn, in order.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine, Generator
+from heapq import heappop, heappush
+from itertools import count
 from types import coroutine
 from typing import Any, TypeVar
 
@@ -21,6 +23,8 @@ __all__ = ["STEP_MAX_MS", "StepMeter"]
 
 STEP_MAX_MS = 20.0
 TURN_MS = 10.0
+RELEASED = 16
+"""Steps that one turn of the event loop lets go on."""
 
 T = TypeVar("T")
 
@@ -36,6 +40,10 @@ class StepMeter:
         self._turns = turns
         self._spent_ns = 0
         """By all steps of this turn."""
+        self._is_turn_due = False
+        self._tickets = count()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        """Steps that wait for a turn, by their tickets."""
 
     @coroutine
     def run(self, work: Coroutine[Any, Any, T], what: str) -> Generator[Any, Any, T]:
@@ -43,9 +51,10 @@ class StepMeter:
         sent: Any = None
         error: BaseException | None = None
         while True:
+            ticket = next(self._tickets)
             while self._spent_ns > TURN_MS * 1e6 and error is None:
                 try:
-                    yield
+                    yield from self._next_turn(ticket)
                 except GeneratorExit:
                     work.close()
                     raise
@@ -83,14 +92,33 @@ class StepMeter:
             yield item
 
     def _note(self, spent_ns: int, what: str, *, is_inner: bool) -> None:
-        if not self._spent_ns:
-            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._await_turn()
         self._spent_ns += 0 if is_inner else spent_ns
         if spent_ns > self.longest_ms * 1e6:
             self.longest_ms, self.what = spent_ns / 1e6, what
 
+    def _next_turn(self, ticket: int) -> Generator[Any, None, None]:
+        """Wait for another turn of the event loop."""
+        turn = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (ticket, turn))
+        yield from turn
+
+    def _await_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+
     def _begin_turn(self) -> None:
-        self._spent_ns = 0
+        """Let some of the steps that wait go on; they wait again if the first ones take all of the turn."""
+        self._is_turn_due, self._spent_ns = False, 0
+        released = 0
+        while self._waiting and released < RELEASED:
+            _, turn = heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                released += 1
+        if self._waiting:
+            self._await_turn()
 
 
 async def _next(items: AsyncIterator[T]) -> T:

@@ -122,7 +122,7 @@ class _Session:
             if first is not None:
                 await self._obey(first)
             while True:
-                coming = asyncio.ensure_future(self._socket.receive_text())
+                coming = asyncio.ensure_future(self._receive())
                 await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
                     coming.cancel()
@@ -141,6 +141,16 @@ class _Session:
         assert self._caller is not None
         return self._caller
 
+    async def _receive(self) -> str:
+        """The next message."""
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        text = message.get("text")
+        if not isinstance(text, str):
+            raise ProblemError("bad-request", "messages are JSON as text, but this one is binary")
+        return text
+
     async def _first(self) -> Command | None:
         """Learn who it is; the first command, if that was no greeting."""
         callers = self._gateway.callers
@@ -150,7 +160,7 @@ class _Session:
         except ProblemError:
             try:
                 async with asyncio.timeout(HELLO_S):
-                    command = _command(await self._socket.receive_text())
+                    command = _command(await self._receive())
             except TimeoutError:
                 raise ProblemError("not-authenticated", f"no hello with a token came within {HELLO_S:g} s") from None
             self._caller = callers.identify(self._socket, command.token)
