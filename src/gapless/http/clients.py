@@ -27,6 +27,8 @@ SHARED_MAX = 200
 STREAMS_MAX = 500
 """Streams of events at a time, WebSockets and durable subscriptions included."""
 CONNECT_S = 5.0
+CONNECTING_MAX = 16
+"""Clients that connect at a time. Others wait for their turn: hundreds at once would all take longer than `CONNECT_S`."""
 
 
 class SharedClient:
@@ -76,6 +78,7 @@ class Clients:
         self._closing: set[asyncio.Task[None]] = set()
         self._grants: dict[int, str] = {}
         """Tokens that are valid in this process alone, by the client that uses them."""
+        self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self.streams = 0
 
     # ---- streams ------------------------------------------------------------------------------------------
@@ -111,7 +114,8 @@ class Clients:
     async def _connect(self, caller: Caller, name: str) -> Client:
         config, own = self._broker.config, self._broker.entry.address
         credentials = self._callers.credentials(caller)
-        client = await connect(config.scheme + own, name=name, timeout_s=CONNECT_S, credentials=credentials)
+        async with self._connecting:
+            client = await connect(config.scheme + own, name=name, timeout_s=CONNECT_S, credentials=credentials)
         if credentials is not None and isinstance(credentials.token, str) and credentials.token != caller.token:
             self._grants[id(client)] = credentials.token
         return client
