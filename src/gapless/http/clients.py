@@ -28,7 +28,7 @@ STREAMS_MAX = 500
 """Streams of events at a time, WebSockets and durable subscriptions included."""
 CONNECT_S = 5.0
 CONNECTING_MAX = 16
-"""Clients that connect at a time. Others wait for their turn: hundreds at once would all take longer than `CONNECT_S`."""
+"""Clients that connect at a time. Others wait: hundreds at once would all take longer than `CONNECT_S`."""
 
 
 class SharedClient:
