@@ -96,6 +96,14 @@ def test_filters_are_read_before_anybody_is_asked(cli: Cli, command: str, text: 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize("name", ["", "a\x1b[31m", "a\n", "a" * 5_000], ids=ascii)
+@pytest.mark.parametrize("command", ["client end", "client delete-events", "network forget"])
+def test_names_are_checked_before_anybody_is_asked(cli: Cli, command: str, name: str) -> None:
+    ran = cli(*command.split(), name, "--url", f"gapless://127.0.0.1:{free_ports(1)[0]}")
+    assert ran.code == 64
+    assert ran.err.startswith("gapless: the name of a ")
+
+
 @pytest.mark.parametrize(
     "event", ["", "x", "[]", "1", "null", DEEP, '{"a": {}}', '{"a": null}', '{"a": NaN}', '{"a": 1e999}',
               f'{{"a": {HUGE}}}', '{"a": "\\ud800"}', '{"a": "\udcff"}', '{"attributes": 1}'],

@@ -10,6 +10,8 @@ from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.operator_calls import PATIENCE_S, ask_all, silent_among
 from gapless.cli.status import network_addresses, reports_of
 from gapless.cli.terminal import print_json, print_text
+from gapless.client.arguments import check_named
+from gapless.printable import NAME_MAX
 from gapless.runtime.access import Access
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_delete
@@ -22,6 +24,7 @@ WAIT_S = 30.0
 
 def delete_events(publisher: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
     """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one accepts it."""
+    check_named("the name of a client", publisher, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)
     before = run(reports_of(addresses, access))

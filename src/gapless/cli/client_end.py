@@ -8,6 +8,8 @@ from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.operator_calls import PATIENCE_S, Answer, ask_all, silent_among
 from gapless.cli.status import network_addresses
 from gapless.cli.terminal import print_json, print_text
+from gapless.client.arguments import check_named
+from gapless.printable import NAME_MAX
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_end
 
@@ -19,6 +21,7 @@ SHOWN_MAX = 20
 
 def end_client(client: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
     """Ask every broker, because only one of them has the session; return 0 if one ended it."""
+    check_named("the name of a client", client, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_end, client=client, timeout_s=PATIENCE_S, access=access)
     answers = run(ask_all(addresses, question))

@@ -7,6 +7,8 @@ from gapless.cli.exit_codes import INVALID, VALID
 from gapless.cli.operator_calls import PATIENCE_S, Answer, ask_all, silent_among
 from gapless.cli.status import network_addresses
 from gapless.cli.terminal import print_json, print_text
+from gapless.client.arguments import check_named
+from gapless.printable import NAME_MAX
 from gapless.runtime.access import Access
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_forget
@@ -16,6 +18,7 @@ __all__ = ["forget_broker"]
 
 def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
     """Notify every broker that answers; return 0 if one accepts it."""
+    check_named("the name of a broker", broker, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     answers = run(_tell_all(addresses, broker, access))
     told = [name for name, answer in answers.items() if answer is not None and answer["forgotten"]]

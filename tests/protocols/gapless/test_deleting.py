@@ -156,3 +156,13 @@ def test_more_deletions_than_brokers_remember_are_refused(monkeypatch: pytest.Mo
     for name in ("ann", "ben", "ann", "cat"):
         node.step(protocol.DeleteEvents(name), 1_000_000_000)
     assert [node.has_deleted(name) for name in ("ann", "ben", "cat")] == [True, True, False]
+
+
+def test_a_broker_says_that_it_deletes_until_it_has_looked_at_its_entries() -> None:
+    """Also between the moment when all brokers have processed the events and the next tick."""
+    state = Bench(2).nodes["b0"].state
+    deleting.delete_events(state, "ann")
+    state.stable = deleting.deletions(state)["ann"]
+    assert deleting.is_deleting(state)
+    deleting.carry_on(state)
+    assert not deleting.is_deleting(state)

@@ -46,8 +46,7 @@ def deletions(s: BrokerState) -> dict[str, int]:
 
 def is_deleting(s: BrokerState) -> bool:
     """Whether entries are left here that are to be deleted, or may be."""
-    known = deletions(s)
-    return bool(known) and (max(known.values()) > s.stable or any(_is_unchecked(s, each) for each in _journals(s)))
+    return deletions(s) != s.deleted or any(_is_unchecked(s, each) for each in _journals(s))
 
 
 def carry_on(s: BrokerState) -> None:
