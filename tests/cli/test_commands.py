@@ -4,12 +4,14 @@ import json
 import shlex
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from gapless.simulator import load_scenario
+from gapless.cli import sim_search
+from gapless.simulator import load_scenario, search
 from tests.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -121,15 +123,19 @@ def test_a_trace_is_written_and_judged_again(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_search_that_finds_nothing(cli: Cli) -> None:
-    ran = cli("sim", "search", "--runs", 2)
+    words = ("sim", "search", "--runs", 2, "--scale", "small")
+    ran = cli(*words)
     assert ran.code == 0
     assert "2 valid" in ran.out
-    document = json.loads(cli("sim", "search", "--runs", 6, "--scale", "small", "--json").out)
+    document = json.loads(cli(*words, "--json").out)
     assert document["status"] == "valid"
     assert document["finding"] is None
 
 
-def test_a_search_that_finds_something_prints_how_to_repeat_it(cli: Cli, tmp_path: Path) -> None:
+def test_a_search_that_finds_something_prints_how_to_repeat_it(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sim_search, "search", partial(search, shrink_seconds=0.2))
     saved = tmp_path / "found" / "small.toml"
     words = ("--faults", "crash", "--runs", 3, "--scale", "small", "--option", "switched_off=void")
     found = cli("sim", "search", *words, "--save", saved)

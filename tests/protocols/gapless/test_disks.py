@@ -217,6 +217,7 @@ def test_where_brokers_do_not_wait_for_their_disks_a_confirmed_event_is_lost() -
 
 
 @pytest.mark.parametrize("faults", ["disk", "disk,blackout"])
-def test_no_violation(faults: str) -> None:
-    report = search("gapless", 6, first_seed=7100, faults=faults, processes=1, scale="small")
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_no_violation(faults: str, times: int) -> None:
+    report = search("gapless", 3 * times, first_seed=7100, faults=faults, processes=1, scale="small")
     assert report.finding is None, report.finding.repeat

@@ -29,15 +29,18 @@ def test_what_once_failed(faults: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("f", [1, 2, 3])
-def test_no_violation_with_crashes(f: int) -> None:
-    report = search("delta", 15, first_seed=10_000 * f, faults="crash", processes=1, limits=GeneratorLimits(f=f))
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_with_crashes(f: int, times: int) -> None:
+    limits = GeneratorLimits(f=f)
+    report = search("delta", 6 * times, first_seed=10_000 * f, faults="crash", processes=1, limits=limits)
     assert report.finding is None, report.finding.repeat
     assert report.unknown <= 2
 
 
 @pytest.mark.parametrize("faults", ["none", "cut", "suspicion", "all"])
-def test_no_violation_otherwise(faults: str) -> None:
-    report = search("delta", 15, faults=faults, processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_otherwise(faults: str, times: int) -> None:
+    report = search("delta", 6 * times, faults=faults, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown <= 2
 

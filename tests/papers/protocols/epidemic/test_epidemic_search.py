@@ -24,8 +24,9 @@ EVERYTHING = "crash,cut,suspicion,relink,loss,duplication"
 
 
 @pytest.mark.parametrize("recovery", RECOVERIES)
-def test_no_violation(recovery: Recovery) -> None:
-    report = search("epidemic", 15, faults=EVERYTHING, options={"recovery": recovery}, processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation(recovery: Recovery, times: int) -> None:
+    report = search("epidemic", 5 * times, faults=EVERYTHING, options={"recovery": recovery}, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
@@ -39,8 +40,9 @@ def test_no_violation(recovery: Recovery) -> None:
         {"at_once": True, "gossip_max_ms": 900},
     ],
 )
-def test_no_violation_where_everything_is_scarce(options: dict[str, object]) -> None:
-    report = search("epidemic", 10, 500, EVERYTHING, options, processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_where_everything_is_scarce(options: dict[str, object], times: int) -> None:
+    report = search("epidemic", 5 * times, 500, EVERYTHING, options, processes=1)
     assert report.finding is None, report.finding.repeat
 
 

@@ -72,8 +72,10 @@ def test_without_numbers_a_quiet_publisher_starts_only_with_its_own_marker(paths
 @pytest.mark.parametrize(
     "options", [{"switched_off": ["numbers"]}, {"switched_off": ["numbers"], "paths": "one"}], ids=str
 )
-def test_without_numbers_nothing_is_wrong(options: dict[str, Any]) -> None:
-    report = search("locaps", 20, options=options, processes=1, scale="graph" if "paths" not in options else "small")
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_without_numbers_nothing_is_wrong(options: dict[str, Any], times: int) -> None:
+    scale = "graph" if "paths" not in options else "small"
+    report = search("locaps", 7 * times, options=options, processes=1, scale=scale)
     assert report.finding is None, report.finding.repeat
 
 
@@ -117,20 +119,25 @@ def test_the_publishers_broker_may_crash_at_any_time_after_a_subscription(crash_
 
 
 @pytest.mark.parametrize("options", [{}, {"full_markers": True}, {"coverage": False}], ids=str)
-def test_no_violation_on_graphs(options: dict[str, Any]) -> None:
-    report = search("locaps", 12, 1000, options=options, processes=1, scale="graph")
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_on_graphs(options: dict[str, Any], times: int) -> None:
+    report = search("locaps", 5 * times, 1000, options=options, processes=1, scale="graph")
     assert report.finding is None, report.finding.repeat
 
 
-def test_no_violation_with_crashes() -> None:
-    report = search("locaps", 24, 2000, "crash", processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_with_crashes(times: int) -> None:
+    report = search("locaps", 10 * times, 2000, "crash", processes=1)
     assert report.finding is None, report.finding.repeat
 
 
 @pytest.mark.parametrize("f", [1, 2, 3])
-def test_no_violation_on_large_trees_whatever_crashes_or_is_suspected_meanwhile(f: int) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_on_large_trees_whatever_crashes_or_is_suspected_meanwhile(f: int, times: int) -> None:
     limits = GeneratorLimits(f=f)
-    report = search("locaps", 6, 500 * f, "crash,in-flight,suspicion", processes=1, limits=limits, scale="large")
+    report = search(
+        "locaps", 3 * times, 500 * f, "crash,in-flight,suspicion", processes=1, limits=limits, scale="large"
+    )
     assert report.finding is None, report.finding.repeat
 
 

@@ -16,25 +16,29 @@ CROWDED = GeneratorLimits(
 )
 
 
-def test_no_violation() -> None:
-    report = search("vcube", 30, processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation(times: int) -> None:
+    report = search("vcube", 10 * times, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
 
-def test_no_violation_in_a_crowd() -> None:
-    for seed in range(4):
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_no_violation_in_a_crowd(times: int) -> None:
+    for seed in range(2 * times):
         outcome = try_scenario(generate(seed, "vcube", limits=CROWDED))
         assert outcome.status == "valid", (seed, outcome.symptoms)
 
 
-def test_no_violation_where_brokers_stop_acknowledging_at_once() -> None:
-    report = search("vcube", 15, first_seed=500, options={"waiting_max": 1}, processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_where_brokers_stop_acknowledging_at_once(times: int) -> None:
+    report = search("vcube", 6 * times, first_seed=500, options={"waiting_max": 1}, processes=1)
     assert report.finding is None, report.finding.repeat
 
 
-def test_no_violation_with_the_order_and_the_barriers_of_the_printed_algorithm() -> None:
-    report = search("vcube", 25, first_seed=800, options={"first": "smallest", "barrier": "all"}, processes=1)
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_violation_with_the_order_and_the_barriers_of_the_printed_algorithm(times: int) -> None:
+    report = search("vcube", 9 * times, first_seed=800, options={"first": "smallest", "barrier": "all"}, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
