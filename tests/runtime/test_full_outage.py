@@ -15,7 +15,7 @@ from trials.chaos import Chaos, Load
 from gapless.checkers import check
 from gapless.client import Client, connect
 from gapless.errors import ConfigError, StorageError
-from gapless.overlay import binary, chain
+from gapless.overlay import chain
 from gapless.runtime.broker import Broker
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
@@ -86,11 +86,11 @@ def test_one_of_them_may_come_back_with_an_empty_disk(tmp_path: Path) -> None:
 
 
 def test_nobody_misses_anything_while_brokers_die_and_all_of_them_do(tmp_path: Path) -> None:
-    config = local_network(binary(2), f=1, runtime=SETTINGS, data=tmp_path / "data")
+    config = local_network(chain(4), f=1, runtime=SETTINGS, data=tmp_path / "data")
     with Fleet(config, tmp_path / "logs") as fleet:
         fleet.start_all()
         chaos = Chaos(fleet, tmp_path / "parts", seed=3, load=Load(askers=2, rate=20, visitors=1))
-        outcome = run(chaos.run(0, faults=4, kinds=("blackout", "kill"), pause_s=0.8))
+        outcome = run(chaos.run(0, faults=3, kinds=("blackout", "kill"), pause_s=0.8))
     verdict = check(merge_parts(tmp_path / "parts", quiesced=True))
     assert outcome.failures == []
     assert verdict.status == "valid", f"{verdict.reason} after {outcome.faults}"

@@ -1,5 +1,5 @@
-"""On a cluster: a real master and two real workers of Spark, on loopback, give what this machine gives alone; and so
-does a server of Spark Connect."""
+"""On a cluster: a real master and real workers of Spark, on loopback, give what this machine gives alone; and so does a
+server of Spark Connect."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -102,27 +102,37 @@ def _said(log: Path, pattern: str) -> str:
     raise AssertionError(f"{log} never said {pattern}:\n{log.read_text(errors='replace')[-2000:]}")
 
 
-@pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a cluster of two workers."""
-    folder = tmp_path_factory.mktemp("cluster")
+@contextmanager
+def _cluster(folder: Path, *workers: str) -> Iterator[str]:
+    """The address of a cluster of these workers, each with one core."""
     own = ("--host", "127.0.0.1", "--webui-port", "0")
-    with _daemon(folder / "master.log", "org.apache.spark.deploy.master.Master", *own, "--port", "0"):
+    with ExitStack() as running:
+        master = _daemon(folder / "master.log", "org.apache.spark.deploy.master.Master", *own, "--port", "0")
+        running.enter_context(master)
         url = _said(folder / "master.log", r"Starting Spark master at (spark://\S+)")
         worker = ("org.apache.spark.deploy.worker.Worker", *own, "--cores", "1", "--memory", "1g")
-        with (
-            _daemon(folder / "one.log", *worker, "--work-dir", str(folder / "one"), url),
-            _daemon(folder / "two.log", *worker, "--work-dir", str(folder / "two"), url),
-        ):
-            for name in ("one", "two"):
-                _said(folder / f"{name}.log", r"(Successfully registered) with master")
-            yield url
+        for name in workers:
+            running.enter_context(_daemon(folder / f"{name}.log", *worker, "--work-dir", str(folder / name), url))
+        for name in workers:
+            _said(folder / f"{name}.log", r"(Successfully registered) with master")
+        yield url
 
 
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def one_worker(tmp_path: Path) -> Iterator[str]:
+    with _cluster(tmp_path, "one") as url:
+        yield url
+
+
+@pytest.fixture
+def two_workers(tmp_path: Path) -> Iterator[str]:
+    with _cluster(tmp_path, "one", "two") as url:
+        yield url
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[str]:
     """The address of a server of Spark Connect, which starts its executors where it stands."""
-    folder = tmp_path_factory.mktemp("connect")
     [port] = free_ports(1)
     server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
     settings = {
@@ -132,14 +142,21 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     java = ("--driver-memory", "1g", "--driver-java-options", f"{QUICK_JAVA} -XX:ReservedCodeCacheSize=240m")
     submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", *java, *words, *server)
-    with _daemon(folder / "connect.log", *submit):
-        _said(folder / "connect.log", r"(Spark Connect server started)")
+    with _daemon(tmp_path / "connect.log", *submit):
+        _said(tmp_path / "connect.log", r"(Spark Connect server started)")
         yield f"sc://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("option", ["master", pytest.param("remote", marks=pytest.mark.slow)])
-def test_a_sweep_and_its_audit(option: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    address = request.getfixturevalue(option)
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        ("master", "one_worker"),
+        pytest.param("master", "two_workers", marks=pytest.mark.slow),
+        pytest.param("remote", "remote", marks=pytest.mark.slow),
+    ],
+)
+def test_a_sweep_and_its_audit(option: str, place: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    address = request.getfixturevalue(place)
     file = tmp_path / "first.toml"
     file.write_text(EXPERIMENT, encoding="utf-8")
     experiment = load_experiment(file)
