@@ -83,6 +83,7 @@ def test_brokers_let_through_what_spark_keeps() -> None:
         if is_exact:
             handled.add((type(condition).__name__, getattr(condition, "attribute", ("",))[0]))
     assert handled >= {("EqualTo", "s"), ("GreaterThan", "d"), ("EqualTo", "b"), ("In", "s"), ("StringContains", "s")}
+    assert handled >= {(each, "s") for each in COMPARED if not each.startswith("String")}
     assert not any(column in ("n", "f") for _, column in handled)
 
 
