@@ -80,7 +80,7 @@ class GaplessBroker(BrokerNode):
         effects: list[Effect] = []
         s.effects = effects
         s.clock.now = now
-        s.read_work = 0
+        s.read_work = s.inbox_work = 0
         self._handle(s, item)
         self._settle()
         return effects
@@ -217,9 +217,12 @@ class GaplessBroker(BrokerNode):
             return True
         if durable.settle(s):
             return True
-        if s.inbox:
+        if s.inbox and s.inbox_work < inputs.WORK_MAX:
+            s.inbox_work += inputs.work_of(s.inbox[0][1])
             inputs.take(s, *s.inbox.popleft())
             return True
+        if s.inbox:
+            reading.rest(s)
         return bool(s.due_readings) and s.read_work < reading.WORK_MAX
 
     def _settle_membership(self, s: BrokerState) -> None:

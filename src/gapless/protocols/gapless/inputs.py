@@ -33,7 +33,11 @@ from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.routing_state import Link
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["AT_ONCE", "hear_client", "receive", "take"]
+__all__ = ["AT_ONCE", "WORK_MAX", "hear_client", "receive", "take", "work_of"]
+
+WORK_MAX = 2_000
+"""So much of the inbox is taken in one step: some milliseconds. The rest keeps waiting."""
+FILTER_WORK = 50
 
 ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
     link_messages.Publication: lambda s, link, message: process(s, message.events, link),
@@ -123,6 +127,14 @@ def hear_client(s: BrokerState, client: str, message: Any) -> None:
         _take_from_client(s, client, message)
     elif claims.note_arrival(s, client, message):
         s.inbox.append((client, message))
+
+
+def work_of(message: Any) -> int:
+    """How long it takes to process the message: about as long as so many events."""
+    body = message.body if isinstance(message, link_messages.LinkMessage) else message
+    if hasattr(body, "events"):
+        return len(body.events)
+    return FILTER_WORK if hasattr(body, "filter") else 5
 
 
 def take(s: BrokerState, peer: str, message: Any) -> None:

@@ -37,7 +37,7 @@ from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.alike import stretches
-from gapless.protocols.parts.ranges import add_ranges
+from gapless.protocols.parts.ranges import Ranges, add_ranges, without
 
 __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
 
@@ -173,9 +173,11 @@ def _lose(reading: Reading, source: Source) -> None:
     """Nobody has what follows: go on behind it."""
     if source.lost is None or reading.is_earliest:
         reading.gap_until = max(reading.gap_until, source.dropped)
+        source.upto = source.dropped
     else:
         add_ranges(reading.lost, source.lost)
-    source.upto, source.dropped, source.lost = source.dropped, 0, None
+        source.upto = min(source.dropped, reading.target)
+    source.dropped, source.lost = 0, None
     source.tried.clear()
 
 
@@ -267,7 +269,7 @@ def _tell_loss(s: BrokerState, reading: Reading) -> bool:
     if any(source.upto <= reading.position for source in reading.sources.values()):
         return False
     gap = (max(0, reading.position), reading.gap_until) if reading.gap_until else None
-    lost, reading.lost = reading.lost, {}
+    lost, reading.lost = _without_kept(reading), {}
     if reading.is_earliest:
         gap = (0, reading.gap_until)
         for source in reading.sources.values():
@@ -281,6 +283,16 @@ def _tell_loss(s: BrokerState, reading: Reading) -> bool:
         if gap or own:
             note(s, reading.session, Reached, reading.position, [name], False, gap, own, cost=1 + len(own))
     return True
+
+
+def _without_kept(reading: Reading) -> Ranges:
+    """The lost numbers, without those of events that follow when the round has ended."""
+    found: Ranges = {publisher: list(ranges) for publisher, ranges in reading.lost.items()}
+    for events, _ in reading.kept.events if reading.kept is not None else ():
+        publisher, first, last = events[0].publisher, events[0].seq, events[-1].seq
+        if publisher in found and events[0].stamp > reading.target:
+            found[publisher] = [part for pair in found[publisher] for part in without([(first, last)], *pair)]
+    return found
 
 
 def _put(s: BrokerState, reading: Reading, events: Events) -> None:

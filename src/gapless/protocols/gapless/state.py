@@ -171,6 +171,8 @@ class BrokerState:
         self.completions: dict[int, set[str]] = {}
         self.inbox: deque[tuple[str, Any]] = deque()
         """Inputs that wait for the end of a handover."""
+        self.inbox_work = 0
+        """How much of it was taken in this step (see `inputs.work_of`)."""
         self.waiting_weights: dict[str, int] = {}
         """By client: how much of the inbox is its (see `claims`)."""
         self.waiting_attaches: dict[str, Any] = {}
