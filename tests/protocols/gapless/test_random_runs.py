@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gapless.protocols.gapless import inputs
 from gapless.simulator import generate, load_scenario, search, try_scenario
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -46,11 +47,20 @@ def test_what_an_earlier_recovery_failed_at_is_valid(path: Path) -> None:
             121,
         ),  # brokers whose disks had nothing synced before an outage of all counted as without memory
         ("crash,suspicion,delete", 147),  # a group that was moved back reads what was deleted meanwhile
+        ("disk,blackout,delete", 617),  # dropped events were reported as lost that the broker still had in memory
         ("disk,crash", 55),  # a member that moved to another broker did not hear of a loss; others heard what they had
     ],
 )
 def test_a_random_run_that_once_failed_is_valid(faults: str, seed: int) -> None:
     assert try_scenario(generate(seed, "gapless", faults=faults)).status == "valid"
+
+
+@pytest.mark.parametrize("faults", ["crash", "all"])
+def test_waiting_inputs_may_be_taken_one_in_each_step(faults: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "WORK_MAX", 1)
+    for seed in range(7100, 7106):
+        outcome = try_scenario(generate(seed, "gapless", faults=faults))
+        assert outcome.status == "valid", (seed, outcome.symptoms)
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
