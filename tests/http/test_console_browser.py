@@ -1,6 +1,7 @@
 """The console in a real browser, on a network of broker processes."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from .browser import Site, needs_axe, needs_browser, new_page, problems_of, take
 from .serving import Serving, serving_secure
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page
+    from playwright.async_api import Browser, Page, Route
 
 TREE = Overlay(("b0", "b1", "b2", "b3", "b4"), (("b0", "b1"), ("b0", "b2"), ("b1", "b3"), ("b1", "b4")))
 UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=1_500)
@@ -42,6 +43,7 @@ class Shop:
 
     def __init__(self, front: Client, back: Client) -> None:
         self._front, self._back = front, back
+        self._reacts = asyncio.Event()
 
     async def order(self, number: int) -> None:
         """One order."""
@@ -49,7 +51,8 @@ class Shop:
         await self._front.publish({**attributes, "datacontenttype": "application/json"}, b'{"customer": 12}')
 
     async def trade(self) -> None:
-        """Orders, until it is cancelled."""
+        """Orders, until it is cancelled; none before somebody reacts to them."""
+        await self._reacts.wait()
         number = 0
         while True:
             await self.order(number := number + 1)
@@ -58,6 +61,7 @@ class Shop:
     async def react(self) -> None:
         """Publish what follows from each event."""
         async with self._back.subscribe("topic IN ('order', 'payment', 'reservation')") as events:
+            self._reacts.set()
             async for event in events:
                 for topic in FOLLOWS[str(event.attributes["topic"])]:
                     await self._back.publish(
@@ -112,6 +116,9 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
             await page.keyboard.press("Enter")
             await expect(page.get_by_label("The chosen broker")).to_contain_text("Nobody listens")
             await page.get_by_label("Broker b1, up").click()
+            await expect(page.get_by_label("The chosen broker")).to_contain_text("Takes over forb4")
+            await expect(page.locator(".tree .replaces title")).to_have_text("b1 takes over for b4")
+            await expect(page.locator(".tree .rate")).to_have_text([re.compile(r"^[\d.]+ k?B/s$")] * 3)
             await take_picture(page, "network", tmp_path)
             await _read_logs(page, tmp_path)
             await _follow(page, tmp_path)
@@ -121,6 +128,48 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
             await expect(page.locator("#health")).to_have_text("● All 5 brokers up")
             assert wrong == []
             await page.context.close()
+
+    site.run(main())
+
+
+@needs_browser
+def test_what_is_wrong_is_shown_as_it_happens(site: Site) -> None:
+    """What a real network shows for a moment only is put into the answers that the page gets."""
+    wrongs: dict[str, Any] = {}
+
+    async def change(route: "Route") -> None:
+        answer = await route.fetch()
+        document = await answer.json()
+        document["brokers"]["b1"] |= wrongs
+        await route.fulfill(response=answer, json=document)
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        page, wrong = await new_page(site.browser)
+        await page.route("**/api/network", change)
+        await page.goto(site.url("b0"))
+        tile = page.locator(".tile")
+        await expect(tile.filter(has_text="Under-replicated")).to_contain_text("none")
+        wrongs["history"] = {"bytes": 1_000, "reads": 0, "under_replicated": ["b3/0"]}
+        wrongs["handovers"] = [{"around": ["b3", "b4"], "waits_for": ["b0"], "needs_back": ["b3"]}]
+        wrongs["blocked_publishers"] = {"clients": ["storefront-1f2e"], "processed_by_all": 1, "waits_for": ["b3"]}
+        blocked = "waits for b3: until then storefront-1f2e cannot publish, as the window is full"
+        wrongs["waits"] = [{"kind": "publish", "text": blocked, "names": ["b3"], "seconds": 9, "is_long": True}]
+        await expect(tile.filter(has_text="Under-replicated")).to_contain_text("journal b3/0")
+        await expect(tile.filter(has_text="Under-replicated")).to_contain_text("data of b3")
+        await expect(tile.filter(has_text="Handovers")).to_contain_text("1")
+        await expect(tile.filter(has_text="Blocked")).to_contain_text("1 publisher")
+        await expect(page.locator(".tree .region")).to_have_count(2)
+        await expect(page.locator(".happened")).to_contain_text("Handover around b3, b4 began")
+        del wrongs["handovers"]
+        await expect(page.locator(".happened")).to_contain_text("Handover around b3, b4 finished")
+        await page.get_by_role("link", name="Clients", exact=True).click()
+        await expect(page.locator(".finding").first).to_contain_text(f"b1 {blocked}")
+        wrongs.clear()
+        await expect(page.locator(".finding").first).to_have_text("Nothing blocks publishers.")
+        assert wrong == []
+        await page.context.close()
 
     site.run(main())
 
@@ -146,6 +195,10 @@ async def _follow(page: "Page", pictures: Path) -> None:
     from playwright.async_api import expect
 
     await page.get_by_role("link", name="Events", exact=True).click()
+    await page.get_by_text("How filters are written").click()
+    await page.get_by_role("button", name="amount > 5 AND NOT paid").click()
+    await expect(page.get_by_label("Filter")).to_have_value("amount > 5 AND NOT paid")
+    await page.get_by_text("How filters are written").click()
     await page.get_by_label("Filter").fill("topic = 'order' AND amount >")
     await page.get_by_role("button", name="Start").click()
     await expect(page.locator(".error mark")).to_have_text("⌷")
@@ -168,9 +221,15 @@ async def _follow(page: "Page", pictures: Path) -> None:
     await expect(page.get_by_text("The end.")).to_be_visible()
     await expect(page.locator(".events button.link")).to_have_count(3)
     await page.locator(".events button.link").last.click()
+    await page.get_by_role("link", name="Replay after it").click()
+    await expect(page.locator(".events button.link")).not_to_have_count(0)
+    await expect(page.get_by_role("textbox", name="Position or time")).to_have_value(re.compile("^p[0-9]+-"))
+    await page.get_by_role("button", name="Stop").click()
+    await page.get_by_label("From").select_option("earliest")
     await page.get_by_label("Filter").fill("topic <> 'price'")
     await page.get_by_label("Until").select_option("")
     await page.get_by_role("button", name="Start").click()
+    await page.locator(".events tr", has_text="topic payment").last.locator("button.link").click()
     await expect(page.locator(".events .attribute", has_text="topic shipping").first).to_be_visible()
     await take_picture(page, "events", pictures)
     await page.get_by_role("link", name="Causes and effects").click()
@@ -197,7 +256,8 @@ def test_an_operator_ends_sessions_and_moves_durable_subscriptions(site: Site) -
             await page.goto(f"{site.url('b0')}/#clients")
             row = page.get_by_role("row").filter(has_text="topic = 'order' AND amount > 5").last
             await expect(row).to_contain_text("topic = 'order' AND amount > 5")
-            await expect(page.get_by_label("Filters")).to_contain_text("topic = 'order' AND amount > 5")
+            narrow = page.get_by_label("Filters").get_by_role("row").filter(has_text="AND amount > 5")
+            await expect(narrow.get_by_role("cell").last).to_have_text("topic = 'order'")  # what covers it
             await page.get_by_role("button", name="Move").click()
             await page.get_by_label("A position, a time").fill("now")
             await page.get_by_role("dialog").get_by_role("button", name="Move").click()
@@ -295,6 +355,13 @@ def test_everybody_can_use_it(site: Site, tmp_path: Path) -> None:
                 assert wrong == []
                 await page.context.close()
             phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+            page, _ = await new_page(site.browser)
+            await page.goto(f"{site.url('b0')}/#network")
+            await page.keyboard.press("Tab")
+            await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+            await page.keyboard.press("Enter")
+            await expect(page.locator("main")).to_be_focused()
+            await page.context.close()
             page, _ = await new_page(site.browser, **phone)
             for view in VIEWS:
                 await page.goto(f"{site.url('b0')}/#{view}")
