@@ -18,6 +18,7 @@ let chosen = null;
 export const events = {
   title: "Events",
   enter(parameters) {
+    if (parameters.has("since")) kept = [];
     const allowed = session.rights.subscribe ?? "TRUE";
     const filter = filterField("Filter", parameters.get("filter") ?? (allowed === "TRUE" ? "" : allowed));
     filter.input.placeholder = "topic = 'order' AND amount > 5";

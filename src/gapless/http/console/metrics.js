@@ -33,6 +33,7 @@ export const metrics = {
   update(watch) {
     if (!figures) return;
     const samples = watch.samples;
+    if (!samples.length) return;
     CHARTS.forEach((chart, i) => show(figures[i], draw(chart, samples)));
   },
 };

@@ -66,6 +66,7 @@ export const watch = {
         late: broker.turns?.late_ms / 1000, clients: broker.clients,
       };
     }
+    if (!before) return; // there are no rates yet
     this.recent.push({ time: now.time, brokers });
     if (this.recent.length <= RECENT_MAX) return;
     const oldest = this.recent.shift();
