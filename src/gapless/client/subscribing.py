@@ -87,7 +87,7 @@ class Subscribing:
             given["until"] = until
         found = await self._positions(given)
         begin, end = found["since"], found.get("until", NEWEST)
-        if moment_of("since", since).is_now or end <= begin:
+        if end <= begin:
             raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
         return begin, end
 
