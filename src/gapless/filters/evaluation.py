@@ -233,6 +233,8 @@ def _attribute_with_constant(symbol: str, name: str, constant: Value) -> Test:
     if isinstance(constant, bool):
         return _boolean_is(name, constant if symbol == "=" else not constant)
     if isinstance(constant, str):
+        if symbol in ("=", "<>"):
+            return _string_is(name, constant, wanted=symbol == "=")
         compare = _COMPARE[symbol]
 
         def string(attributes: Attributes) -> bool:
@@ -253,6 +255,16 @@ def _attribute_with_constant(symbol: str, name: str, constant: Value) -> Test:
     # One closure for each operator: a call of operator.gt would double the cost of the most frequent
     # tests.
     return _NUMBER_TESTS[symbol](name, constant)
+
+
+def _string_is(name: str, constant: str, *, wanted: bool) -> Test:
+    """Test equality without a call of operator.eq: the most frequent test of all."""
+
+    def string_is(attributes: Attributes) -> bool:
+        value: Any = attributes.get(name)
+        return type(value) is str and (value == constant) is wanted
+
+    return string_is
 
 
 def _greater(name: str, constant: Number) -> Test:
