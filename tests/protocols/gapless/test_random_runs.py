@@ -48,6 +48,10 @@ def test_what_an_earlier_recovery_failed_at_is_valid(path: Path) -> None:
         ),  # brokers whose disks had nothing synced before an outage of all counted as without memory
         ("crash,suspicion,delete", 147),  # a group that was moved back reads what was deleted meanwhile
         ("disk,blackout,delete", 617),  # dropped events were reported as lost that the broker still had in memory
+        (
+            "disk,crash,delete",
+            62018,
+        ),  # a subscription that had been live before it read again did not hear of all deletions
         ("disk,crash", 55),  # a member that moved to another broker did not hear of a loss; others heard what they had
     ],
 )

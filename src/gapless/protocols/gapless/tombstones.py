@@ -25,8 +25,8 @@ def tombstone(publisher: str, first: int, last: int, settled: int, text: str) ->
 
 
 def deleted(entry: Entry, text: str) -> Entry:
-    """The entry that takes the place of one that is deleted."""
-    attributes: Attributes = {"first": entry.first, "settled": entry.last, "filter": text, "deleted": True}
+    """The entry that takes the place of one that is deleted. Only readers get it, and they have not had the events."""
+    attributes: Attributes = {"first": entry.first, "settled": 0, "filter": text, "deleted": True}
     return Entry([Event(f"{LOST}{entry.publisher}", entry.last, attributes, b"", entry.timestamp)])
 
 
