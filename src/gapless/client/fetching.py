@@ -27,10 +27,11 @@ class Fetching(Synchronous, Generic[T]):
         super().__init__(loop, inner)
         self._fetched: deque[T] = deque()
         self._has_history = False
-        """Whether what is fetched is history."""
+        """Whether the fetched events are history."""
         self._drained = threading.Condition()
         self._at_once = FETCH if inner._acks is None else 1
-        """What is fetched counts as taken, and what is taken of a durable subscription can be acknowledged."""
+        """How many events iteration fetches. A fetched event counts as taken; of a durable subscription it would be
+        acknowledged."""
 
     def _next(self) -> T:
         while True:
