@@ -3,10 +3,10 @@
     python benchmarks/http_turns.py            # two minutes
     python benchmarks/http_turns.py --quick    # a smaller broker
 
-Three brokers; the one that is asked has 500 clients with 2,000 subscriptions, 500 durable subscriptions and a history
+Three brokers; the one that is asked has 200 clients with 2,000 subscriptions, 100 durable subscriptions and a history
 of 20,000 events with 1 KB each. Every request is sent several times. Printed for each kind, in time of the processor:
 the longest step of the requests themselves, and the longest turn of the broker's event loop meanwhile, which also
-serves its 500 clients and all that a request causes: questions to brokers, and the client that the gateway uses. The
+serves its 200 clients and all that a request causes: questions to brokers, and the client that the gateway uses. The
 first row says how long turns are without requests.
 Fails if a step takes longer than 20 ms, or a turn 20 ms longer than without requests.
 """
@@ -50,10 +50,10 @@ EFFECTS = 50
 class Size:
     """How much the broker has to tell."""
 
-    clients: int = 500
-    subscriptions: int = 4
+    clients: int = 200
+    subscriptions: int = 10
     """Of each client."""
-    durables: int = 500
+    durables: int = 100
     events: int = 20_000
 
 

@@ -113,3 +113,30 @@ def test_what_a_user_loses_ends_its_streams_and_its_publications(tmp_path: Path)
             assert (await ann.post("/events", json=event)).status_code == 403
 
     run(main())
+
+
+def test_the_limits_of_a_user_hold_over_http(tmp_path: Path) -> None:
+    everything = {"publish": ["TRUE"], "subscribe": ["TRUE"], "history": True}
+    users = {"ann": everything | {"limits": {"subscriptions": 1, "publications_per_s": 40}}, "bob": everything}
+
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users=users) as network, serving_secure(network) as http:
+            context = trusting(tmp_path)
+            ann, bob = (http.client("b0", token=network.token(name), verify=context) for name in ("ann", "bob"))
+            messages = sse(ann, {})
+            await anext(messages)
+            refused = await ann.get("/events")
+            assert (refused.status_code, refused.json()["type"]) == (403, "/docs/problems#denied")
+            assert "subscriptions" in refused.json()["detail"]
+            begun = asyncio.get_running_loop().time()
+            batch = [{"attributes": {"n": n}} for n in range(50)]
+            for _ in range(3):
+                assert (await ann.post("/events", json=batch)).status_code == 201
+            slow = asyncio.get_running_loop().time() - begun
+            assert slow > 1.5  # 150 events at 40 per second, of which a second is free
+            begun = asyncio.get_running_loop().time()
+            assert (await bob.post("/events", json=batch * 3)).status_code == 201
+            assert asyncio.get_running_loop().time() - begun < slow
+            await messages.aclose()  # type: ignore[attr-defined]
+
+    run(main())
