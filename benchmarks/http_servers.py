@@ -151,7 +151,7 @@ class BareProtocol(asyncio.Protocol):
 
 
 class _App:
-    """What handlers know of their application."""
+    """The application, as handlers see it."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.state = self

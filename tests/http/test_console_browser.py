@@ -134,7 +134,7 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
 
 @needs_browser
 def test_what_is_wrong_is_shown_as_it_happens(site: Site) -> None:
-    """What a real network shows for a moment only is put into the answers that the page gets."""
+    """The test changes the answers that the page gets, as a real network shows this for a moment only."""
     wrongs: dict[str, Any] = {}
 
     async def change(route: "Route") -> None:
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_shown_as_it_happens(site: Site) -> None:
 
 
 async def _read_logs(page: "Page", pictures: Path) -> None:
-    """What the doctor says, and the logs of two brokers."""
+    """Read the findings of the doctor, and the logs of two brokers."""
     from playwright.async_api import expect
 
     await page.get_by_role("link", name="Doctor and log").click()

@@ -11,7 +11,7 @@ __all__ = ["UNREADABLE", "decoded"]
 T = TypeVar("T")
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises: for malformed JSON, for bytes that are no UTF-8, and for arrays within arrays within arrays."""
+"""msgspec raises these: for malformed JSON, for bytes that are no UTF-8, and for arrays within arrays within arrays."""
 
 
 def decoded(body: bytes | str, kind: type[T], complaint: str) -> T:
