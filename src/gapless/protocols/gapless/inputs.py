@@ -36,7 +36,7 @@ from gapless.protocols.gapless.state import BrokerState
 __all__ = ["AT_ONCE", "WORK_MAX", "hear_client", "receive", "take", "work_of"]
 
 WORK_MAX = 2_000
-"""So much of the inbox is taken in one step: some milliseconds. The rest keeps waiting."""
+"""The work on the inbox in one step, which is some milliseconds. The rest of the inbox waits."""
 FILTER_WORK = 50
 
 ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {

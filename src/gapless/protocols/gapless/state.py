@@ -172,7 +172,7 @@ class BrokerState:
         self.inbox: deque[tuple[str, Any]] = deque()
         """Inputs that wait for the end of a handover."""
         self.inbox_work = 0
-        """How much of it was taken in this step (see `inputs.work_of`)."""
+        """The work on it so far in this step (see `inputs.work_of`)."""
         self.waiting_weights: dict[str, int] = {}
         """By client: how much of the inbox is its (see `claims`)."""
         self.waiting_attaches: dict[str, Any] = {}

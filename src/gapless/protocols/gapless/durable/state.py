@@ -231,7 +231,7 @@ class Member:
     acked: list[int] = field(default_factory=list)
     """Its acknowledgements that the register does not have."""
     losses: int = 0
-    """What is lost was sent to it, or is known to have come, up to this number."""
+    """All losses up to this number were sent to it, or are known to have come."""
     is_leaving: bool = False
 
 
