@@ -44,7 +44,7 @@ __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "e
 READ_TIMER = "read"
 WORK_MAX = 2_048
 """Events that one turn of a broker puts into queues; a page that it looks up itself counts as many as `PAGE_WORK`."""
-PAGE_WORK = 512
+PAGE_WORK = 1_024
 FEW = 32
 """Up to so many filters are tested one by one."""
 TEXT_MAX = 10_000
