@@ -111,7 +111,7 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
             del self.assigned_work[node][scope]
 
 
-WAITING = ("tests/checkers/live/", "tests/cli/", "tests/client/", "tests/deploy/", "tests/runtime/")
+WAITING = ("tests/checkers/live/", "tests/cli/", "tests/client/", "tests/deploy/", "tests/http/", "tests/runtime/")
 """Where the tests are that wait for real brokers most of their time."""
 
 
@@ -133,8 +133,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for real brokers most of their time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two more than there are cores: many tests wait for real brokers most of their time."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(optionalhook=True)

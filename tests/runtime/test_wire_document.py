@@ -35,8 +35,8 @@ def test_the_kinds() -> None:
     rows = dict(re.findall(r"^\| (\d+) \| (\w+) \|", TEXT, re.MULTILINE))
     kinds = {"hello": wire.HELLO, "welcome": wire.WELCOME, "refusal": wire.REFUSAL, "messages": wire.MESSAGES,
              "ping": wire.PING, "goodbye": wire.BYE, "ask": wire.ASK, "report": wire.REPORT,
-             "end": wire.END, "denial": wire.DENIED, "forget": wire.FORGET}  # fmt: skip
-    assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 12)}
+             "end": wire.END, "denial": wire.DENIED, "forget": wire.FORGET, "delete": wire.DELETE}  # fmt: skip
+    assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 13)}
     assert f"Version {wire.VERSION}." in TEXT
 
 
