@@ -42,7 +42,7 @@ PAYLOAD = b"x" * 1_000
 REPEATS = 5
 IDLE = "none"
 SHARED = ("GET /api/network", "GET /api/samples", "GET /api/sessions", "GET /durable")
-"""Their answers are shared for a second."""
+"""Requests with cached answers: the gateway computes each answer at most once a second."""
 EFFECTS = 50
 
 

@@ -1,8 +1,8 @@
 """Writes the synchronous client from the asynchronous one: `python scripts/generate_sync_client.py`.
 
 Each public class becomes one with the same methods, properties and attributes, with the same parameters and
-documentation. A method runs the asynchronous one in the client's event loop and waits. What has a part in the thread of
-its caller (`BY_HAND`) calls a private method of the same name, which is written in `caller_side` and `fetching`. `make
+documentation. A method runs the asynchronous one in the client's event loop and waits. Methods that also run code in
+the caller's thread (`BY_HAND`) call a private method of the same name, which `caller_side` or `fetching` defines. `make
 check` compares the files with what this writes (`--check`).
 """
 
@@ -191,7 +191,7 @@ def _bases(node: ast.ClassDef) -> str:
 
 
 def _attributes(node: ast.ClassDef) -> list[tuple[ast.AnnAssign, str]]:
-    """The public attributes that are set when an object is made, with their documentation."""
+    """Return the public attributes that the constructor sets, with their documentation."""
     found = []
     for method in node.body:
         if isinstance(method, Function) and method.name == "__init__":

@@ -28,11 +28,11 @@ WORK_MAX = 5_000
 def delete_events(s: BrokerState, publisher: str) -> None:
     """An operator has the events deleted that this publisher has published by now."""
     status = s.status(s.name)
-    deleted = dict(status.deleted)
-    if publisher not in deleted and len(deletions(s)) >= DELETIONS_MAX:
+    known = dict(status.deleted)
+    if publisher not in known and len(deletions(s)) >= DELETIONS_MAX:
         return
-    deleted[publisher] = max(s.clock.last, s.clock.now)
-    learn(s, {s.name: status._replace(deleted=tuple(sorted(deleted.items())))})
+    known[publisher] = max(s.clock.last, s.clock.now)
+    learn(s, {s.name: status._replace(deleted=tuple(sorted(known.items())))})
 
 
 def deletions(s: BrokerState) -> dict[str, int]:
