@@ -18,7 +18,7 @@ from gapless.runtime.audit_log import STRANGERS_PER_S, Actor, AuditLog
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import _Json, _Lines, logger_of
 from gapless.runtime.network_file import AuditLogEntry, load_network
-from gapless.runtime.probe import ask_to_end, ask_to_forget
+from gapless.runtime.probe import ask_for_report, ask_to_end, ask_to_forget
 from gapless.runtime.wire import Hello
 from gapless.security.identity import Identity
 
@@ -91,6 +91,21 @@ def test_who_forgets_a_broker_is_in_the_log_and_in_the_audit_log(tmp_path: Path)
             assert _about(lines, "broker.forgotten", "who", "peer") == [("user admin", "b1")]
             await network.reload_one("b0")
             assert _about(_lines(tmp_path / "b0.jsonl"), "security.reloaded", "because") == [("the test says so",)]
+
+    run(main())
+
+
+def test_clock_checks_of_brokers_are_no_logins(tmp_path: Path) -> None:
+    async def main() -> None:
+        audit = AuditLogEntry(str(tmp_path / "{name}.jsonl"))
+        async with secure(chain(2), tmp_path, users={}, audit_log=audit) as network:
+            for _ in range(3):
+                await network.brokers["b1"].clocks.compare()
+            assert network.brokers["b1"].clocks.differences.keys() == {"b0"}
+            await ask_for_report(network.config.addresses["b0"], access=Access.to(network.at("b0"), network.admin))
+            lines = _lines(tmp_path / "b0.jsonl")
+            probes = [line["who"] for line in lines if line["event"] == "login" and line["role"] == "probe"]
+            assert probes == ["user admin"]
 
     run(main())
 

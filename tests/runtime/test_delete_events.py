@@ -35,7 +35,10 @@ def test_what_a_client_has_published_is_deleted_and_readers_are_told(cli: Cli) -
             code, said = await delete("ann")
             assert (code, "deleted what ann has published until now" in said, "30 at b0" in said) == (0, True, True)
             code, said = await delete("nobody", "--json")
-            assert (code, set(json.loads(said)["deleted"].values())) == (1, {0})
+            refusal = json.loads(said)
+            assert (code, refusal["told"], refusal["reasons"]) == (1, [], ["no events of 'nobody' are kept"])
+            assert await delete("nobody") == (1, "nothing is deleted: no events of 'nobody' are kept")
+            assert not any(broker.node and broker.node.has_deleted("nobody") for broker in network.brokers.values())
 
             await ann.publish({"n": 32})
             reading = await cat.read("n > 0", since="earliest")

@@ -23,7 +23,7 @@ WAIT_S = 30.0
 
 
 def delete_events(publisher: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one accepts it."""
+    """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one has such events."""
     check_named("the name of a client", publisher, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)
@@ -41,7 +41,7 @@ def delete_events(publisher: str, url: str, file: Path | None, credentials: Path
             "deleted": counts,
         })  # fmt: skip
     elif not told:
-        print_text(f"nothing is deleted: {'; '.join(reasons)}")
+        print_text("; ".join([f"nothing is deleted: {', '.join(reasons)}", *_silence(silent)]))
     else:
         if any(counts.values()):
             copies = ", ".join(f"{count:,} at {name}" for name, count in counts.items())
@@ -50,9 +50,13 @@ def delete_events(publisher: str, url: str, file: Path | None, credentials: Path
             print_text(f"no broker has events of {publisher}; what it published before, if anything, stays deleted")
         if busy:
             print_text(f"still deleting: {', '.join(busy)}; gapless status --json shows when they are done (deleting)")
-        if silent:
-            print_text(f"no answer from {', '.join(silent)}: they delete the events when they are back")
+        for sentence in _silence(silent):
+            print_text(f"{sentence}: they delete the events when they are back")
     return VALID if any(counts.values()) or busy else INVALID
+
+
+def _silence(silent: list[str]) -> list[str]:
+    return [f"no answer from {', '.join(silent)}"] if silent else []
 
 
 def _deleted(report: dict[str, Any] | None) -> int:

@@ -83,6 +83,10 @@ class BrokerNode(Node, Protocol):
         """Return whether the publisher's events up to some time are deleted from history, or will be."""
         return False
 
+    def may_hold_events_of(self, publisher: str) -> bool:
+        """Return whether history here may contain events of the publisher."""
+        return False
+
     def held_by(self, client: str) -> dict[str, str]:
         """Return the filters of a client's subscriptions, by name."""
         return {}

@@ -363,6 +363,8 @@ class Broker:
             reason = f"brokers of protocol {self.config.spec.name!r} keep no history"
         elif self.node is None:
             reason = f"{self.name!r} has not started yet"
+        elif not self.node.may_hold_events_of(publisher):
+            reason = f"no events of {publisher!r} are kept"
         else:
             self._links.give(DeleteEvents(publisher))
             if not self.node.has_deleted(publisher):

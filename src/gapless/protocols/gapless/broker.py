@@ -293,6 +293,10 @@ class GaplessBroker(BrokerNode):
         """Whether the publisher's events up to some time are deleted, or will be."""
         return publisher in deleting.deletions(self.state)
 
+    def may_hold_events_of(self, publisher: str) -> bool:
+        """Whether history here may contain events of the publisher."""
+        return deleting.may_hold(self.state, publisher)
+
     def held_by(self, client: str) -> dict[str, str]:
         """The filters of a client's subscriptions, by name."""
         session = self.state.sessions.get(client)

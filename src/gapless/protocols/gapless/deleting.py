@@ -15,7 +15,7 @@ from gapless.protocols.gapless.membership import learn
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import deleted
 
-__all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleting"]
+__all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleting", "may_hold"]
 
 DELETIONS_MAX = 1_000
 """So many publishers' events can be deleted: every broker remembers that. More are refused."""
@@ -33,6 +33,16 @@ def delete_events(s: BrokerState, publisher: str) -> None:
         return
     known[publisher] = max(s.clock.last, s.clock.now)
     learn(s, {s.name: status._replace(deleted=tuple(sorted(known.items())))})
+
+
+def may_hold(s: BrokerState, publisher: str) -> bool:
+    """Whether this broker has ever held events of this publisher, or of clients of this name, as far as it knows."""
+    for journal in _journals(s):
+        if journal.has_forgotten or publisher in journal.last_numbers:
+            return True
+        if any(each.startswith(publisher) and _END.sub("", each) == publisher for each in journal.last_numbers):
+            return True
+    return False
 
 
 def deletions(s: BrokerState) -> dict[str, int]:
