@@ -13,6 +13,7 @@ from gapless.protocols.gapless.client_messages import ClientPublish, ClientSubsc
 from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.messages import Excluded
 from gapless.runtime import wire
+from gapless.runtime.connection import Link
 from gapless.runtime.event_loop import run
 from gapless.runtime.wire import Refusal
 
@@ -171,6 +172,46 @@ def test_a_listener_of_another_version_is_told_apart() -> None:
         with pytest.raises(ConnectError, match="this broker speaks 4"):
             await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
         server.close()
+
+    run(main())
+
+
+def test_a_client_of_a_broker_whose_messages_it_does_not_understand_fails_with_one_error() -> None:
+    async def main() -> None:
+        async with local(1, f=0) as network, connect(network.url, name="ann") as client:
+            await client.advertise("TRUE")
+            link = next(link for link in network.brokers["b0"].links.links.values() if link.is_client)
+            assert link.connection is not None
+            link.connection.write((framed(wire.MESSAGES, msgspec.msgpack.encode([["Confirmed", "of", "tomorrow"]])),))
+            with pytest.raises(ConnectError, match="'b0' sends messages that this client does not understand .*install"):
+                async with asyncio.timeout(10):
+                    await client.subscribe("topic = 'x'")
+            with pytest.raises(ConnectError, match="does not understand"):
+                await client.publish({})
+            await asyncio.sleep(0.5)
+            assert network.brokers["b0"].links.client_count == 0, "it does not connect again"
+
+    run(main())
+
+
+def test_a_peer_that_ends_every_connection_is_not_dialled_continuously() -> None:
+    async def main() -> None:
+        async with local(2, f=0) as network:
+            b0, b1 = network.brokers["b0"], network.brokers["b1"]
+            met = 0
+            async with asyncio.timeout(10):
+                while "b1" not in b0.links.links or b0.links.links["b1"].connection is None:
+                    await asyncio.sleep(0.01)
+
+            def expel(link: Link) -> None:
+                nonlocal met
+                met += 1
+                b1.links.expel(link, "malformed", "this is not understood")
+
+            b1.links.detector.established = expel  # type: ignore[method-assign]
+            b1.links.expel(b1.links.links["b0"], "malformed", "this is not understood")
+            await asyncio.sleep(1.0)
+            assert 0 < met <= 2 * (1 + 1_000 / QUICK.redial_max_ms), "both ends dial"
 
     run(main())
 

@@ -154,9 +154,17 @@ class WatchedNode:
 
 
 class WatchedLinks(Links):
-    """A client's links; `look` is called when a connection is over."""
+    """A client's links; `look` is called when a connection is over, `not_understood` with the name of a broker whose
+    messages cannot be read, and the reason."""
 
     look: Callable[[], None]
+    not_understood: Callable[[str, str], None]
+
+    def refusing(self, connection: Connection, code: str, reason: str) -> None:
+        """The client ends a connection itself."""
+        super().refusing(connection, code, reason)
+        if code == "malformed" and connection.link is not None:
+            self.not_understood(connection.link.name, reason)
 
     def ended(self, connection: Connection) -> None:
         """The connection is over, for whatever reason."""

@@ -124,6 +124,15 @@ class Introduction:
         ):
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
+    def not_understood(self, peer: str, reason: str) -> None:
+        """A broker sends messages that this client cannot read. It would send them again with every new connection."""
+        self._fail(
+            ConnectError(
+                f"broker {peer!r} sends messages that this client does not understand ({reason}); "
+                "install the version of Gapless that the network runs"
+            )
+        )
+
     def report(self, about: str = "") -> dict[str, Any]:
         """Nobody asks."""
         return {}

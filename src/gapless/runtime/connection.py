@@ -88,6 +88,7 @@ class Link:
         "address",
         "connection",
         "dialling",
+        "established_us",
         "greeting_connection",
         "is_client",
         "name",
@@ -112,6 +113,8 @@ class Link:
         """Whether there was ever a connection. Messages wait for the first connection; later, they
         are lost.
         """
+        self.established_us = 0
+        """When the last connection was established; 0 if there was none."""
         self.absence: Absence = ""
         self.refused_connection = ""
         """The reason that the peer gave when it left."""

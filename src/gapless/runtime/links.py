@@ -141,14 +141,16 @@ class Links:
             link.dialling = self.loop.create_task(self._keep_dialling(link))
 
     async def _keep_dialling(self, link: Link) -> None:
-        pause = self.settings.redial_min_ms / 1000
+        pause, pause_max = self.settings.redial_min_ms / 1000, self.settings.redial_max_ms / 1000
         try:
+            if link.was_up and now_us() - link.established_us < pause_max * 1e6:
+                await asyncio.sleep(pause_max)  # so that peers that end every connection are not dialled continuously
             while link.connection is None and not self._is_closing:
                 await self._dial_once(link)
                 if link.connection is not None:
                     return
                 await asyncio.sleep(pause * random.uniform(0.75, 1.25))
-                pause = min(2 * pause, self.settings.redial_max_ms / 1000)
+                pause = min(2 * pause, pause_max)
         finally:
             link.dialling = None
 
@@ -248,6 +250,7 @@ class Links:
             link.outbox.clear()
         link.connection = connection
         link.was_up = True
+        link.established_us = now_us()
         connection.boot = boot
         connection.establish(link)
         self.detector.established(link)
