@@ -183,7 +183,7 @@ def test_a_client_of_a_broker_whose_messages_it_does_not_understand_fails_with_o
             link = next(link for link in network.brokers["b0"].links.links.values() if link.is_client)
             assert link.connection is not None
             link.connection.write((framed(wire.MESSAGES, msgspec.msgpack.encode([["Confirmed", "of", "tomorrow"]])),))
-            with pytest.raises(ConnectError, match="'b0' sends messages that this client does not understand .*install"):
+            with pytest.raises(ConnectError, match="'b0' sends messages that this client does not understand"):
                 async with asyncio.timeout(10):
                     await client.subscribe("topic = 'x'")
             with pytest.raises(ConnectError, match="does not understand"):

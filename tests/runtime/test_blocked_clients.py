@@ -14,6 +14,7 @@ from gapless.client import Client, Subscription, blocked_reason, connect
 from gapless.errors import ConnectError
 from gapless.overlay import chain
 from gapless.protocol import Suspected, Trusted
+from gapless.runtime.access import Access
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
@@ -22,6 +23,7 @@ from tests.conftest import Cli
 
 from .local import QUICK, Local, local
 from .logged import logged
+from .secure import secure
 from .test_links import MembershipLog
 
 PATIENT = msgspec.structs.replace(QUICK, suspect_ms=30_000)
@@ -157,6 +159,40 @@ def test_a_protocol_without_sessions_says_so(cli: Cli) -> None:
         async with local(1, f=0, protocol="locaps") as network:
             ran = await asyncio.to_thread(cli, "client", "end", "ann", "--url", network.url)
             assert (ran.code, "protocol 'locaps' has no sessions; stop the client" in ran.out) == (1, True)
+
+    run(main())
+
+
+def test_a_publisher_learns_for_whom_its_publications_wait_and_nothing_more_when_they_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(blocked_reason, "PATIENCE_S", 0.5)
+
+    async def main() -> None:
+        async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
+            await ann.advertise("TRUE")
+            await network.crash("b1")
+            await network.crash("b2")
+            publishing = asyncio.create_task(ann.publish({"n": 1}))
+            await until(lambda: "b1 does not answer" in ann.blocked_reason)
+            await until(lambda: "b0 waits for" in ann.blocked_reason)
+            await network.start("b1")
+            await network.start("b2")
+            await asyncio.wait_for(publishing, 30)
+            await until(lambda: ann.blocked_reason == "")
+            told = [record.getMessage() for record in caplog.records if "publications of" in record.getMessage()]
+            assert told
+            assert not any("none waits" in each for each in told)
+
+    run(main())
+
+
+def test_a_user_who_may_not_see_why_its_publications_wait_is_told_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with secure(1, tmp_path, f=0, users={"ann": {"publish": ["TRUE"]}}) as network:
+            access = Access.to(network.at("b0"), network.by_token("ann"))
+            blocked = blocked_reason.BlockedReason("ann:1", network.config.addresses, None, access)
+            assert await blocked._ask() == "brokers tell only users with the right `status` why"
 
     run(main())
 

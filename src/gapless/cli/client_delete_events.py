@@ -23,7 +23,7 @@ WAIT_S = 30.0
 
 
 def delete_events(publisher: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one has such events."""
+    """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one has any."""
     check_named("the name of a client", publisher, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)

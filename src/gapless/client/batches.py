@@ -1,6 +1,7 @@
 """Events in batches, as they come: from a list, from a generator, or from something that has to be waited for.
 
-A batch leaves as soon as there is nothing more to add without waiting. Of an ordinary iterable nobody can know that, so
+A batch leaves as soon as there is nothing more to add without waiting. A list or a tuple is split only where a batch is
+full, however busy the machine is. Of another ordinary iterable nobody can know whether it makes us wait, so
 the first batch is one event, and each is twice as large as the one before while the iterable is quick; if it takes its
 time, the next is one event again. Between two batches the event loop gets its turn: what was published leaves, and
 brokers hear from us. An iterable that blocks for long at one event still holds up everything else in this event loop,
@@ -40,7 +41,15 @@ def batches(
     """The events in batches of at most so many. If `end` fails, nobody waits for further ones."""
     if isinstance(events, AsyncIterable):
         return _of_what_comes(events, most, end)
+    if isinstance(events, list | tuple):
+        return _of_a_list(events, most)
     return _of_what_is_there(iterator_over(events), most, 1 if not isinstance(events, Sequence) else most)
+
+
+async def _of_a_list(events: list[Any] | tuple[Any, ...], most: int) -> AsyncIterator[list[Any]]:
+    for place in range(0, len(events), most):
+        yield list(events[place : place + most])
+        await asyncio.sleep(0)
 
 
 async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> AsyncIterator[list[Any]]:

@@ -20,6 +20,8 @@ __all__ = ["BlockedReason"]
 PATIENCE_S = 5.0
 ASKED_MAX = 64
 """Brokers that are asked."""
+OF_OTHERS = ("attach", "durable", "history")
+"""Kinds of waits that hold up only the client that they name."""
 
 _logger = logging.getLogger("gapless.client")
 
@@ -58,7 +60,8 @@ class BlockedReason:
             if not published > confirmed == before:
                 before, due, self.reason = confirmed, now + PATIENCE_S, ""
             elif now >= due:
-                self.reason = await self._ask()
+                reason = await self._ask()
+                self.reason = reason if progress()[1] == before else ""
                 due = now + PATIENCE_S
             if self.reason and self._log_backoff.due(self.reason.rpartition(", for ")[0]):
                 _logger.warning(f"publications of {self._client} wait: {self.reason}")
@@ -66,14 +69,22 @@ class BlockedReason:
     async def _ask(self) -> str:
         some = list(self._addresses.items())[:ASKED_MAX]
         told = await asyncio.gather(*(self._waits(name, address) for name, address in some))
-        found = [text for texts in told for text in texts]
-        return "; ".join(found) or "no broker says why; gapless status shows how they are"
+        found = [text for texts in told if texts is not None for text in texts]
+        if found:
+            return "; ".join(found)
+        if None in told:
+            return "brokers tell only users with the right `status` why"
+        return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
 
-    async def _waits(self, name: str, address: str) -> list[str]:
+    async def _waits(self, name: str, address: str) -> list[str] | None:
+        """What a broker waits for, in words; None if it may not tell us."""
         try:
             report = await ask_for_report(address, timeout_s=PATIENCE_S, access=self._access)
         except DeniedError:
-            return []  # it may tell, but not us
+            return None
         except (OSError, TimeoutError, WireError):
             return [f"{name} does not answer"]
-        return [f"{name} {wait['text']}" for wait in report.get("waits", ()) if wait["is_long"]]
+        waits = report.get("waits", ())
+        return [
+            f"{name} {wait['text']}" for wait in waits if wait["kind"] not in OF_OTHERS or self._client in wait["names"]
+        ]
