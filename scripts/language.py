@@ -77,7 +77,7 @@ FILE_NAMES = re.compile(
 )
 """Parts of file names that say nothing to a reader who looks for the field's terms."""
 SPELLING = re.compile(
-    r"\b(?:neighbor|behavior|color|center|favor|honor|labor(?!ator)|catalog|license[ds]?(?= under))\w*\b"
+    r"\b(?:neighbor|behavior|color|center(?! left)|favor|honor|labor(?!ator)|catalog|license[ds]?(?= under))\w*\b"
 )
 LISTED = re.compile("|".join(rf"(?P<w{place}>\b(?:{pattern})\b)" for place, pattern in enumerate(WORDS)), re.IGNORECASE)
 ADVICE = list(WORDS.values())

@@ -1,5 +1,5 @@
-"""The research beside the product: the protocols of four papers, and the laboratory that reproduces what they measured.
+"""Protocols from four papers, and the laboratory that reproduces the measurements of those papers.
 
-`gapless` imports nothing of this. It finds the protocols and the command `gapless lab` by entry points (see
-`pyproject.toml`), and loads one when its name is typed. `pip install 'gapless[papers]'` brings what is needed beside.
+`gapless` never imports this package. It finds the protocols and the command `gapless lab` through entry points (see
+`pyproject.toml`) and loads one when its name is used. `pip install 'gapless[papers]'` installs the extra dependencies.
 """

@@ -1,4 +1,4 @@
-"""`gapless lab`: what there is to type."""
+"""The subcommands of `gapless lab`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +42,7 @@ def lab_run(
     ] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Run an experiment: all of its grid, on all cores or a cluster. What is done already is not done again.
+    """Run an experiment's whole grid, on all cores or on a cluster. Runs that exist already are not repeated.
 
     Example:  [bold]gapless lab run experiments/001-fig5a.toml --quick --out out/fig5a[/bold]
     """
@@ -66,7 +66,7 @@ def lab_figures(
     quick: Quick = False,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Measure what the papers measured, and put ours beside theirs: pictures, tables, and one report.
+    """Repeat the papers' measurements and compare the results: pictures, tables, and one report.
 
     Example:  [bold]gapless lab figures --paper 001 --quick --out out/figures[/bold]
     """
@@ -77,14 +77,14 @@ def lab_figures(
 
 @lab.command("report", epilog=EPILOG)
 def lab_report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `gapless lab figures --out DIR` left.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory given to `gapless lab figures --out`.")],
     paper: Annotated[
         list[str] | None, typer.Option(metavar="NUMBER", help="001, 002, 003 or 004; may be repeated; else all.")
     ] = None,
     quick: Quick = False,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Write the report as one HTML page and one PDF, from the runs in a directory of figures. Nothing is run.
+    """Write the report as one HTML page and one PDF, from the runs in a directory of figures. Runs nothing.
 
     Example:  [bold]gapless lab report out/figures --quick[/bold]
     """

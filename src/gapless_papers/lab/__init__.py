@@ -1,15 +1,15 @@
 """The laboratory: experiments as files, run as sweeps, and the figures of the papers.
 
-| what | where |
+| topic | module |
 | --- | --- |
-| what stands in an experiment's file | `experiment`, `experiment_file` |
-| which runs it asks for | `grid` |
-| what happens in a run: a network and its clients | `workloads` |
-| what is measured in it | `observer`, `measures`, `conduct` |
-| many runs, here or on a cluster, and what is kept of them | `tasks`, `sweep`, `process_pool`, `store` |
+| the format of an experiment file | `experiment`, `experiment_file` |
+| the runs that an experiment asks for | `grid` |
+| the network and the clients of a run | `workloads` |
+| the measurements of a run | `observer`, `measures`, `conduct` |
+| many runs, on this machine or on a cluster, and their results | `tasks`, `sweep`, `process_pool`, `store` |
 | pictures, tables and the report | `figures` |
-| what `gapless lab` does with all that | `command` |
+| the implementation of `gapless lab` | `command` |
 
-A run is a function of its case, wherever it takes place. Nothing here imports PySpark: a sweep hands its cases to a
-pool of workers, and a cluster is one of them (`gapless_spark.task_pool`).
+A run is a pure function of its case, on any machine. Nothing here imports PySpark: a sweep hands its cases to a pool of
+workers, and a Spark cluster is one kind of pool (`gapless_spark.task_pool`).
 """

@@ -1,4 +1,4 @@
-"""The experiments that come with Gapless: those of the papers."""
+"""The experiments that ship with Gapless: those of the papers."""
 
 import re
 from pathlib import Path
@@ -15,11 +15,11 @@ _PLACES = (
     Path(gapless_papers.__file__).parent / "experiments",
     Path(gapless_papers.__file__).parents[2] / "experiments",
 )
-"""In an installed package, and in a checkout."""
+"""Where the experiment files are in an installed package, and in a checkout."""
 
 
 def experiments_of_papers(papers: list[str]) -> list[Experiment]:
-    """All experiments of these papers, or of all of them, in the order of the papers: Figure 9 before Figure 10."""
+    """Return all experiments of these papers (or of every paper), with Figure 9 before Figure 10."""
     for paper in papers:
         if paper not in PAPERS:
             raise ExperimentError(f"there is no paper {paper!r}; there are: {', '.join(PAPERS)}")
@@ -35,6 +35,6 @@ def _by_number(file: Path) -> list[tuple[int, str]]:
 
 
 def _shown(file: Path) -> Path:
-    """As one would type it here."""
+    """Return the path as a user would type it in the current directory."""
     here = Path.cwd()
     return file.relative_to(here) if file.is_relative_to(here) else file

@@ -1,4 +1,4 @@
-"""What `gapless lab` does: sweeps of experiments, and the figures of the papers."""
+"""The implementation of `gapless lab`: sweeps of experiments, and the figures of the papers."""
 
 import shlex
 from collections import Counter
@@ -30,7 +30,7 @@ Tell = Callable[[Any], None]
 
 
 def run_experiment(file: Path, out: Path, *, master: str | None, remote: str | None, quick: bool, as_json: bool) -> int:
-    """Run all that is not done, and say what became of it."""
+    """Run every case that has no result yet, and print a summary."""
     experiment = load_experiment(file)
     cases = cases_of(experiment, quick=quick)
     store = Store(out)
@@ -44,7 +44,7 @@ def run_experiment(file: Path, out: Path, *, master: str | None, remote: str | N
 
 
 def run_case(file: Path, name: str, *, quick: bool, as_json: bool) -> int:
-    """Run one case in this process, and show what it measured; what goes wrong in it comes out as it is."""
+    """Run one case in this process and print its measurements. Exceptions propagate unchanged."""
     cases = {case.name: case for case in cases_of(load_experiment(file), quick=quick)}
     if name not in cases:
         raise ExperimentError(f"{file} has no run {name!r}; one of its {len(cases):,} is {next(iter(cases))!r}")
@@ -64,8 +64,8 @@ def run_case(file: Path, name: str, *, quick: bool, as_json: bool) -> int:
 def make_figures(
     papers: list[str], out: Path, *, master: str | None, remote: str | None, quick: bool, as_json: bool
 ) -> int:
-    """Run what is not done, draw it all, and write the report."""
-    from gapless_papers.lab.figures.gallery import Gallery, chapters_json  # Matplotlib takes its time
+    """Run the missing cases, draw all figures, and write the report."""
+    from gapless_papers.lab.figures.gallery import Gallery, chapters_json  # Matplotlib is slow to import
 
     experiments = experiments_of_papers(papers)
     gallery = Gallery(out, quick=quick)
@@ -89,7 +89,7 @@ def make_figures(
 
 def make_report(papers: list[str], directory: Path, *, quick: bool, as_json: bool) -> int:
     """Write `index.html` and `report.pdf` from the runs in the directory."""
-    from gapless_papers.lab.figures.gallery import Gallery  # Matplotlib takes its time
+    from gapless_papers.lab.figures.gallery import Gallery  # Matplotlib is slow to import
 
     experiments = experiments_of_papers(papers)
     gallery = Gallery(directory, quick=quick)
@@ -123,7 +123,7 @@ def _figures_line(papers: list[str], out: Path, quick: bool) -> str:
 
 @contextmanager
 def _pool(master: str | None, remote: str | None) -> Iterator[Pool]:
-    """Processes of this machine, or the cluster that is named."""
+    """Return a pool of local processes, or the named cluster."""
     if master is None and remote is None:
         yield ProcessPool()
         return
@@ -138,7 +138,7 @@ def _pool(master: str | None, remote: str | None) -> Iterator[Pool]:
 
 @contextmanager
 def _progress_bar(*, hidden: bool) -> Iterator[Callable[[str, int | None], Tell]]:
-    """Gives out one bar for each sweep."""
+    """Yield a function that creates one progress bar for each sweep."""
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
         TimeRemainingColumn(), TextColumn("{task.fields[note]}", style="red"),

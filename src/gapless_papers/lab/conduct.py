@@ -1,4 +1,4 @@
-"""Carries out one case: builds it, runs it, measures it. A function of the case alone."""
+"""Carries out one case: builds it, runs it, measures it. The result depends on nothing but the case."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ __all__ = ["Metric", "conduct"]
 
 
 class Metric(NamedTuple):
-    """One number of a run."""
+    """One measured number of a run."""
 
     metric: str
     subject: str
@@ -29,7 +29,7 @@ class Metric(NamedTuple):
 
 
 def conduct(case: Case) -> tuple[list[Metric], Trace | None]:
-    """All that was asked for, and the trace if it is wanted."""
+    """Return all requested metrics, and the trace if it is wanted."""
     workload = msgspec.convert(case.parameters, WORKLOADS[case.workload])
     if isinstance(workload, DirectWorkload):
         found = workload.results(case.seed)

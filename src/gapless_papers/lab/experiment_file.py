@@ -1,7 +1,7 @@
-"""Reads experiments: from TOML to an `Experiment` of which every case can be run, or an error that names the place.
+"""Reads experiments from TOML, and checks that every case can run. An error names the place in the file.
 
-Everything is looked at before Spark is started: keys, workload, protocols and their options, parameters of every case,
-measures, and that figures and claims speak of what is measured.
+Everything is checked before Spark starts: keys, workload, protocols and their options, parameters of every case, and
+measures. Figures and claims may only refer to metrics that are measured.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from gapless_papers.lab.workloads import WORKLOADS, DirectWorkload, ScenarioDocu
 __all__ = ["load_experiment", "parse_experiment", "workload_of"]
 
 _UNWRITTEN = ("name", "file", "document")
-"""Fields of an experiment that its file does not hold."""
+"""Fields of an experiment that do not come from its file."""
 
 
 def load_experiment(path: str | Path) -> Experiment:
-    """The experiment in this file, checked."""
+    """Return the experiment in this file, checked."""
     try:
         text = read_text(path, _MistakeError)
     except _MistakeError as error:
@@ -36,7 +36,7 @@ def load_experiment(path: str | Path) -> Experiment:
 
 
 def parse_experiment(text: str, file: Path) -> Experiment:
-    """The experiment in this text, checked. Scenario files are looked for beside `file`."""
+    """Return the experiment in this text, checked. Scenario files are looked up next to `file`."""
     try:
         document = parse_toml(text, _MistakeError)
         _check_all_keys(document)
@@ -49,12 +49,12 @@ def parse_experiment(text: str, file: Path) -> Experiment:
 
 
 def workload_of(case: Case) -> Workload:
-    """The workload with the parameters of the case."""
+    """Return the workload with the parameters of the case."""
     return msgspec.convert(case.parameters, WORKLOADS[case.workload])
 
 
 class _MistakeError(Exception):
-    """Something in the file, without the name of the file."""
+    """A mistake in the file; the caller adds the file's name."""
 
 
 # ---- keys ---------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def _with_scenario(experiment: Experiment, folder: Path) -> Experiment:
 
 
 def _with_interpretations(experiment: Experiment) -> Experiment:
-    """Each claim looks at the runs of its interpretation."""
+    """Restrict each claim to the runs of its interpretation."""
     claims = []
     for number, claim in enumerate(experiment.claims):
         if claim.interpretation:

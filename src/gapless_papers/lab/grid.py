@@ -1,7 +1,7 @@
-"""From an experiment to its cases: one for each run, with a key that says whether it has been done already.
+"""Expands an experiment into its cases, one for each run, with a key that identifies finished runs.
 
 The key is a hash of everything that a run depends on: the case itself and the code that carries it out. Two cases with
-the same key give the same result, on any machine; after a change of either the key is another.
+the same key give the same result on any machine; if the case or the code changes, the key changes.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from gapless_papers.lab.experiment import Axis, Experiment, Scalar
 __all__ = ["Case", "cases_of", "code_version"]
 
 CASES_MAX = 100_000
-"""More than these are a slip of the pen."""
+"""More cases than this are a mistake in the file."""
 
 _PARTS = ("errors.py", "events.py", "filters", "overlay", "protocol", "protocols", "simulator", "trace")
-"""What a run is made of, of `gapless`."""
+"""The parts of `gapless` that take part in a run."""
 _PAPERS_PARTS = ("protocols", "lab/conduct.py", "lab/measures.py", "lab/observer.py", "lab/workloads")
-"""And of this package."""
+"""The parts of this package that take part in a run."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Case(msgspec.Struct, frozen=True):
 
     experiment: str
     axes: dict[str, Scalar]
-    """What tells it from the other cases: protocol, seed, and the axes of its grid."""
+    """The values that identify the case: protocol, seed, and the axes of its grid."""
     workload: str
     parameters: dict[str, Any]
     protocol: str
@@ -44,22 +44,22 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """How it is called among the cases of its experiment."""
+        """Return the name of the case within its experiment."""
         return ",".join(f"{axis}={_text(value)}" for axis, value in self.axes.items())
 
     @property
     def run(self) -> str:
-        """How its run is called."""
+        """Return the name of the case's run."""
         return f"{self.experiment}/{self.name}"
 
     def key(self) -> str:
-        """The same for equal cases, carried out by the same code."""
+        """Return the key, which is equal for equal cases carried out by equal code."""
         text = msgspec.json.encode([code_version(), self], order="deterministic")
         return hashlib.sha256(text).hexdigest()[:24]
 
 
 def cases_of(experiment: Experiment, *, quick: bool = False) -> list[Case]:
-    """All runs that the experiment asks for, in the order of its grids."""
+    """Return all runs that the experiment asks for, in the order of its grids."""
     found: dict[str, Case] = {}
     for grid in experiment.grid:
         axes = {name: values for name, values in grid.items() if name != "seeds"}
@@ -109,7 +109,7 @@ def _text(value: Scalar) -> str:
 
 @cache
 def code_version() -> str:
-    """A hash of the source of everything that takes part in a run, wherever the packages were imported from."""
+    """Return a hash of all source that takes part in a run, independent of where the packages are installed."""
     digest = hashlib.sha256()
     for package, parts in (("gapless", _PARTS), ("gapless_papers", _PAPERS_PARTS)):
         for part in parts:
@@ -122,7 +122,7 @@ def code_version() -> str:
 
 
 def _sources(place: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the text of each module at a place, in the order of their names."""
+    """Yield the name and the text of each module of a package, sorted by name."""
     if place.is_dir():
         for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
             yield from _sources(entry, f"{name}/{entry.name}")

@@ -1,27 +1,27 @@
-"""What can be measured in a run: each measure turns a run that is over into rows of subject and value.
+"""Measures: each turns a finished run into rows of subject and value.
 
 | measure | subject | value |
 | --- | --- | --- |
 | `subscription-latency` | subscription | milliseconds from the call until it was active |
-| `first-event-latency` | subscription | milliseconds from the call until the first event, if one came |
-| `never-active` | `subscriptions` | how many never became active |
+| `first-event-latency` | subscription | milliseconds from the call until the first event, if one arrived |
+| `never-active` | `subscriptions` | number of subscriptions that never became active |
 | `delivery-latency` | `mean`, `p50`, `p99`, `max` | milliseconds from publication to each delivery to others |
-| `reception-latency` | `mean` | the same without the time for which causes were waited for |
+| `reception-latency` | `mean` | the same, without the time spent waiting for causes |
 | `deliveries` | `others`, `own` | deliveries to others, and to the publisher itself |
 | `messages` | kind | messages sent |
 | `messages-lost` | `count` | messages that did not arrive |
-| `queue-length` | broker | what a message found on average, itself included; 0 for a broker that sent nothing |
-| `queue-peak` | broker | the longest |
-| `state` | kind | entries that a broker kept on average, over all brokers and samples |
-| `barrier-size` | direct causes | how many publications had so many |
-| `barrier-delay` | milliseconds | how many deliveries waited for their causes so long |
-| `false-positives` | `count` | messages received by brokers that did not want them any more |
+| `queue-length` | broker | mean queue length seen by a message, itself included; 0 for a broker that sent nothing |
+| `queue-peak` | broker | the longest queue |
+| `state` | kind | mean number of entries that a broker kept, over all brokers and samples |
+| `barrier-size` | number of direct causes | number of publications with that many |
+| `barrier-delay` | milliseconds | number of deliveries that waited that long for their causes |
+| `false-positives` | `count` | messages received by brokers that no longer wanted them |
 
-*Active* is what the workload asks for: with the whole cut, or with the first of the cuts, as papers count
-(`ready="first"`, which `tree-subscriptions` asks for). *Others* are all but the publisher itself.
+The workload defines *active*: with the whole cut, or with the first of the cuts, as the papers count it
+(`ready="first"`, which `tree-subscriptions` uses). *Others* are all clients except the publisher itself.
 
-`run-length`, the milliseconds of virtual time until
-something was published or delivered last (or the run was over, if nothing was), and `steps` are measured in every run.
+Two measures exist in every run: `steps`, and `run-length`, the milliseconds of virtual time until the last publication
+or delivery (or until the end of the run, if there was none).
 """
 
 from collections import Counter
@@ -38,14 +38,14 @@ Pair: TypeAlias = tuple[str, float]
 
 
 class Observed(NamedTuple):
-    """A run that is over, and all that is known of it."""
+    """A finished run, and everything known about it."""
 
     scenario: Scenario
     simulation: Simulation
     result: Result
     observer: Observer
     counts: Callable[[str], bool]
-    """Whether a subscription is measured, or was only there before."""
+    """Whether a subscription is measured, or only part of the set-up."""
 
 
 Measure: TypeAlias = Callable[[Observed], Iterable[Pair]]
@@ -78,7 +78,7 @@ def _delivery_latency(run: Observed) -> Iterator[Pair]:
 
 
 def _reception_latency(run: Observed) -> Iterator[Pair]:
-    """Deliveries wait for their causes only where a broker says so; there, that time is taken off."""
+    """Return the latency without waiting for causes. Only some brokers report that time; it is subtracted there."""
     latencies = run.observer.latencies_us
     if latencies:
         waited = sum(delay * count for delay, count in _measured(run, "delays_us").items())
@@ -117,7 +117,7 @@ def _state(run: Observed) -> Iterator[Pair]:
 
 
 def _measured(run: Observed, what: str) -> Counter[int]:
-    """By all brokers together."""
+    """Return the sum over all brokers."""
     total: Counter[int] = Counter()
     for node in run.simulation.broker_nodes():
         total.update(node.measured().get(what, {}))

@@ -1,8 +1,8 @@
-"""What is written down of a run while it goes on, when no trace of it is wanted.
+"""Records the numbers of a run while it goes on, if no trace is wanted.
 
-A trace of a thousand subscribers that get a thousand events each is a million rows, and the certificate of their causal
-past takes longer than the run. Most measures need less: when each event was published, how long each delivery of it
-took, and how many there were.
+A trace of a thousand subscribers that get a thousand events each has a million rows, and certifying their causal past
+takes longer than the run. Most measures need less: the time of each publication, the latency of each delivery, and the
+number of deliveries.
 """
 
 from array import array
@@ -18,27 +18,27 @@ COURSE_US = 100_000
 
 
 class Observer(Recorder):
-    """A recorder that keeps times and counts; and everything else, too, where a trace is wanted."""
+    """A recorder that keeps times and counts, and also the full trace if it is wanted."""
 
     def __init__(self, *, keeps_trace: bool, **what: Any) -> None:
         super().__init__(**what)
         self._keeps_trace = keeps_trace
         self.published_us: dict[tuple[str, int], int] = {}
         self.deliveries: dict[tuple[str, int], int] = {}
-        """How often each event was delivered, to others than its publisher."""
+        """The number of deliveries of each event to clients other than its publisher."""
         self.latencies_us = array("q")
-        """From publication to delivery, of all deliveries to others than the publisher."""
+        """The latencies of all deliveries to clients other than the publisher."""
         self.last_us = 0
-        """When something was published or delivered last."""
+        """The time of the last publication or delivery."""
         self.first_us: dict[str, int] = {}
-        """When each subscription got its first event."""
+        """The time of each subscription's first event."""
         self.course: Counter[int] = Counter()
-        """Deliveries, over time: how many within each span of `COURSE_US`, by its number."""
+        """Deliveries over time: the number within each span of `COURSE_US`, by the span's index."""
         self.own_deliveries = 0
-        """Of events to their own publishers."""
+        """The number of deliveries of events to their own publishers."""
 
     def publish(self, client: str, event: Event, now_us: int) -> None:
-        """A client published an event of its own."""
+        """Record that a client published an event."""
         self.published_us[event.publisher, event.seq] = self.last_us = now_us
         if self._keeps_trace:
             super().publish(client, event, now_us)
@@ -46,7 +46,7 @@ class Observer(Recorder):
     def deliver(
         self, client: str, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False
     ) -> None:
-        """An event was handed to the client's application."""
+        """Record that an event was delivered to a client's application."""
         publisher = event.publisher
         self.last_us = now_us
         self.first_us.setdefault(subscription_id, now_us)
@@ -61,11 +61,11 @@ class Observer(Recorder):
             super().deliver(client, event, subscription_id, now_us, redelivered=redelivered)
 
     def first_event_latencies_ms(self) -> dict[str, float]:
-        """From the call until the first event, of all subscriptions that got one."""
+        """Return the time from the call until the first event, for each subscription that got one."""
         return {name: (first - self._requests[name][2]) / 1000 for name, first in self.first_us.items()}
 
     def subscription_latencies_ms(self) -> dict[str, float | None]:
-        """From the call until the subscription was active; None if it never was."""
+        """Return the time from each call until the subscription was active; None if it never was."""
         return {
             name: None if name not in self._active_us else (self._active_us[name] - requested) / 1000
             for name, (_, _, requested) in self._requests.items()

@@ -1,4 +1,4 @@
-"""Processes of this machine, one for each core: the pool of a sweep that asks for no cluster."""
+"""A pool of processes on this machine, one for each core; the default for sweeps."""
 
 import multiprocessing
 import os
@@ -18,7 +18,7 @@ _Task: TypeAlias = tuple[str, str]
 
 
 class ProcessPool:
-    """Carries out tasks in processes. A task whose process dies is tried once more, alone; then it has no row."""
+    """Carries out tasks in processes. A task whose process dies is retried once, alone; then it gets no row."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or len(os.sched_getaffinity(0))
@@ -26,7 +26,7 @@ class ProcessPool:
     def run(
         self, work: Work, tasks: Sequence[_Task], _schema: pa.Schema, _on_done: Callable[[int], None] = lambda _: None
     ) -> Found:
-        """Each key with its row, as they are done."""
+        """Yield each key with its row, as tasks finish."""
         waiting = deque(tasks)
         while waiting:
             suspects = yield from self._together(work, waiting)
@@ -34,7 +34,7 @@ class ProcessPool:
                 yield task[0], _alone(work, task)
 
     def _together(self, work: Work, waiting: deque[_Task]) -> Generator[tuple[str, dict[str, Any]], None, list[_Task]]:
-        """Take tasks from `waiting` until none is left or a process dies; return those that were under way then."""
+        """Take tasks from `waiting` until none is left or a process dies; return the tasks that were running then."""
         under_way: dict[Future[dict[str, Any]], _Task] = {}
         pool = _pool(min(self._workers, len(waiting)))
         try:

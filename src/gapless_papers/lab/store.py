@@ -1,17 +1,17 @@
-"""What a sweep leaves in its directory, and what a later one finds there.
+"""The directory of a sweep: writes results, and finds those of earlier sweeps.
 
 | | |
 | --- | --- |
-| `sweep.json` | says that this is a sweep, and of which experiment |
-| `runs/KEY` | one folder for each run that is done: `metrics.parquet`, and the tables of its trace, if it is kept |
+| `sweep.json` | identifies the directory as that of a sweep, with the name of its experiment |
+| `runs/KEY` | one folder for each finished run: `metrics.parquet`, and the tables of its trace, if it is kept |
 | `cases` | the runs with their parameters (Parquet) |
 | `metrics` | run, metric, subject, value of all of them (Parquet) |
 | `trace` | the traces of all of them, as one trace that can be audited |
-| `failures.json` | the runs that failed, why, and the line that repeats each |
+| `failures.json` | the failed runs, with the reason and the command that repeats each |
 
-A run is built under another name and renamed when it is whole, so what stands in `runs` is done and need not be done
-again. The tables are made from the runs when all are there, in the order of the grid: they do not depend on who ran
-what when. A sweep that begins takes the tables away first, so that they are never older than the runs.
+A run is built under another name and renamed when it is complete, so that everything in `runs` is finished and need not
+be repeated. The tables are made from the runs when all are finished, in the order of the grid, so that they do not
+depend on the workers. A new sweep deletes the tables first, so that they are never older than the runs.
 """
 
 import fcntl
@@ -59,7 +59,7 @@ class Store:
 
     @contextmanager
     def open(self, experiment: str) -> Iterator[None]:
-        """The directory is ready, and this sweep's alone, for the block; an error if something else is in it."""
+        """Lock the directory for this sweep within the block; raise an error if it contains something else."""
         marker = self.directory / "sweep.json"
         if self.directory.exists() and not self.directory.is_dir():
             raise ExperimentError(f"{self.directory} is a file; name a directory for the results")
@@ -101,11 +101,11 @@ class Store:
     # ---- runs
 
     def has(self, key: str) -> bool:
-        """Is this run done?"""
+        """Return whether this run is finished."""
         return (self.runs / key / "metrics.parquet").exists()
 
     def clear_tables(self) -> None:
-        """Something is going to change: take away what is made from the runs, and what was left half done."""
+        """Delete the tables, which are made from the runs, and incomplete runs, before anything changes."""
         for name in _TABLES:
             shutil.rmtree(self.directory / name, ignore_errors=True)
         (self.directory / "failures.json").unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class Store:
             shutil.rmtree(draft, ignore_errors=True)
 
     def keep(self, key: str, metrics: Sequence[dict[str, Any]], *, with_trace: bool) -> None:
-        """A run is done."""
+        """Store a finished run."""
         draft = self.runs / f".{key}.partial"
         draft.mkdir(exist_ok=True)
         missing = [table for table in TABLES if with_trace and not trace_file(self.runs, key, table).exists()]
@@ -124,7 +124,7 @@ class Store:
         draft.rename(self.runs / key)
 
     def forget_others(self, keys: Iterable[str]) -> None:
-        """Take away runs that nobody will ask for again: of other code, or that left the grid."""
+        """Delete obsolete runs: those of other code, or of cases that left the grid."""
         wanted = set(keys)
         for entry in self.runs.iterdir():
             if entry.name not in wanted:
@@ -133,7 +133,7 @@ class Store:
     # ---- tables
 
     def finish(self, cases: Sequence[Case], failures: Sequence[Failure]) -> None:
-        """Make the tables from the runs that are done."""
+        """Make the tables from the finished runs."""
         done = [(case, case.key()) for case in cases]
         done = [(case, key) for case, key in done if self.has(key)]
         self._build("cases", lambda folder: _write_cases(folder, done))
@@ -172,16 +172,16 @@ class Store:
                     shutil.copyfile(source, target)
 
     def has_tables(self) -> bool:
-        """Return whether a sweep ended here, and no other has begun since."""
+        """Return whether a sweep finished here and no other has begun since."""
         return all((self.directory / name / "part-00000.parquet").exists() for name in ("cases", "metrics"))
 
     def failed(self) -> int:
-        """Return how many runs of the last sweep failed."""
+        """Return the number of failed runs of the last sweep."""
         file = self.directory / "failures.json"
         return len(msgspec.json.decode(file.read_bytes(), type=list[Failure])) if file.exists() else 0
 
     def read(self) -> tuple[pa.Table, pa.Table]:
-        """The cases and the metrics."""
+        """Return the cases and the metrics."""
         found = [pq.read_table(self.directory / name / "part-00000.parquet") for name in ("cases", "metrics")]
         return found[0], found[1]
 

@@ -1,10 +1,10 @@
-"""A sweep: all cases of an experiment that are not done yet, in a pool of workers.
+"""A sweep: runs all unfinished cases of an experiment in a pool of workers.
 
-Processes of this machine are one pool (`process_pool`), a cluster of Spark is another (`gapless_spark.task_pool`). A
-sweep knows neither: it hands out cases, the longest first, and keeps each result as soon as it is there. An interrupted
-sweep loses only the runs under way.
+One kind of pool is the processes of this machine (`process_pool`), another is a Spark cluster
+(`gapless_spark.task_pool`). A sweep depends on neither: it hands out cases, the longest first, and stores each result
+as soon as it arrives. An interrupted sweep loses only the cases that were running.
 
-A run that fails is reported and leaves the others alone; so does one that takes its worker along (out of memory, say).
+A failing case is reported and does not affect the others, even if it kills its worker (out of memory, for example).
 """
 
 import shlex
@@ -26,9 +26,9 @@ from gapless_papers.lab.tasks import DONE, carry_out
 __all__ = ["Found", "Pool", "Progress", "SweepReport", "Work", "repeat_line", "run_sweep"]
 
 Work: TypeAlias = Callable[[str, str], dict[str, Any]]
-"""Takes the key of a task and its text; gives a row."""
+"""Takes the key and the text of a task; returns a row."""
 Found: TypeAlias = Generator[tuple[str, dict[str, Any] | None], None, None]
-"""The key of each task with its row, as they are done; without a row if the task's worker died."""
+"""The key of each task with its row, in order of completion; without a row if the task's worker died."""
 
 
 class Pool(Protocol):
@@ -37,15 +37,15 @@ class Pool(Protocol):
     def run(
         self, work: Work, tasks: Sequence[tuple[str, str]], schema: pa.Schema, on_done: Callable[[int], None]
     ) -> Found:
-        """Carry out the tasks; they begin in the order given. The rows have the schema.
+        """Carry out the tasks, started in the given order. The rows have the schema.
 
-        `on_done` may be told how many are done before their rows are there; that is a guess.
+        `on_done` can be called with the number of finished tasks before their rows arrive; that number is an estimate.
         """
         ...
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a sweep is."""
+    """The progress of a sweep."""
 
     done: int
     failed: int
@@ -53,21 +53,21 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class SweepReport(msgspec.Struct, frozen=True):
-    """What became of a sweep."""
+    """The outcome of a sweep."""
 
     experiment: str
     runs: int
-    """Asked for."""
+    """The number of runs that the experiment asks for."""
     found: int
-    """Of them, done before."""
+    """The number of runs that were finished already."""
     failures: tuple[Failure, ...]
     seconds: float
     run_seconds: float
-    """What the runs took by themselves, one after the other."""
+    """The sum of the durations of all runs."""
 
 
 def repeat_line(experiment: Experiment, case: Case, *, quick: bool) -> str:
-    """The command that runs this case again, alone."""
+    """Return the command that repeats this case alone."""
     line = ["gapless", "lab", "run", experiment.file, "--only", case.name]
     return shlex.join([*line, "--quick"] if quick else line)
 
@@ -76,7 +76,7 @@ def run_sweep(
     experiment: Experiment, cases: Sequence[Case], store: Store, pool: Pool, *, quick: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> SweepReport:  # fmt: skip
-    """Do what is not done, keep it, and make the tables. The pool is left alone if nothing is to be done."""
+    """Run and store the unfinished cases, and make the tables. The pool is not used if every case is finished."""
     start = time.perf_counter()
     todo = {case.key(): case for case in cases}
     found = [key for key in todo if store.has(key)]
@@ -93,7 +93,7 @@ def run_sweep(
 
 
 class _Sweep:
-    """The runs of a sweep that are not done."""
+    """The unfinished runs of a sweep."""
 
     def __init__(
         self, experiment: Experiment, store: Store, quick: bool, total: int, found: int,
@@ -109,7 +109,7 @@ class _Sweep:
         self._on_progress = on_progress
 
     def run(self, pool: Pool, todo: dict[str, Case]) -> None:
-        """All of them."""
+        """Run all unfinished cases."""
         longest_first = sorted(todo, key=lambda key: -workload_of(todo[key]).cost())
         tasks = [(key, msgspec.json.encode(todo[key]).decode()) for key in longest_first]
         with closing(pool.run(partial(carry_out, str(self._store.runs)), tasks, DONE, self._tell)) as rows:
@@ -133,7 +133,7 @@ class _Sweep:
         self.failures.append(Failure(case.run, reason, line, details))
 
     def _tell(self, further: int) -> None:
-        """What a pool guesses never takes back what was told before."""
+        """Report progress; an estimate by the pool never lowers a number that was reported before."""
         guess = self._done + further
         self._told = min(max(self._told, guess), self._total - len(self.failures))
         self._on_progress(Progress(self._told, len(self.failures), self._total))

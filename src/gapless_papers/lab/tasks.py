@@ -1,8 +1,8 @@
-"""One case, one task: its JSON in, a row out, on whatever machine a pool chooses.
+"""One case as one task: takes the case as JSON and returns a row, on any machine that a pool chooses.
 
-A case that fails is a row like any other, with what went wrong in it: it does not disturb the others. Metrics travel
-back with the row. A trace is too large for that, and is written where it belongs by the task itself: the folder must be
-one that all machines see. Each file appears there whole, under its name, however often the task is repeated.
+A case that fails returns a row that describes the failure, so that other cases are not affected. Metrics travel back in
+the row. A trace is too large for that, so the task writes it to a folder that all machines share. Each file appears
+there complete and under its final name, however often the task is repeated.
 """
 
 import os
@@ -29,16 +29,16 @@ DONE = pa.schema([
     ("key", pa.string()), ("failure", pa.string()), ("details", pa.string()), ("seconds", pa.float64()),
     ("metrics", pa.list_(METRICS)),
 ])  # fmt: skip
-"""What became of it: its metrics, or why it failed, in a sentence and in detail."""
+"""The schema of the outcome: metrics, or the reason of the failure, in a sentence and in detail."""
 
 
 def trace_file(folder: Path, key: str, table: str) -> Path:
-    """Where the task leaves one table of a trace, for the sweep to collect."""
+    """Return the path where the task leaves one table of a trace for the sweep to collect."""
     return folder / f".{key}.partial" / f"{table}.parquet"
 
 
 def carry_out(folder: str, key: str, text: str) -> dict[str, Any]:
-    """What became of one case, as a row of `DONE`; its trace goes to the folder."""
+    """Return the outcome of one case, as a row of `DONE`; write its trace to the folder."""
     start = time.perf_counter()
     failure = details = None
     metrics: list[dict[str, Any]] = []

@@ -1,1 +1,1 @@
-"""The protocols of the papers, one package each: its `PROTOCOL` is what the registry finds."""
+"""The protocols of the papers, one package each; the registry finds each package's `PROTOCOL`."""

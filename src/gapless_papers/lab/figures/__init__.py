@@ -1,1 +1,1 @@
-"""From the metrics of a sweep to pictures, tables, comparisons with the papers, and one report."""
+"""Turns the metrics of a sweep into pictures, tables, comparisons with the papers, and one report."""

@@ -1,10 +1,10 @@
-"""What a paper says beside what we measure: does it hold, and if not, how far is it off?
+"""Compares a paper's claims with our measurements: does a claim hold, and if not, how large is the difference?
 
-A number agrees if ours lies within the noise that the claim allows, which is a share of the effect that the paper
-reports. Three cases cannot be told: fewer than `RUNS_LEAST` runs, an interval wider than the noise, and a difference
-that is larger than the noise and smaller than the intervals of both numbers together. A shape holds if it does on
-every line: a flat one varies by no more than the noise; one that grows never falls by more than that, and ends higher
-by more; and the other way round.
+A number agrees if ours is within the noise that the claim allows, which is a share of the effect that the paper
+reports. Three cases are undecided: fewer than `RUNS_LEAST` runs, an interval wider than the noise, and a difference
+larger than the noise but smaller than the intervals of both numbers together. A shape holds if it holds on every line.
+A flat line varies by no more than the noise. A growing line never falls by more than the noise, and ends higher by more
+than the noise; for a falling line it is the reverse.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ RUNS_LEAST = 20
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What became of a claim; `unmeasured` if no run speaks of it, as in a quick sweep."""
+    """The verdict on a claim; `unmeasured` if no run is relevant to it, as in a quick sweep."""
 
     claim: Claim
     verdict: Literal["agrees", "differs", "uncertain", "unmeasured"]
@@ -34,13 +34,13 @@ class Judgement(msgspec.Struct, frozen=True):
     deviation: float | None = None
     """Ours minus the paper's, as a share of the paper's."""
     lines: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    """Of a shape: each line with its means, in the order of the axis."""
+    """For a shape: each line with its means, in the order of the axis."""
     runs: int = 0
-    """How many stand behind the number, or behind the point of the lines that has the fewest."""
+    """The number of runs behind the number, or behind the point with the fewest runs."""
 
 
 def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
-    """Compare. A glance looks at smaller networks: their shapes are the paper's, their numbers are not."""
+    """Compare a claim with the runs. Quick runs use smaller networks, so that only shapes are judged, not numbers."""
     if claim.paper is None:
         return _judge_shape(claim, runs)
     return Judgement(claim, "unmeasured") if quick else _judge_number(claim, runs)
@@ -68,7 +68,7 @@ def _verdict(claim: Claim, difference: float, ours: Estimate) -> Literal["agrees
 
 
 def paper_half_width(claim: Claim) -> float:
-    """Of the confidence interval of the paper's number, if it gives one."""
+    """Return half the confidence interval of the paper's number, if the paper gives one."""
     if claim.paper_deviation is None or claim.paper_runs < 2:
         return 0.0
     return student_quantile(claim.paper_runs - 1) * claim.paper_deviation / sqrt(claim.paper_runs)
@@ -85,7 +85,7 @@ def _measured(claim: Claim, runs: Runs) -> Estimate | None:
 
 
 def _averaged(claim: Claim, runs: Runs) -> Estimate | None:
-    """The mean over all values of an axis, none of which may be missing."""
+    """Return the mean over all values of an axis; None if one is missing."""
     values = {value: group for (value,), group in runs.groups([claim.along]).items() if value is not None}
     found = [_measured(claim, group) for group in values.values()]
     whole = [estimate for estimate in found if estimate is not None]
@@ -97,7 +97,7 @@ def _averaged(claim: Claim, runs: Runs) -> Estimate | None:
 
 
 def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
-    """A ratio, an increase or a reduction in percent; errors add up as those of independent numbers do."""
+    """Return a ratio, an increase or a reduction in percent; errors add up as for independent numbers."""
     ratio = ours.mean / other.mean
     half = None
     if ours.half_width is not None and other.half_width is not None and ours.mean:

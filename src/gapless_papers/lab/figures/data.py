@@ -1,4 +1,4 @@
-"""The runs of a sweep with all their numbers, and how a reading is taken of them."""
+"""The runs of a sweep with all their numbers, and how to take a reading of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
@@ -17,13 +17,13 @@ _REDUCE: Mapping[str, Callable[[list[float]], float]] = {"mean": fmean, "sum": s
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run: where it stands in the grid, and what was measured."""
+    """One run: its place in the grid, and its measurements."""
 
     axes: dict[str, Scalar]
     metrics: dict[str, list[Pair]]
 
     def read(self, reading: Reading) -> float | None:
-        """The number; None if the run has none."""
+        """Return the number; None if the run has none."""
         rows = self.metrics.get(reading.metric, [])
         if reading.subject is not None:
             rows = [row for row in rows if row[0] == reading.subject]
@@ -46,7 +46,7 @@ class Runs:
 
     @classmethod
     def of(cls, cases: pa.Table, metrics: pa.Table) -> "Runs":
-        """From the tables of a store."""
+        """Return the runs in the tables of a store."""
         found: dict[str, Run] = {
             row["run"]: Run(msgspec.json.decode(row["axes"]), {}) for row in cases.select(["run", "axes"]).to_pylist()
         }
@@ -62,13 +62,13 @@ class Runs:
         return iter(self._runs)
 
     def where(self, wanted: Mapping[str, Any]) -> "Runs":
-        """Those whose axes have these values, or one of several."""
+        """Return the runs whose axes have these values, or one of several."""
         return Runs(
             run for run in self._runs if all(_fits(run.axes.get(axis), value) for axis, value in wanted.items())
         )
 
     def groups(self, axes: Iterable[str]) -> dict[tuple[Scalar | None, ...], "Runs"]:
-        """By their values on these axes, in the order of their first run."""
+        """Return the runs grouped by their values on these axes, in the order of their first run."""
         names = tuple(axes)
         found: dict[tuple[Scalar | None, ...], list[Run]] = {}
         for run in self._runs:
@@ -76,7 +76,7 @@ class Runs:
         return {values: Runs(runs) for values, runs in found.items()}
 
     def estimate(self, reading: Reading) -> Estimate | None:
-        """The reading, over all runs."""
+        """Return the estimate of the reading over all runs."""
         numbers = (run.read(reading) for run in self._runs)
         return estimate(number for number in numbers if number is not None)
 

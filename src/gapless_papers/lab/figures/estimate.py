@@ -1,4 +1,4 @@
-"""A mean over runs, and how far off it may be."""
+"""A mean over runs, with its confidence interval."""
 
 from collections.abc import Iterable
 from math import sqrt
@@ -12,7 +12,7 @@ CONFIDENCE = 0.95
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What some runs say about a number."""
+    """An estimate of a number from several runs."""
 
     mean: float
     deviation: float
@@ -23,7 +23,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def estimate(numbers: Iterable[float]) -> Estimate | None:
-    """Of the mean; None without any number."""
+    """Return the estimate of the mean; None without any number."""
     found = list(numbers)
     if not found:
         return None
@@ -36,7 +36,7 @@ def estimate(numbers: Iterable[float]) -> Estimate | None:
 
 
 def deviation_of(value: Estimate) -> Estimate:
-    """The standard deviation of single runs as a number of its own, about normal for more than a few runs."""
+    """Return the standard deviation of single runs as an estimate; it is nearly normal for more than a few runs."""
     half = (
         NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * value.deviation / sqrt(2 * (value.runs - 1))
         if value.runs > 1
@@ -46,7 +46,9 @@ def deviation_of(value: Estimate) -> Estimate:
 
 
 def student_quantile(freedom: int) -> float:
-    """The two-sided quantile of Student's t at `CONFIDENCE`: exact for 1 and 2, else by Cornish and Fisher's series."""
+    """Return the two-sided quantile of Student's t at `CONFIDENCE`: exact for 1 and 2, else by the Cornish-Fisher
+    series.
+    """
     p = (1 + CONFIDENCE) / 2
     if freedom == 1:
         return 12.7062

@@ -17,7 +17,7 @@ from gapless_papers.lab.figures.estimate import CONFIDENCE
 __all__ = ["Environment", "abstract", "environment_of_this_machine", "environment_table", "method", "threats"]
 
 _LIBRARIES = ("msgspec", "numpy", "matplotlib", "pyarrow")
-"""The libraries that take part in a run or in what is drawn of it."""
+"""The libraries that take part in a run or in a drawing."""
 
 _THREATS = (
     (
@@ -44,8 +44,8 @@ _THREATS = (
     ),
     (
         "Scope",
-        "Workloads and networks are those of the papers. What the figures say of other workloads, of larger "
-        "networks, or of real machines is a guess.",
+        "Workloads and networks are those of the papers. They say little about other workloads, larger "
+        "networks, or real machines.",
     ),
 )
 
@@ -61,7 +61,7 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 def environment_of_this_machine() -> Environment:
-    """Return what this process runs on."""
+    """Return the machine and the software of this process."""
     return Environment(
         machine=_processor_name(),
         processors=os.cpu_count() or 1,
@@ -72,7 +72,7 @@ def environment_of_this_machine() -> Environment:
 
 
 def _processor_name() -> str:
-    """Return the processor's model where the system tells it, else its architecture."""
+    """Return the processor's model if the system reports it, else its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -96,7 +96,7 @@ def abstract(judgements: Sequence[Judgement], runs: int, papers: int) -> str:
 
 
 def method() -> str:
-    """Return how runs become verdicts."""
+    """Return the section that explains how runs become verdicts."""
     return (
         "<p>Each protocol is a deterministic state machine that runs in a discrete-event simulator. A run is a "
         "function of the experiment's file, its place in the grid, the seed, and the code. Repetitions differ in the "
@@ -111,7 +111,7 @@ def method() -> str:
 
 
 def threats() -> str:
-    """Return what may be wrong with the conclusions."""
+    """Return the section on threats to validity."""
     items = "".join(f"<li><strong>{name}.</strong> {escape(text)}</li>" for name, text in _THREATS)
     return f'<ul class="threats">{items}</ul>'
 

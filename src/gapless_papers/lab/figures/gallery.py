@@ -1,10 +1,10 @@
-"""Makes the figures of experiments: runs what is missing, draws, compares, and writes the report.
+"""Makes the figures of experiments: runs the missing cases, draws, compares, and writes the report.
 
 | in the directory | |
 | --- | --- |
 | `index.html`, `report.pdf` | the report, self-contained; the PDF is written by `gapless lab report` |
 | `NAME.svg`, `NAME.png`, `NAME.csv` | each figure |
-| `claims.csv` | everything a paper says, beside ours |
+| `claims.csv` | every claim of the papers, next to our result |
 | `sweeps/EXPERIMENT` | the runs, so that they need not be repeated |
 """
 
@@ -43,14 +43,14 @@ _GLANCE = "A glance: small networks and few runs, so that only shapes are compar
 
 
 class Gallery:
-    """The directory into which figures go."""
+    """The directory of the figures."""
 
     def __init__(self, directory: Path, *, quick: bool) -> None:
         self._directory = directory
         self._quick = quick
 
     def open(self) -> None:
-        """Make it ready; an error if something else is in it."""
+        """Create the directory if needed; raise an error if it contains something else."""
         marker = self._directory / _MARKER
         if self._directory.exists() and not self._directory.is_dir():
             raise ExperimentError(f"{self._directory} is a file; name a directory for the figures")
@@ -66,7 +66,7 @@ class Gallery:
         self, experiment: Experiment, pool: Pool,
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> tuple[Chapter, SweepReport]:  # fmt: skip
-        """Run what is missing of an experiment, and draw it."""
+        """Run the missing cases of an experiment, and draw its figures."""
         cases = cases_of(experiment, quick=self._quick)
         store = Store(self._directory / "sweeps" / experiment.name)
         with store.open(experiment.name):
@@ -76,7 +76,7 @@ class Gallery:
         return self._chapter(experiment, runs, len(report.failures)), report
 
     def read(self, experiment: Experiment) -> Chapter | None:
-        """Return the chapter of an experiment from the runs that are here; None if its sweep never ended."""
+        """Return the chapter of an experiment from the stored runs; None if its sweep never finished."""
         store = Store(self._directory / "sweeps" / experiment.name)
         if not store.has_tables():
             return None
@@ -91,13 +91,13 @@ class Gallery:
         )  # fmt: skip
 
     def write_pdf(self) -> Path:
-        """Write the report that stands in the directory as a PDF beside it."""
+        """Write the report in the directory as a PDF next to it."""
         from gapless_papers.lab.figures.pdf import write_pdf  # it loads Pango, which few commands need
 
         return write_pdf(self._directory / "index.html", self._directory / "report.pdf")
 
     def write_report(self, chapters: Sequence[Chapter], repeat: str, missing: Sequence[str] = ()) -> Path:
-        """The report on all that are done; whoever is interrupted has it, and goes on later."""
+        """Write the report on all finished experiments, so that an interrupted command leaves a usable report."""
         scale = _GLANCE if self._quick else "At the scale of the papers, where a picture does not say otherwise."
         page = self._directory / "index.html"
         text = report_html(chapters, scale=scale, repeat=repeat, origin=origin_of_now(), missing=missing)
@@ -124,7 +124,7 @@ class Gallery:
 
 
 def origin_of_now() -> Origin:
-    """What a report is made of that is made now."""
+    """Return the origin of a report that is made now."""
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Origin(
         date, gapless.__version__, _commit(Path(gapless.__file__).parent), code_version(), environment_of_this_machine()
@@ -132,7 +132,7 @@ def origin_of_now() -> Origin:
 
 
 def _commit(folder: Path) -> str:
-    """Of the checkout in which the code lies, with a mark if something in it was changed since."""
+    """Return the commit of the checkout that contains the code, marked if the code has uncommitted changes."""
     try:
         words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
         found = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
@@ -190,7 +190,7 @@ def _write_whole(file: Path, text: str) -> None:
 
 
 def chapters_json(chapters: Sequence[Chapter]) -> list[dict[str, object]]:
-    """For machines."""
+    """Return the chapters as JSON, for machines."""
     return [
         {
             "experiment": chapter.experiment.name,

@@ -1,4 +1,4 @@
-"""The papers whose figures are measured again: what they are called, and where they can be read."""
+"""The papers whose figures are measured again: their names and sources."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ class Paper(msgspec.Struct, frozen=True):
     """One paper."""
 
     name: str
-    """What its system is, in a few words."""
+    """A short description of the paper's system."""
     source: str
-    """Title and authors, as far as the paper at hand gives them."""
+    """Title and authors, as given in our copy of the paper."""
     section: str
-    """Where it measures."""
+    """The section with the measurements."""
     link: str = ""
 
 
@@ -48,4 +48,4 @@ PAPERS: Mapping[str, Paper] = {
         "https://hdl.handle.net/11311/500861",
     ),
 }
-"""By the name in an experiment's file."""
+"""The papers by the name that experiment files use."""

@@ -1,4 +1,4 @@
-"""The report as a PDF, laid out from the same HTML page by WeasyPrint."""
+"""Renders the report's HTML page as a PDF with WeasyPrint."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["write_pdf"]
 
 
 def write_pdf(page: Path, document: Path) -> Path:
-    """Write the page as a PDF whose links to files beside it stay relative, and return the PDF's path."""
+    """Write the page as a PDF in which links to neighbouring files stay relative, and return the PDF's path."""
     draft = document.with_name(f".{document.name}.partial")
     _weasyprint().HTML(filename=page, media_type="print").write_pdf(draft)
     draft.replace(document)

@@ -1,8 +1,8 @@
 """Draws figures: lines with confidence intervals, or bars.
 
-Lines that coincide are told apart: they take turns, a dash of each, and have the same letter in the legend. Intervals
-of what cannot be negative do not run below zero. What the paper gives as a number is drawn as a diamond. What stands
-behind the picture (repetitions, confidence, length of the runs) is written on it.
+Coinciding lines remain distinguishable: their dashes alternate, and they have the same letter in the legend. Intervals
+of quantities that cannot be negative end at zero. A number given by the paper is drawn as a diamond. Repetitions,
+confidence level, and length of the runs are written on the picture.
 """
 
 import io
@@ -37,12 +37,12 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "||||", "----", "oooo")
 """For bars of the same colour."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DASH_LENGTH = 4.0
-"""In line widths."""
+"""The length of a dash, in line widths."""
 LABELS_ROOM = 70
-"""Characters that fit side by side below the bars."""
+"""The number of characters that fit side by side below the bars."""
 
 _Places: TypeAlias = list[list[float]]
-"""Where the points of each series stand on the horizontal axis."""
+"""The positions of each series' points on the horizontal axis."""
 
 _STYLE: Any = {
     "svg.hashsalt": "gapless", "font.family": "DejaVu Sans", "font.size": 9, "axes.edgecolor": INK,
@@ -52,7 +52,7 @@ _STYLE: Any = {
 
 
 def picture_of(table: FigureTable, title: str, claims: Sequence[Claim] = ()) -> Figure:
-    """The picture; claims about single points of it are drawn in."""
+    """Return the picture, including the claims about single points of it."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.add_subplot()
@@ -68,7 +68,7 @@ def picture_of(table: FigureTable, title: str, claims: Sequence[Claim] = ()) -> 
 
 
 def save_picture(figure: Figure, stem: Path) -> str:
-    """As SVG and as PNG; returns the text of the SVG."""
+    """Save the picture as SVG and as PNG, and return the text of the SVG."""
     with mpl.rc_context(_STYLE):
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
@@ -78,8 +78,10 @@ def save_picture(figure: Figure, stem: Path) -> str:
 
 
 def _style(table: FigureTable, number: int) -> tuple[str, str, int]:
-    """Colour and marker by the axis whose values have colours of their own, else by the first; and which it is of
-    those of its colour, which dashes or hatches tell apart."""
+    """Return the colour, the marker, and a number that distinguishes lines of the same colour by dashes or hatches.
+
+    The axis whose values have colours of their own decides, else the first axis.
+    """
     names = [_colour_name(row) for row in table.series]
     place = list(dict.fromkeys(names)).index(names[number])
     same = names[:number].count(names[number])
@@ -125,7 +127,7 @@ def _draw_lines(axes: Axes, table: FigureTable) -> _Places:
 
 
 def _bundles(table: FigureTable) -> list[list[int]]:
-    """For each line, those that it coincides with at every place that they share, itself included."""
+    """Return, for each line, the lines that coincide with it at every shared place, itself included."""
     highest = max((point.estimate.mean for series in table.series for point in series.points), default=0.0)
     found: list[list[int]] = []
     for number, series in enumerate(table.series):
@@ -138,7 +140,7 @@ def _bundles(table: FigureTable) -> list[list[int]]:
 
 
 def _letters(bundles: Sequence[list[int]]) -> list[str]:
-    """For each line, the letter of its bundle; none if it stands alone."""
+    """Return, for each line, the letter of its bundle; empty if the line is alone."""
     shared = list(dict.fromkeys(tuple(bundle) for bundle in bundles if len(bundle) > 1))
     return [f"[{LETTERS[shared.index(tuple(bundle))]}]" if len(bundle) > 1 else "" for bundle in bundles]
 
@@ -150,7 +152,7 @@ def _coincide(one: Series, other: Series, room: float) -> bool:
 
 
 def _intervals(series: Series, most: float | None) -> list[list[float]] | None:
-    """Below and above the means, where anything can be; None if nothing is known of them."""
+    """Return the interval's extent below and above the means, within the possible range; None if unknown."""
     halves = [point.estimate.half_width or 0.0 for point in series.points]
     if not any(halves):
         return None
@@ -189,7 +191,7 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
 
 
 def _draw_paper(axes: Axes, table: FigureTable, claims: Sequence[Claim], places: _Places) -> list[float]:
-    """Numbers of the paper that are points of this picture."""
+    """Draw the paper's numbers that are points of this picture."""
     found = [
         (x, claim.paper)
         for series, row in zip(table.series, places, strict=True)
@@ -214,7 +216,7 @@ def _speaks_of(claim: Claim, spec: FigureSpec, series: Series, point: Point) -> 
 
 
 def _set_height(axes: Axes, table: FigureTable, said: Sequence[float]) -> None:
-    """From 0 on, and so that means fill the picture; the interval of two runs can be many times as high."""
+    """Scale the axis from 0 so that the means fill the picture; the interval of two runs can be many times as high."""
     estimates = [point.estimate for series in table.series for point in series.points]
     highest = max((*(value.mean for value in estimates), *said))
     with_bars = max((*(value.mean + (value.half_width or 0.0) for value in estimates), *said))
@@ -242,7 +244,7 @@ def _write_legend(axes: Axes, table: FigureTable) -> None:
 
 
 def _footing(table: FigureTable) -> str:
-    """What stands behind the picture."""
+    """Return the line below the picture: repetitions, confidence, and length of the runs."""
     least, most = table.runs_least, table.runs_most
     coincide = table.spec.kind in LINES and any(len(bundle) > 1 for bundle in _bundles(table))
     runs = f"{least}" if least == most else f"{least} to {most}"

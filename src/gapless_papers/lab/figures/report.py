@@ -1,7 +1,7 @@
 """The report, laid out like a paper: abstract, method, results by paper, threats to validity, environment.
 
-One HTML file that needs nothing else: pictures and style are inside. It links to the CSV files beside it. Each claim
-names its place in the paper, how it reads what the paper leaves open, and how many runs stand behind our number.
+It is one self-contained HTML file with its pictures and style, and links to the CSV files next to it. Each claim states
+its place in the paper, the interpretation of open points, and the number of runs behind our number.
 """
 
 import base64
@@ -27,7 +27,7 @@ from gapless_papers.lab.figures.papers import PAPERS
 __all__ = ["Chapter", "Origin", "Shown", "report_html", "too_few"]
 
 _WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
-"""For each verdict."""
+"""The words for each verdict."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Chapter(msgspec.Struct, frozen=True):
-    """One experiment, ready to be shown."""
+    """One experiment, ready for the report."""
 
     experiment: Experiment
     runs: int
@@ -50,21 +50,21 @@ class Chapter(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What a report was made of, and when."""
+    """The inputs of a report, and its date."""
 
     date: str
     version: str
     commit: str = ""
-    """Unknown where the code is not a checkout."""
+    """The commit; unknown if the code is not in a checkout."""
     code: str = ""
-    """The hash of all that takes part in a run."""
+    """The hash of all code that takes part in a run."""
     environment: Environment | None = None
 
 
 def report_html(
     chapters: Sequence[Chapter], *, scale: str, repeat: str, origin: Origin, missing: Sequence[str] = ()
 ) -> str:
-    """The page; `missing` are experiments that are still to come."""
+    """Return the HTML page; `missing` lists experiments without results."""
     style = files("gapless_papers.lab.figures").joinpath("report.css").read_text(encoding="utf-8")
     papers = list(dict.fromkeys(chapter.experiment.paper for chapter in chapters))
     parts = [
@@ -121,7 +121,7 @@ def _missing(names: Sequence[str]) -> str:
 
 
 def _source(paper: str) -> str:
-    """What the paper is, for its claims to link to."""
+    """Return the description of the paper, with an anchor for its claims."""
     if paper not in PAPERS:
         return ""
     found = PAPERS[paper]
@@ -131,7 +131,7 @@ def _source(paper: str) -> str:
 
 
 def _place(experiment: Experiment, place: str) -> str:
-    """Where the paper says it, as a link to the paper."""
+    """Return the place of the claim, as a link to the paper."""
     if not place or experiment.paper not in PAPERS:
         return escape(place)
     target = PAPERS[experiment.paper].link or f"#source-{experiment.paper}"
@@ -212,7 +212,7 @@ def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
 
 
 def _sense(experiment: Experiment, judgement: Judgement) -> str:
-    """How the paper is read for this claim."""
+    """Return the interpretation of the paper that this claim uses."""
     found = experiment.interpretations.get(judgement.claim.interpretation)
     if found is None:
         return '<span class="sense">Read as: the setup below</span>'
@@ -234,7 +234,7 @@ def _paper_number(claim: Claim) -> str:
 
 
 def too_few(judgement: Judgement) -> str:
-    """Why nothing is said of a number, if its runs are too few."""
+    """Return why a number with too few runs has no verdict."""
     if judgement.claim.paper is None or not 0 < judgement.runs < RUNS_LEAST:
         return ""
     return f"Too few runs: a number is judged by at least {RUNS_LEAST}. "
@@ -251,7 +251,7 @@ def _ours(judgement: Judgement) -> str:
 
 
 def estimate_text(value: Estimate, *, may_be_less: bool = False) -> str:
-    """The mean and its interval, which does not run below zero where nothing does."""
+    """Return the mean and its interval; the interval ends at zero if negative values are impossible."""
     if not value.half_width:
         return _number(value.mean)
     if value.half_width > value.mean >= 0 and not may_be_less:
@@ -260,7 +260,7 @@ def estimate_text(value: Estimate, *, may_be_less: bool = False) -> str:
 
 
 def _number(value: float, digits: int = 4) -> str:
-    """Readable: so many digits that count, none lost before the point."""
+    """Return a readable number with enough significant digits; digits before the decimal point are never dropped."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0

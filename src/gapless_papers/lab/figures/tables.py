@@ -1,4 +1,4 @@
-"""The numbers of a figure: what its picture is drawn from, and what stands in its CSV file."""
+"""The numbers of a figure, for its picture and for its CSV file."""
 
 import csv
 import io
@@ -17,23 +17,23 @@ __all__ = ["FigureTable", "Point", "Series", "csv_text", "table_of"]
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One place of a line, or one bar."""
+    """One point of a line, or one bar."""
 
     x: float
     label: str
     estimate: Estimate
     reading: Reading
     value: Scalar | None = None
-    """On the axis; a bin has none."""
+    """The value on the axis; a bin has none."""
 
 
 class Series(msgspec.Struct, frozen=True):
     """One line, or one colour of bars."""
 
     values: tuple[Scalar | None, ...]
-    """On the axes that tell the lines apart."""
+    """The values on the axes that distinguish the lines."""
     label: str
-    """For the legend."""
+    """The text in the legend."""
     points: tuple[Point, ...]
 
 
@@ -44,13 +44,13 @@ class FigureTable(msgspec.Struct, frozen=True):
     series: tuple[Series, ...]
     runs_least: int
     runs_most: int
-    """How many runs stand behind a point."""
+    """The largest number of runs behind a point."""
     length_ms: tuple[float, float] | None
-    """How long runs were in virtual time, the shortest and the longest."""
+    """The length of the runs in virtual time: the shortest and the longest."""
 
 
 def table_of(spec: FigureSpec, runs: Runs) -> FigureTable:
-    """The numbers of the figure."""
+    """Return the numbers of the figure."""
     chosen = runs.where(spec.where)
     points = {"distribution": _bins, "course": _course}.get(spec.kind, _along)
     series = [
@@ -81,7 +81,7 @@ def _place_label(value: Scalar, place: float) -> str:
 
 
 def _course(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
-    """A point for each subject, as far as runs have it."""
+    """Return a point for each subject that some run has."""
     subjects = {subject for run in runs for subject, _ in run.metrics.get(spec.y.metric, ())}
     for subject in sorted(subjects, key=float):
         reading = msgspec.structs.replace(spec.y, subject=subject)
@@ -91,7 +91,7 @@ def _course(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
 
 
 def _bins(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
-    """The share of each bin, by subjects; or how many subjects have values in it, by values."""
+    """Return the share of each bin if `by` is subjects, else the number of subjects with a value in it."""
     ends = [-inf, *spec.bins]
     for number, (low, high) in enumerate(pairwise(ends)):
         reading = msgspec.structs.replace(spec.y, **{spec.by: Range(above=None if low == -inf else low, most=high)})
@@ -106,7 +106,7 @@ def _bin_label(low: float, high: float) -> str:
 
 
 def csv_text(table: FigureTable) -> str:
-    """The numbers as CSV: one line for each point."""
+    """Return the numbers as CSV, with one line for each point."""
     spec = table.spec
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""What happens in the runs of experiments: networks with clients, made from a few parameters and a seed."""
+"""The workloads of experiments: networks with clients, made from a few parameters and a seed."""
 
 from collections.abc import Mapping
 
@@ -32,4 +32,4 @@ WORKLOADS: Mapping[str, type[Workload]] = {
     "tree-failures": TreeFailures,
     "tree-subscriptions": TreeSubscriptions,
 }
-"""By the name in an experiment's file."""
+"""The workloads by the name that experiment files use."""

@@ -1,7 +1,8 @@
-"""Everybody wants everything, and some brokers fail (paper 003, Figure 9).
+"""Every client subscribes to everything, and some brokers fail (paper 003, Figure 9).
 
-A tree filled level by level, a subscriber at each broker, all subscriptions in place; then some brokers, drawn by the
-seed, fail at once and for good. When that has been noticed, living brokers publish, one event after the other.
+The brokers are a tree filled level by level, with a subscriber at each broker. When all subscriptions are active, some
+brokers, drawn by the seed, fail at once and never return. After the others have detected the failures, living brokers
+publish, one event after the other.
 """
 
 import random
@@ -18,9 +19,9 @@ from gapless_papers.lab.workloads.workload import ScenarioWorkload
 __all__ = ["BroadcastFailures"]
 
 FAIL_MS = 5_000.0
-"""All subscriptions are in place."""
+"""By now all subscriptions are active."""
 PUBLISH_MS = 11_000.0
-"""The failures are known, and those who failed are given up."""
+"""By now the failures are detected, and the failed brokers are excluded."""
 EVERY_MS = 10.0
 
 
@@ -32,7 +33,7 @@ class BroadcastFailures(ScenarioWorkload, frozen=True):
     delta: int = 3
     failed: int = 0
     events: int = 40
-    """By living brokers, drawn by the seed."""
+    """The number of events, published by living brokers that the seed selects."""
 
     own_measures: ClassVar[tuple[str, ...]] = ("delivered",)
 
@@ -41,15 +42,15 @@ class BroadcastFailures(ScenarioWorkload, frozen=True):
             raise ValueError(f"failed is {self.failed}, but there are {self.brokers} brokers, and one must live")
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return float(self.brokers * (self.brokers + self.events))
 
     def measures(self) -> Mapping[str, Measure]:
-        """How much of what was due to the clients of living brokers was delivered."""
+        """Return the delivered share of the events due to clients of living brokers."""
         return {"delivered": self._delivered}
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """Who fails and who publishes is drawn by the seed."""
+        """Return the scenario; the seed selects the failing and the publishing brokers."""
         dice = random.Random(f"{seed}/broadcast-failures")
         tree = filled_tree(self.brokers, self.fanout)
         order = dice.sample(range(self.brokers), self.brokers)

@@ -1,11 +1,11 @@
-"""A discussion among all nodes of a hypercube, from the trees, the queues and the barriers alone (paper 002, Figure 6).
+"""Models a discussion among all nodes of a hypercube by its trees, queues and barriers alone (paper 002, Figure 6).
 
-Each node speaks once, so no source ever waits for acknowledgements, and a run is no more than this: a message goes down
-the tree of its source; each node sends one copy after the other, passes on what comes at once, and delivers it when
-the causes that it names are delivered. Sets of messages are the bits of a number: message n is that of node n.
+Each node speaks once, so no source ever waits for acknowledgements, and a run consists of a few rules. A message goes
+down the tree of its source. Each node sends one copy after the other, forwards what arrives at once, and delivers a
+message when the causes that it names are delivered. Sets of messages are bit sets: bit n is the message of node n.
 
-The tests compare it with runs of the protocol. What the protocol cannot have is links on which one message overtakes
-another.
+The tests compare it with runs of the protocol. Unlike the protocol, the model also supports links on which messages
+overtake each other.
 """
 
 import random
@@ -21,16 +21,16 @@ __all__ = ["Discussion"]
 
 
 class _Node:
-    """What one node has, and what it waits with."""
+    """The messages that one node has delivered, and those that wait for their causes."""
 
     def __init__(self) -> None:
         self.free_us = 0
-        """When its transmitter has sent all that it has."""
+        """When the transmitter has sent its whole queue."""
         self.delivered = 0
         self.barrier = 0
         self.heard = 0
         self.waiting: list[tuple[int, int]] = []
-        """Messages whose causes are not there, with the times at which they came."""
+        """Messages whose causes are missing, with their arrival times."""
 
 
 class Discussion(msgspec.Struct, frozen=True):
@@ -43,12 +43,14 @@ class Discussion(msgspec.Struct, frozen=True):
     transmission_us: int
     largest_first: bool
     in_order: bool
-    """Whether messages of one link keep their order."""
+    """Whether messages on one link keep their order."""
     reduces: bool
-    """Whether the causes of a cause leave the barrier."""
+    """Whether transitive causes are removed from the barrier."""
 
     def run(self, opening: Mapping[int, int], pauses_us: Mapping[int, int], seed: int) -> Mapping[str, Iterable[Pair]]:
-        """When those speak who open it, and how long each other waits before it answers."""
+        """Run the discussion, given the times of the opening messages and how long each other node waits before it
+        answers.
+        """
         return _Run(self, pauses_us, random.Random(f"{seed}/discussion-jitter")).result(opening)
 
 

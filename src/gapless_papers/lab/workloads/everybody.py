@@ -1,4 +1,6 @@
-"""Everybody wants everything, in a tree filled level by level, while something fails: what such workloads share."""
+"""Shared by workloads in which every client subscribes to everything, in a tree filled level by level, while parts
+fail.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -32,7 +34,9 @@ def everybody_subscribes(
     options: Mapping[str, Any],
     seed: int,
 ) -> Scenario:
-    """A client at each of these brokers subscribes to everything at once; the rest follows."""
+    """Return a scenario in which a client at each of these brokers subscribes to everything at once, plus the given
+    steps.
+    """
     return Scenario(
         name=name,
         network=Network("edges", edges=tuple(tree.edges), f=delta, latency=LatencySpec(ms=10.0)),
@@ -48,6 +52,6 @@ def everybody_subscribes(
 
 
 def delivered(run: Observed, due: int) -> Iterator[Pair]:
-    """Deliveries in all, in percent of those due."""
+    """Return all deliveries, in percent of those due."""
     came = len(run.observer.latencies_us) + run.observer.own_deliveries
     yield "percent", 100 * came / due

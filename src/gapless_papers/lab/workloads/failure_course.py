@@ -1,9 +1,9 @@
-"""What is delivered while brokers or links fail and come back, over time (paper 003, sections VII to IX).
+"""Measures deliveries over time while brokers or links fail and return (paper 003, sections VII to IX).
 
-A tree filled level by level. Some brokers, or links, drawn by the seed, fail at once, and come back together or never.
-Clients sit at the brokers that stay: one that subscribes to everything at each, and some of them publish in turn, all
-the time. A broker that comes back without memory is as good as another one that takes the place and the name of the
-first: so one that left for good is replaced.
+The brokers are a tree filled level by level. Some brokers or links, drawn by the seed, fail at once, and return
+together or never. Each surviving broker has a client that subscribes to everything, and some of the clients publish in
+turn, all the time. A broker that returns without memory is equivalent to a new one with the same place and name: this
+is how the workload replaces a broker that left permanently.
 
 | measure | subject | value |
 | --- | --- | --- |
@@ -26,7 +26,7 @@ from gapless_papers.lab.workloads.workload import ScenarioWorkload
 __all__ = ["FailureCourse"]
 
 START_MS = 3_000.0
-"""All subscriptions are in place."""
+"""By now all subscriptions are active."""
 FAIL_MS = 5_000.0
 SPAN_MS = 500.0
 
@@ -38,15 +38,15 @@ class FailureCourse(ScenarioWorkload, frozen=True):
     fanout: int = 3
     delta: int = 1
     failed: int = 20
-    """How many brokers, or links."""
+    """The number of brokers or links that fail."""
     what: Literal["brokers", "links"] = "brokers"
     away_ms: float = 0.0
-    """After how long they are back; 0: never."""
+    """After how long they return; 0: never."""
     memory: bool = False
-    """Whether brokers that come back remember what they knew."""
+    """Whether returning brokers still have their state."""
     every_ms: float = 50.0
     length_ms: float = 8_000.0
-    """How long is published, from two seconds before the failures on."""
+    """How long clients publish, beginning two seconds before the failures."""
 
     own_measures: ClassVar[tuple[str, ...]] = ("throughput", "delivered")
 
@@ -57,15 +57,15 @@ class FailureCourse(ScenarioWorkload, frozen=True):
             raise ValueError("every_ms and length_ms must be more than 0")
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return self.brokers * self.length_ms / self.every_ms
 
     def measures(self) -> Mapping[str, Measure]:
-        """What came, over time and in all."""
+        """Return the deliveries, over time and in total."""
         return {"throughput": self._throughput, "delivered": self._delivered}
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """What fails and who publishes is drawn by the seed."""
+        """Return the scenario; the seed selects the failing parts and the publishers."""
         dice = random.Random(f"{seed}/failure-course")
         tree = filled_tree(self.brokers, self.fanout)
         order = dice.sample(range(self.brokers), self.brokers)

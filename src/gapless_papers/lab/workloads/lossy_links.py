@@ -1,19 +1,19 @@
-"""Links that lose messages, and gossip that brings them back (paper 004, section 5).
+"""Links that lose messages, and gossip that recovers them (paper 004, section 5).
 
-Brokers form a random tree of degree 4 at most. Each pattern is one attribute, each event has a few of them, drawn by
-the seed. Subscribers are dealt out over the brokers and patterns in turn, so that each pattern has as many as any
-other. Publishers publish steadily. What counts are events of the middle of the run: before it every subscriber has the
-time to hear of every source once, without which pull cannot notice a loss; after it there is time to recover.
+Brokers form a random tree of degree 4 at most. Each pattern is one attribute; each event has a few of them, drawn by
+the seed. Subscribers are distributed over the brokers and patterns in turn, so that all patterns have equally many.
+Publishers publish steadily. Only events in the middle of the run count. Before it, every subscriber has time to receive
+something from every source once, because pull cannot detect a loss otherwise; after it there is time to recover.
 
-With `burst_ms` a link does not lose single messages: it is down for so long at a time, and as often as it takes to be
-down for the share `loss` of the time. With `relinks` so many links of the tree are replaced, one after the other, from
-one second after the beginning of the middle on; for `gap_ms` each the tree is in two parts.
+With `burst_ms` a link does not lose single messages: it goes down for that long, as often as needed to be down for the
+share `loss` of the time. With `relinks` that many links of the tree are replaced, one after the other, starting one
+second into the middle. During each replacement the tree is split in two for `gap_ms`.
 
 | measure | subject | value |
 | --- | --- | --- |
-| `delivered` | `percent` | of what was published in the middle, and was due |
-| `delivered-course` | second | the same of what was published in the quarter of a second from then on, in the middle |
-| `overhead` | `messages` | of recovery between brokers, for each event published |
+| `delivered` | `percent` | of the deliveries due for events published in the middle |
+| `delivered-course` | second | the same, for events published in the quarter of a second from then on, in the middle |
+| `overhead` | `messages` | recovery messages between brokers, for each event published |
 """
 
 import random
@@ -42,11 +42,11 @@ from gapless_papers.lab.workloads.workload import ScenarioWorkload
 __all__ = ["LossyLinks"]
 
 START_MS = 2_000.0
-"""By then all subscriptions are known everywhere, though their messages get lost, too."""
+"""By then all brokers know all subscriptions, though links lose subscription messages, too."""
 LINK_MS = 5.0
 SPAN_US = 250_000
 GOSSIP = ("PushDigest", "SubscriberPull", "PublisherPull", "Request", "Retransmission")
-"""The messages of `epidemic` that are the price of recovery."""
+"""The messages of `epidemic` that count as recovery overhead."""
 
 
 class LossyLinks(ScenarioWorkload, frozen=True):
@@ -82,15 +82,15 @@ class LossyLinks(ScenarioWorkload, frozen=True):
             raise ValueError(f"an event cannot have {self.patterns_per_event} of {self.patterns} patterns")
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return self.brokers * self.publishers * self.rate * (1 + self.patterns_per_event)
 
     def measures(self) -> Mapping[str, Measure]:
-        """What came of what was due, and what recovery costs."""
+        """Return the delivered share, and the cost of recovery."""
         return {"delivered": self._delivered, "delivered-course": self._course, "overhead": _overhead}
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """Where everybody sits, and what is published, is drawn by the seed."""
+        """Return the scenario; the seed selects the places of clients and the events."""
         dice = random.Random(f"{seed}/lossy-links")
         names = [f"b{number}" for number in range(self.brokers)]
         places = [*dice.sample(names, self.brokers), *(dice.choice(names) for _ in range(self.subscribers))]
@@ -130,7 +130,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 at_ms += self.burst_ms + dice.expovariate(1 / between_ms) + 0.01
 
     def _relinks(self, edges: Sequence[tuple[str, str]], dice: random.Random) -> Iterator[Fault]:
-        """Each takes the place of a link that is still there, and joins the two parts at brokers drawn anew."""
+        """Return link replacements; each new link joins the two parts at brokers drawn anew."""
         left = list(edges)
         for turn in range(self.relinks):
             old = left.pop(dice.randrange(len(left)))
@@ -159,7 +159,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 at_ms += 1000 / self.rate
 
     def _delivered(self, run: Observed) -> Iterator[Pair]:
-        """Of the pairs of an event of the middle and a subscription that it matches, how many were delivered."""
+        """Return the delivered share of all pairs of an event of the middle and a matching subscription."""
         events = list(self._events(run))
         yield "percent", 100 * sum(came for _, _, came in events) / sum(due for _, due, _ in events)
 
@@ -174,7 +174,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 yield f"{span * SPAN_US / 1e6:g}", 100 * came / due
 
     def _events(self, run: Observed) -> Iterator[tuple[int, int, int]]:
-        """Of each event of the middle: when it was published in it, how many deliveries were due, and how many came."""
+        """Return for each event of the middle: its publication time, the deliveries due, and the actual deliveries."""
         wanted: dict[str, int] = {}
         for action in run.scenario.actions:
             if isinstance(action, SubscribeAction):
@@ -192,7 +192,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
 
 
 def _part(start: str, edges: Sequence[tuple[str, str]]) -> set[str]:
-    """All that hang together with this broker."""
+    """Return all brokers connected with this one."""
     found, ring = {start}, [start]
     while ring:
         name = ring.pop()
@@ -205,6 +205,6 @@ def _part(start: str, edges: Sequence[tuple[str, str]]) -> set[str]:
 
 
 def _overhead(run: Observed) -> Iterator[Pair]:
-    """Messages between brokers that recovery costs, for each event published."""
+    """Return the recovery messages between brokers for each published event."""
     counts = run.result.message_counts
     yield "messages", sum(counts.get(kind, 0) for kind in GOSSIP) / max(1, len(run.observer.published_us))

@@ -1,4 +1,4 @@
-"""A scenario file as a workload: its parameters are places in it."""
+"""A scenario file as a workload: its parameters are paths into the file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ __all__ = ["ScenarioDocument"]
 
 
 class ScenarioDocument(ScenarioWorkload, frozen=True):
-    """The scenario, and what shall stand at some places of it."""
+    """The scenario, and the values to set at some paths of it."""
 
     document: dict[str, Any]
     changes: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """The scenario, changed and checked."""
+        """Return the scenario with the values set, checked."""
         changed = self.document
         for place, value in self.changes.items():
             changed = _changed(changed, place.split("."), value, place)

@@ -1,18 +1,18 @@
-"""What one subscription costs in a large tree: how long it takes, and how many messages it causes.
+"""Measures the cost of one subscription in a large tree: its latency, and the messages it causes.
 
-The newcomer of `tree-subscriptions`: a full binary tree with constant hops, one publisher at the root, one newcomer at
-a leaf, and, if `covered`, a subscription that covers it, met `pivot` hops above the newcomer. The messages are those
-of a run with the newcomer without those of the same run before it came, clients' messages included and the
-acknowledgements of links, which `gryphon` sends, left out.
+The set-up is that of `tree-subscriptions`: a full binary tree with constant hops, one publisher at the root, one
+newcomer at a leaf, and, if `covered`, a subscription that covers it, met `pivot` hops above the newcomer. The messages
+are those of a run with the newcomer minus those of the same run before it subscribed. They include clients' messages,
+but not the acknowledgements of links, which `gryphon` sends.
 
-With `is_model` both are worked out by closed forms, which tests compare with runs. With n brokers, d hops from the
-leaf to the root, k hops to the pivot:
+With `is_model` both are computed by closed forms, which tests compare with runs. With n brokers, d hops from the leaf
+to the root, k hops to the pivot:
 
 | system | latency in hops | messages, not covered | messages, covered |
 | --- | --- | --- | --- |
 | `delta` | 4·d: to the farthest leaf and back | 2·(n - 1) + 2 | the same |
 | `gryphon` | 2·d | 2·d + 2 | the same |
-| `locaps`, one path | 2·min(k + f, d), or 2·d | 2·d + 2 | and the ways from its pivots below the root |
+| `locaps`, one path | 2·min(k + f, d), or 2·d | 2·d + 2 | plus the paths from its pivots below the root |
 | `gapless` | 2·k, or 2·d | 3·d + 3 | 3·k + 3 |
 """
 
@@ -33,13 +33,13 @@ from gapless_papers.lab.workloads.workload import DirectWorkload
 __all__ = ["SubscriptionScale"]
 
 OPTIONS: Mapping[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
-"""They spare large trees the traffic that has nothing to do with subscriptions."""
+"""Options that spare large trees the traffic that is unrelated to subscriptions."""
 OF_LINKS = frozenset({"Acknowledgement"})
 HOP_MS = 50.0
 
 
 class SubscriptionScale(DirectWorkload, frozen=True):
-    """All ways are hops."""
+    """All distances are hops."""
 
     own_measures: ClassVar[tuple[str, ...]] = ("latency", "messages-caused")
 
@@ -57,11 +57,11 @@ class SubscriptionScale(DirectWorkload, frozen=True):
             raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
 
     def cost(self) -> float:
-        """In brokers."""
+        """Return the number of brokers."""
         return 1.0 if self.is_model else 2.0 ** (self.depth + 2)
 
     def results(self, seed: int) -> Mapping[str, Iterable[Pair]]:
-        """The latency in ms, and the messages."""
+        """Return the latency in milliseconds, and the number of messages."""
         hops, messages = self._worked_out() if self.is_model else self._measured(seed)
         return {"latency": [("ms", hops * HOP_MS)], "messages-caused": [("count", messages)]}
 
@@ -98,7 +98,7 @@ def _is_not_the_newcomers(action: object) -> bool:
 
 
 def _run(scenario: Scenario, seed: int) -> tuple[int, float | None]:
-    """How many messages the scenario causes, and the latency of the newcomer, if it comes."""
+    """Return the number of messages of the scenario, and the latency of the newcomer, if there is one."""
     name = scenario.protocol.name
     observer = Observer(
         keeps_trace=False, run=name, protocol=name, guarantee="gcd", scenario=scenario.name, seed=seed,

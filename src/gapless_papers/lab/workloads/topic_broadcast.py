@@ -1,4 +1,4 @@
-"""One message for a topic: how long until all subscribers have it, and how many messages it takes (Figures 3 and 4)."""
+"""One message on a topic: the time until all subscribers have it, and the number of messages (Figures 3 and 4)."""
 
 import random
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ class TopicBroadcast(TopicWorkload, frozen=True):
     """Some nodes, drawn by the seed, subscribe; one of them publishes once."""
 
     subscribers: float = 1.0
-    """Their share of the nodes."""
+    """The share of the nodes that subscribe."""
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return float(self.nodes)
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """The topic's name decides on its root, so it differs from run to run."""
+        """Return the scenario. The topic's name determines its root, so it differs from run to run."""
         dice = random.Random(f"{seed}/topic-broadcast")
         members = sorted(dice.sample(range(self.nodes), max(1, round(self.nodes * self.subscribers))))
         topic = f"t{seed}"

@@ -1,4 +1,4 @@
-"""Subscribers leave and others join while somebody publishes (Table II)."""
+"""Subscribers leave and others join while one node publishes (Table II)."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -14,25 +14,27 @@ __all__ = ["TopicChurn"]
 
 
 class TopicChurn(TopicWorkload, frozen=True):
-    """Three quarters of the nodes subscribe. One of them publishes one message after the other; as it begins, some of
-    the others leave, and as many of the rest join."""
+    """Three quarters of the nodes subscribe, and one of them publishes one message after the other. When it begins,
+    some of the others leave, and as many of the rest join.
+    """
 
     churn: float = 0.125
     """How many of the subscribers leave."""
     drawn: Literal["once", "with replacement"] = "once"
-    """Whether nobody is drawn twice. With replacement as many are drawn, and so fewer leave and join; and who joins is
-    drawn from all that are not subscribed then, those who have just left included."""
+    """Whether no node is drawn twice. With replacement the number of draws is the same, so fewer nodes leave and join.
+    Joining nodes are drawn from all that are not subscribed at that time, including those that have just left.
+    """
     messages: int = 256
     subscribers: float = 0.75
     algorithm: Literal["repaired", "as printed"] = "repaired"
-    """With the repairs of `vcube`, or as the paper's algorithms are printed."""
+    """Whether to run the repairs of `vcube`, or the paper's algorithms as printed."""
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return float(self.nodes * (self.messages + self.nodes * self.churn))
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """Who is who is drawn by the seed."""
+        """Return the scenario; the seed assigns the roles."""
         topic = f"t{seed}"
         members, leaving, joining = self._movers(seed)
         publication = PublishAction(START_MS, f"c{members[0]}", {"topic": topic}, count=self.messages)
@@ -46,9 +48,12 @@ class TopicChurn(TopicWorkload, frozen=True):
         return self.assemble("topic-churn", protocol, options, seed, {topic: sorted(members)}, actions=actions)
 
     def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
-        """Who stays gets everything, who leaves gets one message that it does not want any more, and who joins all but
-        what was sent meanwhile: one message, for the source waits for as long as joining takes; and two who has to
-        leave first."""
+        """Return the deliveries by closed form.
+
+        A member that stays gets everything. A member that leaves gets one message that it no longer wants; if it has to
+        leave before it joins, two. A member that joins misses the one message sent meanwhile, since the source waits
+        for as long as joining takes.
+        """
         if not self.is_model:
             return None
         members, leaving, joining = self._movers(seed)
@@ -62,7 +67,7 @@ class TopicChurn(TopicWorkload, frozen=True):
         }
 
     def _movers(self, seed: int) -> tuple[list[int], list[int], list[int]]:
-        """Who is a member, who leaves, and who joins; the first member publishes, and stays."""
+        """Return the members, the leaving nodes, and the joining nodes; the first member publishes and stays."""
         dice = random.Random(f"{seed}/topic-churn")
         order = dice.sample(range(self.nodes), self.nodes)
         part = round(self.nodes * self.subscribers)

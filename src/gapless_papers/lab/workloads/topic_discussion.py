@@ -1,4 +1,4 @@
-"""A discussion: everybody answers what others said, so that messages have causes (Figure 6)."""
+"""A discussion: every node answers the messages of others, so that messages have causes (Figure 6)."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -14,19 +14,21 @@ __all__ = ["TopicDiscussion"]
 
 
 class TopicDiscussion(TopicWorkload, frozen=True):
-    """All nodes subscribe. Some open the discussion; each other speaks once, a random time after it has heard them."""
+    """All nodes subscribe. Some open the discussion; each other node speaks once, a random time after it has heard
+    them.
+    """
 
     wait: int = 1
-    """How many open the discussion, and how many messages the others wait for."""
+    """The number of nodes that open the discussion, and of messages that the others wait for."""
     pause_ms: float = 100.0
-    """Each then waits: up to this, or for this on average. The paper does not say what it draws."""
+    """The longest, or the mean, additional wait of each. The paper does not give the distribution."""
     pause: Literal["uniform", "exponential"] = "uniform"
     within_ms: float = 0.0
-    """Over how long the opening is spread."""
+    """The period during which the opening messages are published."""
     barrier: Literal["direct", "all"] = "direct"
-    """What counts as a cause: see the option of `vcube`."""
+    """The messages that count as causes: see the option of `vcube`."""
     in_order: bool = True
-    """Whether messages of one link keep their order; only the model (`is_model`) knows links that do not."""
+    """Whether messages on one link keep their order; only the model (`is_model`) supports links that reorder."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -34,11 +36,11 @@ class TopicDiscussion(TopicWorkload, frozen=True):
             raise ValueError("in_order is false, but protocols are run over links that keep order; set is_model = true")
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return float(self.nodes**2)
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """Who opens, and how long each other waits, is drawn by the seed."""
+        """Return the scenario; the seed selects the opening nodes and the waits of the others."""
         topic = f"t{seed}"
         opening, pauses = self._drawn(seed)
         actions = [PublishAction(at_ms, f"c{number}", {"topic": topic}) for number, at_ms in opening.items()]
@@ -51,7 +53,7 @@ class TopicDiscussion(TopicWorkload, frozen=True):
         return self.assemble("topic-discussion", protocol, options, seed, wanted, actions=actions, replies=replies)
 
     def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
-        """The barriers alone, if they suffice."""
+        """Return the measures from the model of barriers, if that suffices."""
         if not self.is_model:
             return None
         self.check_model()
@@ -68,7 +70,7 @@ class TopicDiscussion(TopicWorkload, frozen=True):
         )
 
     def _drawn(self, seed: int) -> tuple[dict[int, float], dict[int, float]]:
-        """When each of those speaks who open the discussion, and how long each other waits."""
+        """Return the times of the opening messages, and how long each other node waits."""
         dice = random.Random(f"{seed}/topic-discussion")
         order = dice.sample(range(self.nodes), self.nodes)
         opening = {number: round(START_MS + dice.uniform(0, self.within_ms), 3) for number in order[: self.wait]}

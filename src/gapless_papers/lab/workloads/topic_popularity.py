@@ -15,25 +15,27 @@ __all__ = ["TopicPopularity"]
 
 
 class TopicPopularity(TopicWorkload, frozen=True):
-    """All nodes subscribe to all topics and publish at random times, until so many messages are published in all."""
+    """All nodes subscribe to all topics and publish at random times, until `messages` messages are published."""
 
     messages: int = 128
     topics: int = 128
     zipf: float = 0.0
     """The n-th topic is chosen with a probability in proportion to 1 / n^zipf; 0 is uniform."""
     every_ms: float = 500.0
-    """Between two messages of a node, on average."""
+    """The mean time between two messages of a node."""
     gaps: Literal["exponential", "uniform", "fixed"] = "exponential"
-    """How that time is drawn: uniformly from 0 to twice the average, or always the same after the first, or so."""
+    """The distribution of that time: uniform from 0 to twice the mean, constant after the first, or exponential."""
     map: int | None = None
-    """Which map of topics to roots all runs have: that which the run with this seed draws; else each has its own."""
+    """The seed whose mapping of topics to roots all runs use; without it each run draws its own."""
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return float(self.nodes * self.messages)
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """The topics' names decide on their roots, so they differ from run to run, unless `map` says which."""
+        """Return the scenario. The topics' names determine their roots, so they differ from run to run, unless `map` is
+        set.
+        """
         names = self._names(seed)
         wanted = {name: range(self.nodes) for name in names}
         actions = [
@@ -42,7 +44,7 @@ class TopicPopularity(TopicWorkload, frozen=True):
         return self.assemble("topic-popularity", protocol, options, seed, wanted, actions=actions)
 
     def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
-        """The queues alone, if they suffice."""
+        """Return the measures from the model of queues, if that suffices."""
         return self.work_out(protocol, self._names(seed), list(self._publications(seed))) if self.is_model else None
 
     def _names(self, seed: int) -> list[str]:
@@ -50,7 +52,7 @@ class TopicPopularity(TopicWorkload, frozen=True):
         return [f"t{chosen}.{number}" for number in range(self.topics)]
 
     def _publications(self, seed: int) -> Iterator[tuple[float, int, str]]:
-        """When, by whom, and on which topic."""
+        """Return the time, the node, and the topic of each publication."""
         dice, names = random.Random(f"{seed}/topic-popularity"), self._names(seed)
         weights = list(accumulate(1 / rank**self.zipf for rank in range(1, self.topics + 1)))
         due = [(START_MS + self._gap_ms(dice, is_first=True), number) for number in range(self.nodes)]

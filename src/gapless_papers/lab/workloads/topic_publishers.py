@@ -1,4 +1,4 @@
-"""Many publishers at once: contention, and who carries the load (Figure 5 and Table I)."""
+"""Many publishers at once: contention, and the distribution of load (Figure 5 and Table I)."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -16,24 +16,24 @@ class TopicPublishers(TopicWorkload, frozen=True):
     """All nodes subscribe; some publish one message each, at a time drawn from the first 1000 units."""
 
     publishers: float = 1.0
-    """Their share of the nodes; at least one."""
+    """The share of the nodes that publish; at least one node."""
     within_ms: float = 1000.0
     whole_times: bool = False
-    """Whether publishers speak at whole units of time, so that more of them speak at once."""
+    """Whether publication times are whole units, so that more nodes publish at once."""
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return self.nodes * max(1.0, self.nodes * self.publishers)
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """The topic's name decides on its root, so it differs from run to run."""
+        """Return the scenario. The topic's name determines its root, so it differs from run to run."""
         topic = f"t{seed}"
         actions = [PublishAction(at_ms, f"c{number}", {"topic": topic}) for at_ms, number in self._publications(seed)]
         wanted = {topic: range(self.nodes)}
         return self.assemble("topic-publishers", protocol, options, seed, wanted, actions=actions)
 
     def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
-        """The queues alone, if they suffice."""
+        """Return the measures from the model of queues, if that suffices."""
         if not self.is_model:
             return None
         topic = f"t{seed}"
@@ -42,7 +42,7 @@ class TopicPublishers(TopicWorkload, frozen=True):
         )
 
     def _publications(self, seed: int) -> list[tuple[float, int]]:
-        """When, and by whom."""
+        """Return the time and the node of each publication."""
         dice = random.Random(f"{seed}/topic-publishers")
         digits = 0 if self.whole_times else 3
         return [

@@ -1,15 +1,15 @@
-"""What the experiments on topics have in common (paper 002, section IV).
+"""The common set-up of the experiments on topics (paper 002, section IV).
 
-Any two brokers have a link of their own, and each has one client beside it. A broker transmits one copy after the
-other, so that a queue builds up (`gapless.simulator.queueing`); then the copy takes the propagation time, and the
-processing time. One unit of the paper's time is a millisecond here. Members of topics are members from the start, and
-everybody knows them, as in the paper's experiments.
+Every pair of brokers has a link, and each broker has one client. A broker transmits one copy after the other, so that a
+queue builds up (`gapless.simulator.queueing`); after that, the copy takes the propagation time and the processing time.
+One unit of the paper's time is a millisecond here. Members of topics are members from the start, and all brokers know
+them, as in the paper's experiments.
 
-Three choices follow from what the paper reports. *Processing is a delay*, not a second queue: a message "must wait in
-queue before being transmitted", and the queues of Table I fit better than with one. *Acknowledgements cost nothing*
-but propagation: with one message of each of 1,024 nodes "any node transmits exactly 1024 messages", which leaves none
-for them. *Neither does the message to the root* of a tree: the leaves of SRPT's tree, which transmit nothing else, are
-listed with empty queues.
+Three choices follow from the paper's results. *Processing is a delay*, not a second queue: a message "must wait in
+queue before being transmitted", and the queues of Table I fit better than with one. *Acknowledgements cost nothing* but
+propagation: with one message of each of 1,024 nodes "any node transmits exactly 1024 messages", which leaves none for
+them. *The message to the root* of a tree costs nothing either: the leaves of SRPT's tree, which transmit nothing else,
+are listed with empty queues.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,34 +39,37 @@ from gapless_papers.protocols.vcube import PROTOCOL as VCUBE
 __all__ = ["TopicWorkload", "Wanted"]
 
 START_MS = 10.0
-"""When whatever happens begins."""
+"""The time of the first action."""
 SETTLE_MS = 1e7
-"""How long a run may go on after the last call: it ends when nothing is left to do, and the rest costs nothing."""
+"""How long a run can go on after the last call. It ends earlier if nothing is left to do, so a large value costs
+nothing.
+"""
 
 Wanted = Mapping[str, Sequence[int]]
-"""By topic, the numbers of the brokers that want it from the start."""
+"""By topic, the numbers of the brokers that subscribe from the start."""
 
 
 class TopicWorkload(ScenarioWorkload, frozen=True):
     """All times are milliseconds."""
 
     nodes: int
-    """A power of two."""
+    """The number of nodes, a power of two."""
     propagation_ms: float = 100.0
     processing_ms: float = 1.0
     transmission_ms: float = 1.0
     jitter_ms: float = 0.0
-    """A message takes up to so much longer on its way, drawn for each."""
+    """The upper bound of an additional delay, drawn for each message."""
     first: Literal["largest", "smallest"] = "largest"
-    """Which part of the tree a node sends to first."""
+    """The part of the tree that a node sends to first."""
     free: tuple[str, ...] = ("Ack", "ToRoot")
-    """Kinds of messages that are transmitted in no time."""
+    """Kinds of messages whose transmission takes no time."""
     processing_queue: bool = False
-    """Whether messages wait for the processor, too."""
+    """Whether messages also queue for the processor."""
 
     is_model: bool = False
-    """Work latencies and queues out of the trees alone (`tree_queues`), which is much faster than to run the protocol
-    and comes to the same; where a workload knows how to."""
+    """Whether to compute latencies and queues from the trees alone (`tree_queues`), if the workload supports it. The
+    results are the same as those of a run of the protocol, and much faster to get.
+    """
 
     own_measures: ClassVar[tuple[str, ...]] = ("pub-messages",)
 
@@ -75,18 +78,20 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
             raise ValueError(f"nodes is {self.nodes}, but must be a power of two")
 
     def measures(self) -> Mapping[str, Measure]:
-        """What the paper calls PUB messages."""
+        """Return the number of messages that the paper calls PUB."""
         return {"pub-messages": _pub_messages}
 
     def check_model(self) -> None:
-        """Models know nothing that makes a message wait but transmitters."""
+        """Reject parameters that make messages wait for anything but transmitters, which models do not support."""
         if self.processing_queue or set(self.free) != {"Ack", "ToRoot"}:
             raise ExperimentError("is_model knows no queue for the processor, and no price of an Ack or ToRoot")
 
     def work_out(
         self, protocol: str, topics: Sequence[str], publications: Sequence[tuple[float, int, str]]
     ) -> Mapping[str, Iterable[Pair]]:
-        """The queues of a run in which all nodes subscribe to everything: when is published, by whom, on what topic."""
+        """Return the queues of a run in which all nodes subscribe to everything, given the time, node, and topic of
+        each call.
+        """
         self.check_model()
         if self.jitter_ms:
             raise ExperimentError("is_model knows no jitter here")
@@ -102,7 +107,7 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
         self, name: str, protocol: str, options: Mapping[str, Any], seed: int, wanted: Wanted, *,
         actions: Iterable[Action] = (), replies: Iterable[Reply] = (), faults: Iterable[Fault] = (),
     ) -> Scenario:  # fmt: skip
-        """A scenario with these members and whatever they do."""
+        """Return a scenario with these members and calls."""
         members = {topic: [f"b{number}" for number in numbers] for topic, numbers in wanted.items()}
         measured = {"measured": True} if protocol == VCUBE.name else {}
         order = {"first": self.first} if self.first != "largest" else {}
@@ -133,7 +138,7 @@ def _subscriptions(wanted: Wanted) -> Iterator[Action]:
 
 
 def _pub_messages(run: Observed) -> Iterator[Pair]:
-    """Messages that carry an event from broker to broker, down a tree and to its root.
+    """Return the messages that carry an event from broker to broker, to the tree's root and down the tree.
 
     The paper's ratio at 8 nodes, 2.7, is that of the trees alone: 19/7, where two of eight nodes subscribe and one of
     the two publishes.

@@ -1,10 +1,11 @@
-"""What failures do to a tree whose brokers can go round δ failed ones in a row (paper 003, Figures 8, 10 and 11).
+"""Computes the effect of failures on a tree whose brokers can bypass δ failed ones in a row (paper 003, Figures 8, 10,
+11).
 
-The tree is filled level by level, so that each broker but those at the edge has `fanout` children. Some brokers, drawn
-anew for each draw, fail at once. Messages keep to the way through the tree and skip failed brokers on it: two living
-brokers are connected if no more than δ failed ones stand in a row between them. Where legitimacy is strict, they are
-connected only if no more than δ of any 2δ + 1 brokers in a row between them have failed, which the protocol needs to
-tell duplicates. Two living brokers have an active session if all between them have failed, δ at most.
+The tree is filled level by level, so that each inner broker has `fanout` children. Some brokers, drawn anew for each
+draw, fail at once. Messages keep to their path through the tree and skip failed brokers on it: two living brokers are
+connected if at most δ failed ones in a row are between them. If legitimacy is strict, they are connected only if at
+most δ of any 2δ + 1 brokers in a row between them have failed, because the protocol needs that to detect duplicates.
+Two living brokers have an active session if all brokers between them, δ at most, have failed.
 
 | measure | subject | value |
 | --- | --- | --- |
@@ -26,13 +27,13 @@ __all__ = ["TreeFailures", "connected_pairs", "filled_tree", "legitimate_pairs",
 
 
 def filled_tree(brokers: int, fanout: int) -> Overlay:
-    """Level by level: broker n hangs below broker (n - 1) // fanout."""
+    """Return a tree filled level by level: the parent of broker n is broker (n - 1) // fanout."""
     edges = [(f"b{(number - 1) // fanout}", f"b{number}") for number in range(1, brokers)]
     return Overlay([f"b{number}" for number in range(brokers)], edges)
 
 
 class TreeFailures(DirectWorkload, frozen=True):
-    """The shape alone: nothing is sent."""
+    """The shape of the tree alone: nothing is sent."""
 
     brokers: int = 1000
     fanout: int = 3
@@ -40,7 +41,7 @@ class TreeFailures(DirectWorkload, frozen=True):
     failed: int = 0
     legitimacy: Literal["relaxed", "strict"] = "relaxed"
     draws: int = 1
-    """How often failures are drawn in one run."""
+    """The number of draws of failures in one run."""
 
     own_measures: ClassVar[tuple[str, ...]] = ("pairs-cut", "reached", "neighbourhood", "sessions")
 
@@ -51,11 +52,11 @@ class TreeFailures(DirectWorkload, frozen=True):
             raise ValueError(f"failed is {self.failed}, but there are {self.brokers} brokers, and one must live")
 
     def cost(self) -> float:
-        """In brokers that are looked at."""
+        """Return the number of brokers to visit."""
         return float(self.brokers * self.draws)
 
     def results(self, seed: int) -> Mapping[str, Iterable[Pair]]:
-        """All of them, over all draws; `neighbourhood` and `sessions` are only worked out if they are asked for."""
+        """Return the measures over all draws; `neighbourhood` and `sessions` are only computed on request."""
         parents = [(number - 1) // self.fanout for number in range(self.brokers)]
         dice = random.Random(f"{seed}/tree-failures")
         draws = [frozenset(dice.sample(range(self.brokers), self.failed)) for _ in range(self.draws)]
@@ -84,11 +85,11 @@ class TreeFailures(DirectWorkload, frozen=True):
 
 
 def connected_pairs(parents: Sequence[int], failed: frozenset[int], delta: int) -> int:
-    """Ordered pairs of living brokers with no more than `delta` failed ones in a row between them.
+    """Return the number of ordered pairs of living brokers with at most `delta` failed ones in a row between them.
 
-    Broker n hangs below broker `parents[n]`, which has a smaller number; that of the root does not matter.
-    `down[n][r]` is how many living brokers are reached from above n, in the part of the tree that hangs from n, by
-    whoever has met r failed ones in a row so far; `up[n][r]` the same from n upwards, in all the rest of the tree.
+    The parent of broker n is `parents[n]`, which has a smaller number; the root's entry is ignored. `down[n][r]` is the
+    number of living brokers in the subtree of n that a path from above reaches after r failed brokers in a row;
+    `up[n][r]` is the same for a path upwards from n, in the rest of the tree.
     """
     brokers, runs = len(parents), range(delta + 1)
     below = [[0] * (delta + 2) for _ in range(brokers)]
@@ -115,8 +116,9 @@ def connected_pairs(parents: Sequence[int], failed: frozenset[int], delta: int) 
 
 
 def legitimate_pairs(parents: Sequence[int], failed: frozenset[int], delta: int) -> int:
-    """Ordered pairs of living brokers with no more than `delta` failed ones among any 2 · `delta` + 1 in a row between
-    them: from each living broker outwards, with the last of its way as bits."""
+    """Return the number of ordered pairs of living brokers such that at most `delta` of any 2 · `delta` + 1 brokers in
+    a row between them have failed. Searches outwards from each living broker, with the end of the path as bits.
+    """
     brokers, mask = len(parents), (1 << 2 * delta + 1) - 1
     around: list[list[int]] = [[] for _ in range(brokers)]
     for node in range(1, brokers):
@@ -140,7 +142,7 @@ def legitimate_pairs(parents: Sequence[int], failed: frozenset[int], delta: int)
 
 
 def live_sessions(tree: Overlay, failed: frozenset[str], delta: int) -> dict[str, list[str]]:
-    """By living broker, whom it talks to."""
+    """Return the session partners of each living broker."""
     return {name: list(_next_living(tree, name, failed, delta)) for name in tree.brokers if name not in failed}
 
 

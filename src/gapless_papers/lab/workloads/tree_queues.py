@@ -1,14 +1,13 @@
-"""How long messages take down the trees of a hypercube, from the queues alone (paper 002, Figures 5 and 7, Table I).
+"""Computes latencies in the trees of a hypercube from the queues alone (paper 002, Figures 5 and 7, Table I).
 
-Nothing but the transmitters makes a message wait: acknowledgements and the way to a root are free, processing is a
-delay, and everybody subscribes to everything. So a run is a network of queues, first in, first out, with a fixed time
-of service. A copy is on its way for at least `latency_us`, so all that arrives within a span of that length was sent
-before the span began: the arrivals of a span are known when it begins, and their copies are worked out at once. The
-n-th of the copies that one node gets to send in a span leaves at the latest of `arrival + waiting ones + 1` over those
-before it: a running maximum.
+Messages wait for nothing but transmitters: acknowledgements and the hop to a root are free, processing is a delay, and
+every node subscribes to everything. So a run is a network of FIFO queues with a constant service time. A copy travels
+for at least `latency_us`, so everything that arrives within a span of that length was sent before the span began: the
+arrivals of a span are known when it begins, and their copies are computed at once. The n-th of the copies that one node
+has to send in a span leaves at the latest of `arrival + waiting ones + 1` over those before it: a running maximum.
 
-In VCube-PS a source's next message on a topic starts when the last acknowledgement of the one before is back: the
-latest of `reception + the way up again` over all nodes, which lies beyond the span, too.
+In VCube-PS a source's next message on a topic starts when the last acknowledgement of the one before is back. That is
+the latest of `reception + path back up` over all nodes, which is beyond the span, too.
 
 The tests compare it with runs of the protocols.
 """
@@ -24,9 +23,9 @@ from gapless_papers.lab.measures import Pair
 __all__ = ["TreeQueues"]
 
 _Calls = Sequence[tuple[int, int, str]]
-"""When (microseconds), by which node, on which topic."""
+"""The time in microseconds, the node, and the topic of each call."""
 _FAR = 1 << 50
-"""Later than any run ends, so that the spans of two nodes do not meet in a running maximum."""
+"""Later than the end of any run, so that the spans of two nodes do not meet in a running maximum."""
 
 
 class TreeQueues:
@@ -43,10 +42,10 @@ class TreeQueues:
         self._found = np.zeros(nodes, np.int64)
         self._peak = np.zeros(nodes, np.int64)
         self._spans: dict[int, list[Any]] = defaultdict(list)
-        """By number, the arrivals of each span: message, node, height, depth, time."""
+        """By number of the span, its arrivals: message, node, height, depth, time."""
 
     def run(self, calls: _Calls, roots: Mapping[str, int] | None) -> Mapping[str, Iterable[Pair]]:
-        """All measures of a run with these calls: down the tree of the topic's root, or of the source."""
+        """Return all measures of a run with these calls, down the tree of the topic's root or of the source."""
         called_us = np.array([at_us for at_us, _, _ in calls], np.int64)
         source = np.array([number for _, number, _ in calls], np.int64)
         waiting: dict[tuple[int, str], deque[int]] = defaultdict(deque)
@@ -101,7 +100,7 @@ class TreeQueues:
         return [column[order] for column in columns]
 
     def _pass_on(self, message: Any, node: Any, height: Any, depth: Any, at_us: Any) -> None:
-        """The copies of all that arrives, which is in the order of the nodes, and of the times at each."""
+        """Return the copies of all arrivals, which are sorted by node and then by time."""
         copy = np.repeat(np.arange(len(node)), height)
         if not len(copy):
             return
@@ -115,7 +114,7 @@ class TreeQueues:
         start[first] = np.maximum(start[first], self._free_us[sender[first]])
         start = np.maximum.accumulate(start + segment * _FAR) - segment * _FAR
         gone_us = start + (rank + 1) * self._transmission_us
-        self._free_us[sender] = gone_us  # the last of each node stays
+        self._free_us[sender] = gone_us  # the last entry of each node remains
         length = -((since_us - gone_us) // self._transmission_us)
         self._sent += np.bincount(sender, minlength=self._nodes)
         self._found += np.bincount(sender, length, self._nodes).astype(np.int64)

@@ -1,18 +1,18 @@
 """Newcomers subscribe at the leaves of a binary tree (paper 001, section VII).
 
-A full binary tree, every hop takes the same time, clients sit beside their brokers. At the beginning publishers
-advertise; after a while some subscriptions are made and become stable; after another while the newcomers subscribe,
-each at a leaf drawn by the seed and to a topic of its own. Only the newcomers are measured. Messages of one link do not
-overtake each other, so with `jitter` newcomers that subscribe at once delay each other, most of all where everyone is
-told of every subscription (`delta`); `newcomers = 1` measures one alone.
+The tree is full, every hop takes the same time, and clients are next to their brokers. First, publishers advertise.
+Later, some subscriptions are made and become stable. Later still, the newcomers subscribe, each at a leaf drawn by the
+seed and to its own topic. Only the newcomers are measured. Messages on one link keep their order, so with `jitter`
+newcomers that subscribe at once delay each other, most of all if every broker receives every subscription (`delta`);
+`newcomers = 1` measures one alone.
 
-- With `distance` each newcomer has a publisher of its own, so many hops away, at a broker drawn from all that are.
+- With `distance` each newcomer has its own publisher, that many hops away, at a broker drawn from all such brokers.
 - Without it there is one publisher for all, at the root.
-- With `every_ms` the publishers publish something for each newcomer every so often, from long before it subscribes
-  until it must have got some of it: then the first event can be waited for.
-- With `jitter` a hop takes anything from no time to twice `hop_ms`, drawn for each message; else always `hop_ms`.
-- With the probability `covered` another client already holds a subscription that covers the newcomer's. It sits `pivot`
-  hops up and down again: the ways of the two to the root meet `pivot` hops above the newcomer.
+- With `every_ms` the publishers publish an event for each newcomer at that interval, from long before it subscribes
+  until it must have received one: this is needed to measure the time until the first event.
+- With `jitter` the latency of a hop is drawn for each message from 0 to twice `hop_ms`; else it is `hop_ms`.
+- With the probability `covered` another client already has a subscription that covers the newcomer's. It is `pivot`
+  hops up and down again: the two paths to the root meet `pivot` hops above the newcomer.
 """
 
 import random
@@ -39,14 +39,14 @@ from gapless_papers.lab.workloads.workload import ScenarioWorkload
 __all__ = ["TreeSubscriptions"]
 
 APART_MS = 20_000.0
-"""Long enough for everything before to be stable, in the deepest tree and the slowest protocol."""
+"""Long enough for everything before to be stable, in the deepest tree and with the slowest protocol."""
 
 
 class TreeSubscriptions(ScenarioWorkload, frozen=True):
-    """All times are milliseconds, all ways hops."""
+    """All times are milliseconds, all distances hops."""
 
     depth: int
-    """Of the tree; its diameter is twice that."""
+    """The depth of the tree; its diameter is twice that."""
     f: int = 1
     distance: int | None = None
     covered: float = 0.0
@@ -69,15 +69,15 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             raise ValueError(f"every_ms is {self.every_ms:g}, but must be more than 0")
 
     def cost(self) -> float:
-        """In messages."""
+        """Return the expected number of messages."""
         return float(2**self.depth * self.newcomers)
 
     def counts(self, subscription: str) -> bool:
-        """Only newcomers."""
+        """Return whether the subscription is a newcomer's."""
         return subscription.startswith("new")
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """The tree, the publishers, those who are there already, and the newcomers."""
+        """Return the tree, the publishers, the earlier subscribers, and the newcomers."""
         overlay = binary(self.depth)
         dice = random.Random(f"{seed}/tree-subscriptions")
         clients: dict[str, Client] = {}
@@ -102,7 +102,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
     def _newcomer(
         self, number: int, leaf: str, overlay: Overlay, dice: random.Random
     ) -> Iterator[tuple[Client, Action]]:
-        """A newcomer's publisher, whoever covers it, and itself."""
+        """Add a newcomer, its publisher, and the client with the covering subscription."""
         if self.distance is not None:
             publisher = Client(f"publisher{number}", _at_distance(overlay, leaf, self.distance, dice))
             yield publisher, AdvertiseAction(0.0, publisher.name, f"all{number}", f"topic = {number}")
@@ -127,7 +127,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
 
     def _settle_ms(self) -> float:
-        """Long enough for the slowest newcomer: with jitter a way takes twice the average or more."""
+        """Return a time long enough for the slowest newcomer: with jitter a path takes twice the mean or more."""
         return (16 if self.jitter else 4) * self.hop_ms * (self.depth + 1)
 
     def _latency(self) -> LatencySpec:
@@ -144,12 +144,12 @@ def _at_distance(overlay: Overlay, broker: str, distance: int, dice: random.Rand
 
 
 def _cousin(leaf: str, up: int) -> str:
-    """A leaf whose way to the root meets that of this one `up` hops above."""
+    """Return a leaf whose path to the root joins that of this one `up` hops above."""
     first = len_of_levels_above(leaf)
     place = int(leaf[1:]) - first
     return leaf if up == 0 else f"b{first + (place ^ 1 << (up - 1))}"
 
 
 def len_of_levels_above(leaf: str) -> int:
-    """How many brokers stand above the level of this one: the number of the first of its level."""
+    """Return the number of brokers above the level of this one: the number of the first of its level."""
     return (1 << (int(leaf[1:]) + 1).bit_length() - 1) - 1

@@ -1,4 +1,4 @@
-"""What a workload is: parameters, and what they come to."""
+"""The interface of workloads: parameters, and what they produce."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -12,39 +12,41 @@ __all__ = ["DirectWorkload", "ScenarioWorkload", "Workload"]
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields are the parameters. A run is a function of them, the protocol and the seed, and of nothing else."""
+    """Base of workloads. The fields are the parameters; a run depends on them, the protocol and the seed, and on
+    nothing else.
+    """
 
     own_measures: ClassVar[tuple[str, ...]] = ()
-    """The names of what it measures itself."""
+    """The names of the measures that it defines itself."""
 
     def cost(self) -> float:
-        """How long a run takes, compared with others of the same workload: long ones are started first."""
+        """Return the relative duration of a run among those of the same workload: long runs start first."""
         return 1.0
 
 
 class ScenarioWorkload(Workload, frozen=True):
-    """A scenario with parameters."""
+    """A workload whose run is a scenario."""
 
     def scenario(self, protocol: str, options: Mapping[str, Any], seed: int) -> Scenario:
-        """What happens."""
+        """Return the scenario of a run."""
         raise NotImplementedError
 
     def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
-        """Measures of a run that need no run, because they follow from the scenario; None where it has to be run."""
+        """Return the measures if they follow from the scenario without a run; None if a run is needed."""
         return None
 
     def counts(self, subscription: str) -> bool:
-        """Whether a subscription is measured, or only there for others."""
+        """Return whether a subscription is measured, or only part of the set-up."""
         return True
 
     def measures(self) -> Mapping[str, Measure]:
-        """What only this workload can measure, by name."""
+        """Return the measures that this workload defines, by name."""
         return {}
 
 
 class DirectWorkload(Workload, frozen=True):
-    """Something that is worked out without a protocol, such as what the shape of a tree comes to."""
+    """A workload that is computed without a protocol, such as a property of the shape of a tree."""
 
     def results(self, seed: int) -> Mapping[str, Iterable[Pair]]:
-        """All of its own measures."""
+        """Return all measures that it defines."""
         raise NotImplementedError

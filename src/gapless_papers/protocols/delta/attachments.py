@@ -1,17 +1,18 @@
 """The clients attached to a broker: leaves of the tree, whose connections break as links do.
 
-A client keeps what it published until it has reached every subscriber; it is told so in order, so that it never keeps
-an event and forgets a later one. A broker confirms an event that a client here wants only when the client has got it.
-So when a broker loses its memory nothing is lost: its neighbours send again what it had not confirmed, and its clients
-attach again with what they have not been told, and with the place at which each subscription stands.
+A client keeps each publication until it has reached every subscriber. The broker confirms publications in order, so
+that the client never keeps an event after it has forgotten a later one. A broker confirms an event that one of its
+clients wants only when that client has received it. So nothing is lost when a broker loses its memory: its neighbours
+send all unconfirmed events again, and its clients attach again with their unconfirmed publications and the position of
+each subscription.
 
-**A subscription that has started** goes on where it stands, if the neighbours still know it: they have kept what came
-for it. If nobody knows it any more it was given up, and has ended: the client is told so. **One that has not started**
-is asked for anew, under a new name, because what was processed for the old one is not kept for it.
+**A subscription that has started** continues at its position if the neighbours still know it, because they have kept
+its events. If no neighbour knows it, it was given up and has ended, and the client is notified. **One that has not
+started** is requested again under a new name, because events for the old name are not kept.
 
-**Whoever does not come back** within the patience is forgotten, and its subscriptions end.
+**A client that does not return** within `patience_ms` is forgotten, and its subscriptions end.
 
-An event that arrives while a subscription is not confirmed yet stands before its start.
+An event that arrives while a subscription is not confirmed yet precedes its start.
 """
 
 from collections import deque
@@ -45,10 +46,11 @@ class _Own:
     def __init__(self, subscription: Subscription, *, is_wished: bool) -> None:
         self.subscription = subscription
         self.is_wished = is_wished
-        """Asked for by the client in this life of the broker. One that neighbours have told back has started before,
-        and what it is tagged with now does not concern it."""
+        """Whether the client asked for it in this incarnation of the broker. A subscription that neighbours reported
+        back has started before, and its present tags do not matter.
+        """
         self.is_claimed = is_wished
-        """Whether the client, as it is attached now, has it."""
+        """Whether the client, in its present attachment, has it."""
         self.has_started = False
         self.positions: Cuts = {}
         """The last number of each publisher that is not for it, or that the client has."""
@@ -59,7 +61,7 @@ class _Own:
 
 
 class _Client:
-    """A client, attached or expected back."""
+    """A client that is attached, or expected to return."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,26 +69,26 @@ class _Client:
         self.missing_since: int | None = None
         self.own: dict[str, _Own] = {}
         self.wishes: dict[str, None] = {}
-        """Subscriptions that it has just asked for."""
+        """Subscriptions that it has just requested."""
         self.claims: dict[str, Cuts] = {}
-        """Subscriptions that the client has and that are not known here, or not yet."""
+        """Subscriptions that the client has and that this broker does not know, or not yet."""
         self.publishes = False
         self.last = 0
-        """The highest number that may have been processed anywhere."""
+        """The highest number that may have been processed at any broker."""
         self.unconfirmed: dict[int, None] = {}
         self.processed = 0
         self.accepted = 0
         self.inbox: deque[Event] = deque()
         """Events that wait until the broker has recovered."""
         self.backlog: deque[tuple[Unconfirmed, tuple[str, ...]]] = deque()
-        """What is to be delivered."""
+        """Events to be delivered."""
         self.delivered: dict[int, tuple[Unconfirmed, tuple[str, ...]]] = {}
-        """What is not acknowledged."""
+        """Deliveries that are not acknowledged."""
         self.tickets = 0
 
     @property
     def is_ready(self) -> bool:
-        """Whether all its subscriptions are settled, so that it can be given events."""
+        """Return whether the client can be given events: none of its subscriptions has an unknown status."""
         return (
             self.is_attached and not self.claims and all(own.is_pending or own.has_started for own in self.own.values())
         )
@@ -116,7 +118,7 @@ class Attachments:
         self._send = send
         self._is_recovering = is_recovering
         self._expect = expect
-        """Sets a timer for a client that is missing; returns the time."""
+        """Sets a timer for a missing client; returns the time."""
         self._clients: dict[str, _Client] = {}
 
     def __len__(self) -> int:
@@ -124,13 +126,13 @@ class Attachments:
 
     @property
     def backlog(self) -> int:
-        """Deliveries that wait for their client, or for its word."""
+        """Return the number of deliveries that wait for their client or for its acknowledgement."""
         return sum(len(client.backlog) + len(client.delivered) for client in self._clients.values())
 
     # ---- coming and going ---------------------------------------------------------------------------------
 
     def on_attach(self, name: str, message: Attach) -> None:
-        """The client is here, with these subscriptions and no other."""
+        """Attach the client with exactly these subscriptions."""
         client = self._client(name)
         client.is_attached = False
         client.missing_since = None
@@ -150,7 +152,7 @@ class Attachments:
         self._deliver(client)
 
     def on_detach(self, name: str) -> None:
-        """The client has gone elsewhere."""
+        """Detach a client that has moved to another broker."""
         client = self._clients.get(name)
         if client is not None:
             client.is_attached = False
@@ -160,32 +162,32 @@ class Attachments:
                 self.forwarding.settle(held, name)
 
     def _end(self, client: _Client, ending: list[_Own]) -> None:
-        """The client has these subscriptions no more."""
+        """End these subscriptions of the client."""
         for own in ending:
             own.is_claimed = False
             self.propagation.unsubscribe(own.subscription.name)
 
     def on_missing(self, name: str, *, is_broken: bool) -> None:
-        """The client may be gone; if the connection is broken it has to attach again."""
+        """Note that the client may be gone; if the connection is broken it has to attach again."""
         client = self._clients.get(name)
         if client is not None:
             client.is_attached = client.is_attached and not is_broken
             client.missing_since = self._expect(name)
 
     def on_back(self, name: str) -> None:
-        """The client is trusted again."""
+        """Note that the client is trusted again."""
         client = self._clients.get(name)
         if client is not None and client.is_attached:
             client.missing_since = None
 
     def on_timer(self, name: str, latest: int) -> None:
-        """Whoever has been missing since this time or longer is forgotten."""
+        """Forget clients that have been missing since this time or longer."""
         client = self._clients.get(name)
         if client is not None and client.missing_since is not None and client.missing_since <= latest:
             self.on_detach(name)
 
     def on_broker_recovered(self) -> None:
-        """What is not known by now was given up; and events need not wait any longer."""
+        """End claimed subscriptions that no neighbour knows, and process the waiting events."""
         for client in list(self._clients.values()):
             for name in client.claims:
                 self._send(client.name, Lost(name))
@@ -198,12 +200,12 @@ class Attachments:
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def on_subscribe(self, name: str, wish: ClientSubscribe) -> None:
-        """A new subscription."""
+        """Add a new subscription of a client."""
         self._client(name).wishes[wish.name] = None
         self.propagation.subscribe(wish.name, wish.filter)
 
     def on_unsubscribe(self, name: str, wanted: str) -> None:
-        """The client has ended a subscription."""
+        """End a subscription on its client's request."""
         client = self._client(name)
         client.claims.pop(wanted, None)
         if wanted in client.own:
@@ -211,11 +213,11 @@ class Attachments:
         self._deliver(client)
 
     def next_numbers(self) -> Cuts:
-        """Where a subscription that becomes known now starts with the publishers here."""
+        """Return where a subscription that becomes known now starts with the publishers here."""
         return {client.name: client.last + 1 for client in self._clients.values() if client.publishes}
 
     def on_known(self, subscription: Subscription) -> None:
-        """A subscription of a client here: it has just asked for it, or neighbours have told it back."""
+        """Record a subscription of a client here, which either requested it or got it reported back by neighbours."""
         name = subscription.name
         client = self._client(client_in(name))
         is_wished = name in client.wishes
@@ -229,7 +231,7 @@ class Attachments:
             client.missing_since = self._expect(client.name)
 
     def on_confirmed(self, subscription: Subscription, cuts: dict[str, Cuts]) -> None:
-        """The subscription starts, or is known to all again."""
+        """Start the subscription, or note that all brokers know it again."""
         client = self._client(client_in(subscription.name))
         own = client.own[subscription.name]
         if own.is_wished:
@@ -238,7 +240,7 @@ class Attachments:
         self._deliver(client)
 
     def _start(self, client: _Client, own: _Own, cuts: dict[str, Cuts]) -> None:
-        """From the cuts on, and behind what has come already."""
+        """Start at the cuts, after the events that have arrived already."""
         starts: Cuts = {}
         for numbers in cuts.values():
             for publisher, cut in numbers.items():
@@ -248,7 +250,7 @@ class Attachments:
         own.positions |= {publisher: start - 1 for publisher, start in starts.items()}
 
     def on_removed(self, subscription: Subscription) -> None:
-        """The subscription is over. If it is the client's still, it was given up."""
+        """Remove the subscription. If the client still has it, it was given up, and the client is notified."""
         client = self._client(client_in(subscription.name))
         own = client.own.pop(subscription.name)
         if own.is_claimed and client.is_attached:
@@ -275,11 +277,11 @@ class Attachments:
     # ---- events from clients ------------------------------------------------------------------------------
 
     def on_offers(self, name: str) -> None:
-        """The client will publish."""
+        """Note that the client will publish."""
         self._client(name).publishes = True
 
     def on_publish(self, name: str, message: ClientPublish) -> None:
-        """A client's event, perhaps once more."""
+        """Process a client's event, which may be a repetition."""
         client = self._client(name)
         if self._is_recovering():
             client.inbox.append(message.event)
@@ -294,7 +296,7 @@ class Attachments:
         self.forwarding.publish(client.name, event)
 
     def on_delivered(self, name: str, seq: int) -> None:
-        """An event of a client has reached all subscribers."""
+        """Note that an event of a client has reached all subscribers."""
         client = self._clients.get(name)
         if client is None:
             return
@@ -307,7 +309,7 @@ class Attachments:
     # ---- events for clients -------------------------------------------------------------------------------
 
     def offer(self, held: Unconfirmed, routes: list[Route]) -> None:
-        """An event that has just come: who here wants it?"""
+        """Offer an event that has just arrived to the clients that want it."""
         event = held.content
         assert isinstance(event, Event)
         wanted: dict[str, list[str]] = {}
@@ -328,14 +330,14 @@ class Attachments:
             self._deliver(client)
 
     def on_acknowledge(self, name: str, message: Acknowledge) -> None:
-        """The client has got a delivery."""
+        """Note that the client has received a delivery."""
         client = self._clients.get(name)
         delivery = None if client is None else client.delivered.pop(message.ticket, None)
         if delivery is not None:
             self.forwarding.settle(delivery[0], name)
 
     def _deliver(self, client: _Client) -> None:
-        """Give the client what there is for it, if it is known what that is."""
+        """Send the client its deliveries, if the status of all its subscriptions is known."""
         if not client.backlog or not client.is_ready:
             return
         while client.backlog:

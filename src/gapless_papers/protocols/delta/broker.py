@@ -1,20 +1,21 @@
-"""A broker of the `delta` protocol: takes what comes and hands it to whoever has the rule for it.
+"""A broker of the `delta` protocol: dispatches each input to the module with the rules for it.
 
-| rule | file |
+| rules | module |
 | --- | --- |
-| who is near, who can be reached, and over whom | `neighbourhood` |
-| what two brokers have told each other | `sessions` |
-| who cannot be reached, and who has to know | `partitions` |
-| subscriptions: passing on, confirming, partial recovery | `subscriptions`, `propagation` |
+| nearby brokers, reachability, and routes | `neighbourhood` |
+| the shared state of two brokers | `sessions` |
+| unreachable brokers, and who must know of them | `partitions` |
+| subscriptions: forwarding, confirming, partial recovery | `subscriptions`, `propagation` |
 | full recovery | `recovery` |
-| publications: passing on, confirming | `forwarding` |
+| publications: forwarding, confirming | `forwarding` |
 | duplicates and legitimacy | `sequences` |
 | clients | `attachments` |
 
-What the broker itself adds is patience. A gate that cannot be reached for longer is given up, and what is kept for it
-is dropped. If the gate is a subscriber's broker, the subscription ends, and its broker, should it come back, is told
-so. If it is on the way to others, more than δ have failed in a row, and those behind it may be well; only if the way
-opens again and something was dropped do their subscriptions end. With `legitimacy = relaxed` they go on, with a gap.
+The broker itself adds a time limit. A gate that is unreachable for longer than `patience_ms` is given up, and the
+events kept for it are dropped. If the gate is a subscriber's broker, the subscription ends, and its broker is notified
+if it returns. If the gate is on the path to others, more than δ brokers in a row have failed, and those behind it may
+be running; their subscriptions end only if the path opens again and something was dropped. With `legitimacy = relaxed`
+they continue with a gap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +73,7 @@ from gapless_papers.protocols.delta.subscriptions import SubscriptionTable
 __all__ = ["DeltaBroker"]
 
 GATE, CLIENT, RECOVERY = "gate/", "client/", "recovery/"
-"""What timers are about."""
+"""The kinds of timers."""
 
 
 class DeltaBroker(BrokerNode):
@@ -85,7 +86,7 @@ class DeltaBroker(BrokerNode):
         self._effects: list[Effect] = []
         self._is_strict = options.legitimacy == "wait"
         self._unreachable: dict[str, int] = {}
-        """Gates that cannot be reached, and since when."""
+        """Gates that are unreachable, with the time since when."""
         send = self._send
         self._neighbourhood = Neighbourhood(place.name, place.overlay, place.f + 1)
         self._sessions = Sessions(place.incarnation, self._neighbourhood, send, self)
@@ -111,7 +112,7 @@ class DeltaBroker(BrokerNode):
         )  # fmt: skip
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         self._effects = []
         self._now = now
         match item:
@@ -132,7 +133,7 @@ class DeltaBroker(BrokerNode):
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps; `active_sessions` and `neighbourhood` are what the paper's figures show."""
+        """Return how much the broker keeps; the paper's figures show `active_sessions` and `neighbourhood`."""
         return {
             "neighbourhood": len(self._neighbourhood.paths),
             "active_sessions": len(self._neighbourhood.active),
@@ -150,7 +151,7 @@ class DeltaBroker(BrokerNode):
 
     @property
     def active_sessions(self) -> tuple[str, ...]:
-        """The brokers to which this one routes."""
+        """Return the brokers to which this one routes."""
         return tuple(self._neighbourhood.active)
 
     # ---- inputs -------------------------------------------------------------------------------------------
@@ -267,24 +268,24 @@ class DeltaBroker(BrokerNode):
     # ---- what sessions tell -------------------------------------------------------------------------------
 
     def summary(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Partition, ...]]:
-        """The subscriptions known here, those confirmed and the others, and the partitions detected here."""
+        """Return the confirmed subscriptions, the other known ones, and the partitions detected here."""
         return *self._table.summary(), self._partitions.own
 
     def on_greeted(self, session: Session, hello: Hello) -> None:
-        """A session begins."""
+        """Begin a session."""
         self._partitions.learn_all(session, hello.partitions)
         self._partitions.introduce(session)
         self._propagation.tell_all(session, hello)
         self._recovery.proceed()
 
     def on_closed(self, session: Session) -> None:
-        """A session is over."""
+        """End a session."""
         self._propagation.on_closed(session)
 
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _rearrange(self) -> None:
-        """Somebody has to be bypassed, or need not be any more."""
+        """Recompute routes after the set of bypassed brokers has changed."""
         self._neighbourhood.survey()
         self._table.forget_plans()
         self._partitions.detect()
@@ -295,7 +296,7 @@ class DeltaBroker(BrokerNode):
         self._watch_gates()
 
     def _watch_gates(self) -> None:
-        """Be patient with gates that cannot be reached."""
+        """Start the time limit of gates that are unreachable."""
         for gate in [gate for gate in self._unreachable if self._neighbourhood.hop(gate)]:
             del self._unreachable[gate]
             if self._forwarding.take_back(gate) and self._is_strict:

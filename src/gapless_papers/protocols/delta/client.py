@@ -1,12 +1,12 @@
-"""A client of the `delta` protocol: attached to one broker, and waiting for it when it is gone.
+"""A client of the `delta` protocol: attached to one broker, and waits for it if it fails.
 
-It keeps what it published until it has reached every subscriber, and the place at which each subscription stands. When
-the connection was lost it attaches again with all of that: events that may have been lost are sent again, and what was
-for its subscriptions meanwhile comes.
+It keeps each publication until it has reached every subscriber, and the position of each subscription. After a lost
+connection it attaches again with this state: it repeats events that may have been lost, and receives the events of its
+subscriptions that arrived in the meantime.
 
-A broker that stays away for longer than the patience is given up. The client then turns to the next of its contacts
-with the events it keeps, so that none is lost; its subscriptions that have started end exactly where they stand, as
-nobody keeps what comes next for them, and those that have not started are asked for there.
+If the broker is away for longer than `patience_ms`, the client attaches to the next of its contacts and publishes the
+kept events there, so that none is lost. Its subscriptions that have started end exactly at their positions, because no
+broker keeps their next events; those that have not started are requested there.
 """
 
 from collections import deque
@@ -61,7 +61,7 @@ PATIENCE = "patience"
 
 
 class _Subscription:
-    """A subscription as the client holds it. No cuts are kept, only how far it is with each publisher."""
+    """A subscription as the client keeps it: no cuts, only its position with each publisher."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class _Subscription:
         self.wire_name = ""
         self.has_started = False
         self.positions: Cuts = {}
-        """The last number of each publisher that came, or that stands before the start."""
+        """The last number of each publisher that was delivered, or that precedes the start."""
 
 
 class DeltaClient(CallingClient):
@@ -86,23 +86,23 @@ class DeltaClient(CallingClient):
         self._suspected: dict[str, int] = {}
         self._kept: deque[Event] = deque()
         self._subscriptions: dict[str, _Subscription] = {}
-        """By the name that the user gave."""
+        """By the name that the user chose."""
         self._by_wire_name: dict[str, _Subscription] = {}
         self._offers: dict[str, None] = {}
         self._publishes = False
 
     @property
     def window(self) -> int:
-        """How many publications may be unconfirmed."""
+        """Return how many publications can be unconfirmed."""
         return self._window
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         self._now = now
         return super().step(item, now)
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "kept": len(self._kept)}
 
     def _heed(self, item: Input) -> None:
@@ -123,7 +123,7 @@ class DeltaClient(CallingClient):
     # ---- the broker ---------------------------------------------------------------------------------------
 
     def _attach(self) -> None:
-        """Say all there is to say; what had not started is asked for anew."""
+        """Send the broker the client's whole state; subscriptions that had not started are requested again."""
         self._attempts += 1
         claims, wishes = [], []
         for held in self._subscriptions.values():
@@ -155,7 +155,7 @@ class DeltaClient(CallingClient):
         self._leave_the_dead()
 
     def _leave_the_dead(self) -> None:
-        """Turn to another broker if this one has been gone for too long, and another is there."""
+        """Move to another broker if this one has been unreachable for too long and another is available."""
         since = self._suspected.get(self._broker)
         if since is None or self._now - since < self._patience_us:
             return
@@ -171,7 +171,7 @@ class DeltaClient(CallingClient):
     # ---- calls --------------------------------------------------------------------------------------------
 
     def _advertise(self, call: Advertise) -> None:
-        """Delta floods subscriptions, so nobody needs to be told what will be published."""
+        """Accept the advertisement at once. Delta floods subscriptions, so no broker needs advertisements."""
         if self._can_be_made(call, call.advertisement, self._offers):
             self._offers[call.advertisement] = None
             self._effects.append(Advertised(call.advertisement))

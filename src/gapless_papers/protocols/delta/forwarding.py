@@ -1,23 +1,23 @@
 """Publication forwarding (section V): queueing, barrier checking, matching, routing, clean-up.
 
-A broker keeps each publication until everyone behind it who should have it has confirmed it, and then confirms it to
-whoever sent it. So up to its publisher somebody always keeps what has not been delivered, and whoever loses a session
-sends again, in order, what is not confirmed from there, over the session that takes its place. Receivers tell
+A broker keeps each publication until all relevant brokers downstream have confirmed it, and then confirms it to the
+broker that sent it. So there is always a broker upstream that keeps an undelivered publication. A broker that loses a
+session sends its unconfirmed publications again, in order, over the session that replaces it. Receivers detect
 duplicates by their sequence vectors.
 
-**Not for whom it missed.** A publication must be delivered to a subscription only if every broker on its way knew the
-subscription when it processed the publication; else the next one may have been dropped somewhere, and there would be a
-gap. FIFO links alone do not give this, since publications are sent again and go round. So each publication carries the
-names of the subscriptions that it *missed*, and gets a name added
+**Missed subscriptions.** A publication must be delivered to a subscription only if every broker on its path knew the
+subscription when it processed the publication; otherwise a broker may have dropped the next one, which would be a gap.
+FIFO links alone do not ensure this, because publications are sent again and bypass brokers. So each publication carries
+the names of the subscriptions that it *missed*. A broker adds a name
 
-- when a broker learns of a subscription while it keeps the publication, and
-- when it comes from a broker that had not heard of the subscription yet: told, but not heard (`Session.unheard`).
+- when it learns of a subscription while it keeps the publication, and
+- when the publication comes from a broker that had not received the subscription yet (`Session.unheard`).
 
-**Nobody to send to.** What is meant for a broker that cannot be reached, with nobody behind it who could be asked
-instead, is parked (under the empty name) until it is back, or until it is given up.
+**No receiver.** A publication for a gate that is unreachable, with no broker behind it that could be used instead, is
+parked (under the empty name) until the gate is reachable or is given up.
 
-**Legitimacy.** A session over which the next publication must not be sent, because it would have bypassed too many,
-stands still until another copy comes that has bypassed fewer, or another session takes its place.
+**Legitimacy.** A session whose next publication must not be sent, because it would have bypassed too many brokers, is
+paused until another copy arrives that has bypassed fewer, or until another session replaces it.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from gapless_papers.protocols.delta.unconfirmed import ContentId, Unconfirmed
 __all__ = ["Forwarding"]
 
 HOMES_MAX = 100_000
-"""How many publishers nearby are remembered, with the direction that they publish from."""
+"""How many nearby publishers are remembered, with the direction that they publish from."""
 
 
 class _Clients(Protocol):
@@ -77,25 +77,25 @@ class Forwarding:
         self._by_id: dict[ContentId, Unconfirmed] = {}
         self._homes: dict[str, str] = {}
         self._given_up: dict[str, bool] = {}
-        """Gates for which nothing is kept any more, and whether something was dropped."""
+        """Gates for which nothing is kept any more, with whether something was dropped."""
 
     def __len__(self) -> int:
         return len(self._queue)
 
     @property
     def parked(self) -> int:
-        """How many publications wait for somebody who cannot be reached."""
+        """Return how many publications wait for an unreachable gate."""
         return sum(HERE in held.waiting for held in self._queue.values())
 
     # ---- what comes in ------------------------------------------------------------------------------------
 
     def publish(self, client: str, event: Event) -> None:
-        """A client here publishes, perhaps once more."""
+        """Process an event that a client here publishes, perhaps repeatedly."""
         held = Unconfirmed(event, (event.publisher, event.seq), ((client, 0, event.seq),))
         self._take(held, HERE, client, (event.seq, ()))
 
     def on_publication(self, session: Session, message: Publication) -> None:
-        """An event from another broker."""
+        """Process an event from another broker."""
         event = message.event
         held = Unconfirmed(event, (event.publisher, event.seq), message.vector)
         held.tags = message.tags
@@ -108,17 +108,17 @@ class Forwarding:
         self._take(held, session.direction, session.peer, (message.number, session.theirs))
 
     def on_notice(self, session: Session, message: Recovered) -> None:
-        """A notifier from another broker."""
+        """Process a notifier from another broker."""
         held = Unconfirmed(message, (message.origin, *message.serial), message.vector)
         self._take(held, session.direction, session.peer, (message.number, session.theirs))
 
     def notify(self, origin: str, serial: Number, detector: str, node: str) -> None:
-        """Let the subscriptions know that the detector's partitions with the node are over."""
+        """Notify the subscriptions that the detector's partitions with the node are over."""
         notice = Recovered(origin, serial, detector, node, 0, ())
         self._process(Unconfirmed(notice, (origin, *serial), ()), HERE)
 
     def _take(self, held: Unconfirmed, direction: str, sender: str, number: tuple[int, Number]) -> None:
-        """Queueing: is it new?"""
+        """Queue the event and return True if it is new."""
         known = self._by_id.get(held.id)
         home = self._home(held, direction)
         if known is not None:
@@ -141,7 +141,7 @@ class Forwarding:
         self._process(held, direction)
 
     def _home(self, held: Unconfirmed, direction: str) -> str:
-        """Where the publisher was when it last published something new, as far as it is near enough to be known."""
+        """Return where the publisher was when it last published something new, if it was close enough to be known."""
         if not isinstance(held.content, Event) or held.vector[0][0] != held.content.publisher:
             return direction
         home = self._homes.setdefault(held.content.publisher, direction)
@@ -149,9 +149,10 @@ class Forwarding:
         return home
 
     def _serve_home(self, held: Unconfirmed, home: str) -> None:
-        """A duplicate from elsewhere: its publisher has moved, and those around its old place may not have it.
+        """Forward a duplicate whose publisher has moved, because brokers around its old place may not have it.
 
-        It gets a new number, as those it is sent to now may have seen higher ones, and all that wait for it start over.
+        It gets a new number, because its receivers may have seen higher ones, and all brokers that wait for it start
+        over.
         """
         if held.number:
             self._withdraw(held)
@@ -167,7 +168,7 @@ class Forwarding:
         self._send_out(held)
 
     def _process(self, held: Unconfirmed, direction: str) -> None:
-        """Matching and routing."""
+        """Match the event and route it."""
         held.number = self._sequences.next()
         self._queue[held.number] = self._by_id[held.id] = held
         content = held.content
@@ -183,7 +184,7 @@ class Forwarding:
         self._send_out(held)
 
     def _gates(self, held: Unconfirmed) -> dict[str, None]:
-        """The gates behind which somebody wants it."""
+        """Return the gates behind which a subscription matches it."""
         content = held.content
         if isinstance(content, Event):
             return {gate: None for route in self._table.match(content.attributes) for gate in route.gates}
@@ -222,7 +223,7 @@ class Forwarding:
                 self._send(hop, message)
 
     def flush(self, session: Session) -> None:
-        """Send what has not been sent in this session, in order, as far as it may be."""
+        """Send all publications not yet sent in this session, in order, as far as allowed."""
         if not session.unsent or not self._is_ready(session):
             return
         self._tell_heard(session)
@@ -234,7 +235,7 @@ class Forwarding:
             self._send(session.peer, message)
 
     def _is_ready(self, session: Session) -> bool:
-        """Whether this broker has been told what it lacked, and the peer too."""
+        """Return whether this broker and the peer have exchanged the subscriptions that either lacked."""
         return session.is_told and (session.is_synchronised or not self._synchronises)
 
     def _tell_heard(self, session: Session) -> None:
@@ -250,7 +251,7 @@ class Forwarding:
         return Recovered(content.origin, content.serial, content.detector, content.node, held.number, vector)
 
     def _merge(self, held: Unconfirmed, vector: Vector) -> None:
-        """Another copy has come, which may have been through brokers that the first one bypassed."""
+        """Merge another copy, which may have passed brokers that the first one bypassed."""
         merged = self._sequences.merged(held.vector, vector)
         if merged != held.vector:
             held.vector = merged
@@ -261,7 +262,7 @@ class Forwarding:
     # ---- confirmations and clean-up -----------------------------------------------------------------------
 
     def on_confirmed(self, session: Session, message: ConfirmPublication) -> None:
-        """All behind the peer have it."""
+        """Note that all brokers behind the peer have the publication."""
         held = self._queue.get(message.number)
         if held is not None:
             session.outbox.pop(held.number, None)
@@ -269,7 +270,7 @@ class Forwarding:
             self.settle(held, session.peer)
 
     def settle(self, held: Unconfirmed, waiting: str) -> None:
-        """One less to wait for."""
+        """Remove one of the brokers that a publication waits for."""
         if held.waiting.pop(waiting, None) is not None and not held.waiting:
             self._finish(held)
 
@@ -296,7 +297,7 @@ class Forwarding:
     # ---- changes ------------------------------------------------------------------------------------------
 
     def reroute(self) -> None:
-        """The active sessions have changed: what is not confirmed goes over those that took their place."""
+        """Move unconfirmed publications to the sessions that replaced closed ones."""
         changed: dict[str, Session] = {}
         for held in self._queue.values():
             for hop in [hop for hop in held.waiting if hop == HERE or hop in self._neighbourhood.paths]:
@@ -320,7 +321,7 @@ class Forwarding:
             self.flush(session)
 
     def give_up(self, gate: str) -> None:
-        """Nobody waits any longer for what is behind the gate."""
+        """Stop waiting for brokers behind the gate."""
         self._given_up[gate] = False
         for held in list(self._queue.values()):
             if HERE in held.waiting:
@@ -329,11 +330,11 @@ class Forwarding:
                     self._finish(held)
 
     def take_back(self, gate: str) -> bool:
-        """The gate can be reached again; returns whether anything was dropped that was meant for it."""
+        """Note that the gate is reachable again; return whether publications for it were dropped."""
         return self._given_up.pop(gate, False)
 
     def _park(self, held: Unconfirmed) -> None:
-        """Keep what is meant for a gate that cannot be reached, unless it was given up."""
+        """Keep a publication for an unreachable gate, unless the gate was given up."""
         gates = held.waiting.pop(HERE)
         kept = tuple([gate for gate in gates if gate not in self._given_up])
         if kept:
@@ -343,7 +344,7 @@ class Forwarding:
                 self._given_up[gate] = True
 
     def note_missed(self, subscription: Subscription) -> None:
-        """A subscription has just become known: what is kept was processed without it."""
+        """Record that the kept publications were processed without this new subscription."""
         if self._notes_missed:
             for held in self._queue.values():
                 if isinstance(held.content, Event) and subscription.filter.matches(held.content.attributes):

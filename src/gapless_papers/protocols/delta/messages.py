@@ -1,7 +1,7 @@
-"""What brokers and clients of the `delta` protocol say to each other.
+"""The messages between brokers and clients of the `delta` protocol.
 
 Between brokers a subscription is named `client/number.attempt`: the client numbers its calls, and a subscription that
-had not started when a connection broke is asked for anew, as another one.
+had not started when a connection broke is requested again under a new name.
 """
 
 from typing import TypeAlias
@@ -48,15 +48,17 @@ __all__ = [
 ]  # fmt: skip
 
 Vector: TypeAlias = tuple[tuple[str, int, int], ...]
-"""The last part of a message's way: name, incarnation, and the number that each gave it, or -1 if it was bypassed."""
+"""The last part of a message's path: name, incarnation, and the number that each gave it, or -1 if it was bypassed."""
 
 
 Number: TypeAlias = tuple[int, ...]
-"""What a broker counts, over all its lives: incarnation and count. Empty where there is none."""
+"""A number that a broker gives, unique over its incarnations: incarnation and count. Empty if there is none."""
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
-    """A partition identifier: what the detector cannot reach, nearest first. `number` is unique at the detector."""
+    """A partition identifier: the nodes that the detector cannot reach, nearest first. `number` is unique at the
+    detector.
+    """
 
     detector: str
     number: Number
@@ -71,50 +73,50 @@ NO_TAGS: Tags = frozenset()
 
 
 class Hello(Message, frozen=True):
-    """Opens a session, or agrees to it: what follows belongs to it."""
+    """Opens a session or accepts one; later messages belong to it."""
 
     mine: Number
     """The sender's number for the session."""
     yours: Number
-    """The receiver's number, if the sender has heard it."""
+    """The receiver's number, if the sender knows it."""
     active: bool
     """Whether the sender routes over the session."""
     confirmed: tuple[str, ...]
-    """The subscriptions that the sender, and all beyond it, know."""
+    """The subscriptions known to the sender and to all brokers behind it."""
     pending: tuple[str, ...]
-    """Those that it knows otherwise."""
+    """The other subscriptions known to the sender."""
     partitions: tuple[Partition, ...]
-    """All that the sender has detected and are not over."""
+    """All current partitions that the sender has detected."""
 
 
 class Use(Message, frozen=True):
-    """Whether the sender routes over the session from now on. One that neither does is closed."""
+    """Says whether the sender routes over the session from now on. A session that neither end uses is closed."""
 
     active: bool
 
 
 class Synchronised(Message, frozen=True):
-    """The receiver has now been told what it lacked, and may send publications."""
+    """Says that the receiver has got all subscriptions it lacked, and can send publications."""
 
     is_informed: bool
-    """Whether the sender knows what there is to know. One that has lost its memory and heard from nobody does not."""
+    """Whether the sender's knowledge is complete. It is not if it lost its memory and no broker has restored it."""
 
 
 class Heard(Message, frozen=True):
-    """How many subscriptions the sender had been told in this session when it sent what follows."""
+    """The number of subscriptions that the sender had received in this session before the messages that follow."""
 
     count: int
 
 
 class Partitions(Message, frozen=True):
-    """New partitions, for brokers at most `left` further on."""
+    """New partitions, for brokers at most `left` hops further."""
 
     partitions: tuple[Partition, ...]
     left: int
 
 
 class PartitionOver(Message, frozen=True):
-    """The detector's partitions with this node, up to a number, are over, for brokers at most `left` further on."""
+    """Ends the detector's partitions with this node, up to a number, for brokers at most `left` hops further."""
 
     detector: str
     node: str
@@ -126,29 +128,31 @@ class PartitionOver(Message, frozen=True):
 
 
 class AddSubscription(Message, frozen=True):
-    """Someone subscribes at `source`. Sent away from there, to be confirmed, or back, to those who may not know it."""
+    """A new subscription at `source`. Travels away from there to be confirmed, or back to brokers that may
+    not know it.
+    """
 
     name: str
     filter: str
     source: str
     path: tuple[str, ...]
-    """The last brokers on the tree's way from the source to the receiver."""
+    """The last brokers on the tree path from the source to the receiver."""
     bypassed: tuple[str, ...]
-    """Those of the path that were bypassed."""
+    """The brokers of the path that were bypassed."""
 
 
 class ConfirmSubscription(Message, frozen=True):
-    """The sender, and all that can be reached beyond it, know the subscription."""
+    """Says that the sender, and all reachable brokers behind it, know the subscription."""
 
     name: str
     tags: Tags
-    """Partitions whose last nodes were not told."""
+    """Partitions whose last nodes did not receive it."""
     cuts: dict[str, Cuts]
-    """By broker: publishers there, and the first number of each from which on everything that matches is sent."""
+    """By broker: its publishers, and the number from which on all matching events of each are sent."""
 
 
 class RemoveSubscription(Message, frozen=True):
-    """The subscription is over."""
+    """Ends the subscription."""
 
     name: str
 
@@ -157,23 +161,23 @@ class RemoveSubscription(Message, frozen=True):
 
 
 class Publication(Message, frozen=True):
-    """An event on its way."""
+    """An event in transit."""
 
     event: Event
     number: int
-    """The sender's, to confirm it by."""
+    """The number by which the sender expects its confirmation."""
     vector: Vector
     tags: Tags
     missed: frozenset[str]
-    """Subscriptions that some broker on the way did not know yet when it processed the event: it is not for them."""
+    """Subscriptions that a broker on the path did not know when it processed the event: it is not delivered to them."""
 
 
 class Recovered(Message, frozen=True):
-    """The partition recovery notifier: the detector's partitions with this node are over. Travels like an event."""
+    """The partition recovery notifier: ends the detector's partitions with this node. Travels like an event."""
 
     origin: str
     serial: Number
-    """With the origin, its name."""
+    """Identifies the notifier, together with the origin."""
     detector: str
     node: str
     number: int
@@ -181,7 +185,7 @@ class Recovered(Message, frozen=True):
 
 
 class ConfirmPublication(Message, frozen=True):
-    """The publication has reached all subscribers behind the sender."""
+    """Says that the publication has reached all subscribers behind the sender."""
 
     number: int
 
@@ -190,21 +194,21 @@ class ConfirmPublication(Message, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """A subscription that has started, and the last number of each publisher that needs not come again."""
+    """A subscription that has started, and the last number of each publisher that need not be sent again."""
 
     name: str
     positions: Cuts
 
 
 class ClientSubscribe(Message, frozen=True):
-    """The client wants what matches the filter."""
+    """A client's request for events that match the filter."""
 
     name: str
     filter: str
 
 
 class Attach(Message, frozen=True):
-    """The client is here, with these subscriptions and no other. What it published and keeps follows."""
+    """Attaches the client with exactly these subscriptions. Its unconfirmed publications follow."""
 
     numbered: int
     """The number of its last event."""
@@ -214,43 +218,43 @@ class Attach(Message, frozen=True):
 
 
 class Detach(Message, frozen=True):
-    """The client has gone elsewhere."""
+    """Says that the client has moved to another broker."""
 
 
 class ClientUnsubscribe(Message, frozen=True):
-    """The client has ended the subscription."""
+    """Ends a subscription of the client."""
 
     name: str
 
 
 class ClientOffers(Message, frozen=True):
-    """The client will publish: new subscriptions shall say where they start with it."""
+    """Says that the client will publish: new subscriptions get a starting cut for it."""
 
 
 class Acknowledge(Message, frozen=True):
-    """The client has got the delivery."""
+    """Says that the client has received the delivery."""
 
     ticket: int
 
 
 class Accepted(Message, frozen=True):
-    """All events of the client up to this number have reached all subscribers."""
+    """Says that all events of the client up to this number have reached all subscribers."""
 
     seq: int
 
 
 class Started(Message, frozen=True):
-    """The subscription is known everywhere it can be."""
+    """Says that every reachable broker knows the subscription."""
 
     name: str
     cuts: Cuts
-    """Where it starts with those publishers whose brokers have said so."""
+    """Where it starts with the publishers whose brokers have reported it."""
     skipped: Cuts
-    """The last numbers of publishers that came too early."""
+    """The last numbers of publishers that arrived before the start."""
 
 
 class Lost(Message, frozen=True):
-    """The subscription was given up: what came next for it is not kept any more."""
+    """Says that the subscription was given up: its next events are no longer kept."""
 
     name: str
 
@@ -267,7 +271,7 @@ FromBroker: TypeAlias = (
     Publication | ConfirmPublication | Recovered | AddSubscription | ConfirmSubscription | RemoveSubscription | Heard
     | Synchronised | Partitions | PartitionOver
 )  # fmt: skip
-"""What a broker says within a session, which begins with `Hello` and `Use`."""
+"""Messages within a session, which begins with `Hello` and `Use`."""
 FromClient: TypeAlias = (
     Attach | Detach | ClientSubscribe | ClientUnsubscribe | ClientOffers | ClientPublish | Acknowledge
 )  # fmt: skip

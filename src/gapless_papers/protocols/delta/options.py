@@ -7,27 +7,32 @@ import msgspec
 __all__ = ["REPAIRS", "DeltaOptions"]
 
 REPAIRS = frozenset({"duplicates", "missed", "synchronise"})
-"""What tests can switch off to see that the checkers notice."""
+"""The repairs that tests can switch off to check that the checkers detect it."""
 
 
 class DeltaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     legitimacy: Literal["wait", "relaxed"] = "wait"
-    """What happens to a message that has bypassed more than δ of the last brokers on its way. `wait` keeps it, and what
-    follows it, until a broker returns: the guarantee holds. `relaxed` sends it on, as the paper's evaluation does."""
+    """What happens to a message that has bypassed more than δ of the last brokers on its path. `wait` keeps it, and all
+    messages behind it, until a broker returns, which preserves the guarantee. `relaxed` forwards it, as the paper's
+    evaluation does.
+    """
 
     patience_ms: float = 1_500.0
-    """How long a broker that is gone is waited for: its subscribers' publications are kept, its clients stay. Longer
-    than a broker takes to restart; until it is over, what nobody can be given keeps its publishers' windows filled."""
+    """How long to wait for an unreachable broker: events for its subscribers are kept, and its clients stay. Longer
+    than the restart of a broker. Meanwhile, undeliverable events fill their publishers' windows.
+    """
 
     window: int = 1_000
-    """How many publications a client keeps that have not reached every subscriber; further calls are refused. It bounds
-    what any broker has to keep."""
+    """How many unconfirmed publications a client keeps; further calls are refused. This bounds what brokers have to
+    keep.
+    """
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `duplicates` (sequence vectors), `missed` (what was processed before a subscription was
-    known is not for it) and `synchronise` (no publication before the sender has been told what it lacks)."""
+    """For tests only: any of `duplicates` (sequence vectors), `missed` (events processed before a subscription was
+    known are not delivered to it) and `synchronise` (no publications before the sender has received what it lacks).
+    """
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]

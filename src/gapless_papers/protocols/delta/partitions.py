@@ -1,12 +1,12 @@
-"""Partitions: what cannot be reached, who found out, and who has to know (section III).
+"""Partitions: unreachable nodes, their detectors, and the brokers that must know of them (section III).
 
-A broker that has to bypass others is the *detector* of a partition for each of them: an identifier with the way to it.
-If it has an active session to somewhere behind, the partition is an *island*, else a *barrier*. Detectors tell everyone
-at most 2δ away, who keep it in their partition tables.
+A broker that has to bypass others is the *detector* of a partition for each of them: an identifier with the path to it.
+If it has an active session to a broker behind, the partition is an *island*, else a *barrier*. Detectors notify all
+brokers at distance up to 2δ, which keep it in their partition tables.
 
-Where a subscription cannot be told to somebody, its confirmation is tagged with the partition. A publication that comes
-out of a partition is tagged by the first who knows of it, and not delivered to a subscription with the same tag. When
-the partition has recovered, the detector says so to those who were told of it, and a notifier follows the
+If a subscription cannot be propagated to a node, its confirmation is tagged with the partition. A publication that
+comes out of a partition is tagged by the first broker that knows of it, and not delivered to a subscription with the
+same tag. When the partition has recovered, the detector notifies the same brokers, and a notifier follows the
 publications to the subscribers whose subscriptions carry the tag.
 
 A broker that reaches a node past the detector ends the partition for itself and others, though not for the detector.
@@ -37,24 +37,24 @@ class PartitionTable:
         self._count = 0
         self._own: dict[tuple[str, ...], Partition] = {}
         self._known: dict[Partition, int] = {}
-        """With how much further each has to be told."""
+        """Partitions, with how many hops further each has to be propagated."""
         self._by_node: dict[str, dict[Partition, None]] = {}
         self._over: dict[tuple[str, str], Number] = {}
-        """By detector and node, up to which number partitions are over."""
+        """By detector and node, the number up to which partitions are over."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     @property
     def barriers(self) -> int:
-        """How many of the own partitions nothing bypasses."""
+        """Return how many of the broker's own partitions are barriers."""
         active = [self._neighbourhood.paths[peer] for peer in self._neighbourhood.active]
         return sum(all(path[: len(nodes)] != nodes for path in active) for nodes in self._own)
 
     # ---- finding and telling
 
     def detect(self) -> None:
-        """The active sessions have changed: whoever is bypassed now and was not before is in a new partition."""
+        """Open a partition for each broker that is bypassed now and was not before."""
         found = []
         for nodes in self._neighbourhood.failed:
             if nodes not in self._own:
@@ -67,11 +67,11 @@ class PartitionTable:
 
     @property
     def own(self) -> tuple[Partition, ...]:
-        """Those detected here that are not over."""
+        """Return the current partitions detected here."""
         return tuple(self._own.values())
 
     def introduce(self, session: Session) -> None:
-        """Tell a broker with which a session begins what others have detected."""
+        """Send the peer of a new session the partitions that others have detected."""
         by_reach: dict[int, list[Partition]] = {}
         for partition, left in self._known.items():
             if partition.detector not in (self._name, session.peer):
@@ -80,14 +80,14 @@ class PartitionTable:
             self._tell(session, tuple(partitions), left)
 
     def learn_all(self, session: Session, partitions: tuple[Partition, ...]) -> None:
-        """A broker with which a session begins says all that it has detected: the others of its are over."""
+        """Learn all partitions detected by the peer of a new session; its other ones are over."""
         for old in [each for each in self._known if each.detector == session.peer and each not in partitions]:
             for node in old.nodes:
                 self.on_over(session, PartitionOver(session.peer, node, old.number, self._reach - session.distance))
         self.on_partitions(session, Partitions(partitions, self._reach - session.distance))
 
     def on_partitions(self, session: Session, message: Partitions) -> None:
-        """Others have found partitions."""
+        """Learn partitions that others have detected."""
         news = tuple([each for each in message.partitions if self._is_new(each)])
         if news:
             for partition in news:
@@ -97,7 +97,9 @@ class PartitionTable:
     # ---- recovery
 
     def recover(self, node: str) -> list[str]:
-        """The node knows all that this broker knows; returns the detectors whose partitions with it are over."""
+        """Note that the node knows all that this broker knows; return the detectors whose partitions with it
+        are over.
+        """
         path = self._neighbourhood.paths[node]
         ended = {each.detector: each.number for each in self._by_node.get(node, ()) if each.detector in path}
         if self._incarnation or any(node in nodes for nodes in self._own):
@@ -108,23 +110,26 @@ class PartitionTable:
         return list(ended)
 
     def on_over(self, session: Session, message: PartitionOver) -> None:
-        """Others say that partitions are over."""
+        """Learn that partitions are over."""
         if message.detector != self._name and self._drop(message.detector, message.node, message.upto):
             self._tell_over(message, session)
 
     # ---- tags
 
     def tags_away_from(self, direction: str) -> Tags:
-        """Who cannot be reached in any other direction: for a confirmation that goes this way.
+        """Return the partitions of nodes unreachable in every other direction, to tag a confirmation that goes this
+        way.
 
-        Whoever can be reached again and is recovering has confirmed it by then.
+        A node that is reachable again and recovering has confirmed it by then.
         """
         if not self._own:
             return NO_TAGS
         return frozenset([self._own[nodes] for nodes in self._neighbourhood.failed if nodes[0] != direction])
 
     def tags_of(self, publisher: str, vector: Vector) -> Tags:
-        """The partitions that a publication with this vector comes out of: it was published at their last nodes."""
+        """Return the partitions from which a publication with this vector comes: it was published at their
+        last nodes.
+        """
         way = [name for name, _, _ in vector]
         if len(way) < 2 or way[0] != publisher:
             return NO_TAGS
@@ -140,7 +145,7 @@ class PartitionTable:
             self._by_node.setdefault(node, {})[partition] = None
 
     def _is_new(self, partition: Partition) -> bool:
-        """Whether it is neither known nor known to be over: the news of both may come by different ways."""
+        """Return whether it is neither known nor over: both messages can arrive by different paths."""
         over = any(self._over.get((partition.detector, node), ()) >= partition.number for node in partition.nodes)
         return not over and partition not in self._known and partition.detector != self._name
 
@@ -175,5 +180,5 @@ class PartitionTable:
 
 
 def ended_by(tags: Iterable[Partition], detector: str, node: str) -> Tags:
-    """Those of the tags that are over when the detector's partitions with the node are."""
+    """Return those tags that are over when the detector's partitions with the node are over."""
     return frozenset([each for each in tags if each.detector == detector and node in each.nodes])

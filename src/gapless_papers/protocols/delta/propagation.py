@@ -1,21 +1,21 @@
 """Subscription propagation, with confirmations, and recovery (sections IV and VII).
 
-A subscription goes away from its source over all sessions, and each broker uses it from the moment it is known. Once
-everyone beyond has confirmed it, or cannot be reached, a broker confirms it to whoever it came from; the source's
-confirmation starts it. Confirmations carry the partitions that could not be told (tags), and where the subscription
+A subscription travels away from its source over all sessions, and each broker uses it from the moment it is known. Once
+every broker beyond has confirmed it, or is unreachable, a broker confirms it to the peer that sent it; the source's
+confirmation starts it. Confirmations carry the partitions that did not receive it (tags), and where the subscription
 starts with the publishers there (cuts).
 
-**Back to the island.** Those beyond a partition learn of a subscription past its nodes. They tell it back to those on
-the way to the source, or around it, with whom they have sessions, so that no publication is sent to a broker that would
-not know whom it is for, and nobody forgets a source that is gone for a while.
+**Back to the island.** Brokers behind a partition learn of a subscription past its nodes. They send it back to brokers
+on the path to the source, or around it, with which they have sessions. So no publication is sent to a broker that does
+not know its subscriptions, and no broker forgets a source that is unreachable for a while.
 
-**Partial recovery** is what happens when a session begins. Each end says which subscriptions it knows, and tells the
-other what it lacks: those from its own side, to be passed on and confirmed, and those from the other's side, told back.
-Publications follow only then. When the peer has confirmed all it was told, the partitions with it are over, and the
-notifier says so.
+**Partial recovery** takes place when a session begins. Each end lists the subscriptions it knows, and sends the other
+those it lacks: those from its own side, to be forwarded and confirmed, and those from the other's side, sent back.
+Publications follow only then. When the peer has confirmed all of them, the partitions with it are over, and the
+notifier is sent.
 
-**Why nobody is forgotten.** A broker confirms a subscription only when each broker beyond with which it has or wants a
-session has confirmed it; whoever comes later is told when the session begins.
+**Why no broker is left out.** A broker confirms a subscription only when each broker beyond with which it has or wants
+a session has confirmed it; a broker that returns later receives it when its session begins.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class _Clients(Protocol):
 
 
 class Propagation:
-    """What one broker does with subscriptions."""
+    """The subscription handling of one broker."""
 
     def __init__(
         self, place: BrokerPlace, neighbourhood: Neighbourhood, sessions: Sessions, table: SubscriptionTable,
@@ -78,17 +78,17 @@ class Propagation:
     # ---- subscriptions of clients here --------------------------------------------------------------------
 
     def subscribe(self, name: str, text: str) -> None:
-        """A client here subscribes."""
+        """Add a subscription of a client here."""
         self._learn(AddSubscription(name, text, self._name, (), ()), None)
 
     def unsubscribe(self, name: str) -> None:
-        """A subscription is over."""
+        """End a subscription."""
         self._remove(name, None)
 
     # ---- messages -----------------------------------------------------------------------------------------
 
     def on_add(self, session: Session, message: AddSubscription) -> None:
-        """A subscription, away from its source or back towards it."""
+        """Process a subscription that travels away from its source or back towards it."""
         session.heard += 1
         subscription = self._table.get(message.name)
         if self._table.is_removed(message.name):
@@ -104,7 +104,7 @@ class Propagation:
         session.unheard.pop(message.name, None)
 
     def on_confirm(self, session: Session, message: ConfirmSubscription) -> None:
-        """Everyone beyond the peer knows the subscription."""
+        """Note that every broker behind the peer knows the subscription."""
         session.unheard.pop(message.name, None)
         subscription = self._table.pending.get(message.name)
         if subscription is not None:
@@ -113,18 +113,18 @@ class Propagation:
         self._pay(session, message.name)
 
     def on_remove(self, session: Session, message: RemoveSubscription) -> None:
-        """A subscription is over."""
+        """Process the end of a subscription."""
         self._remove(message.name, session)
 
     def on_heard(self, session: Session, message: Heard) -> None:
-        """What comes now was sent when the peer had been told so many."""
+        """Note how many subscriptions the peer had received before it sent the following messages."""
         for name in [name for name, (place, _) in session.unheard.items() if place <= message.count]:
             del session.unheard[name]
 
     # ---- the beginning and the end of sessions --------------------------------------------------------------
 
     def tell_all(self, session: Session, hello: Hello) -> None:
-        """A session begins: tell the peer what it lacks."""
+        """Send the peer of a new session the subscriptions it lacks."""
         confirmed, pending = set(hello.confirmed), set(hello.pending)
         for name in (*hello.confirmed, *hello.pending):
             if self._table.is_removed(name):
@@ -146,19 +146,19 @@ class Propagation:
         self.conclude_all()
 
     def on_closed(self, session: Session) -> None:
-        """A session is over, and with it what the peer has confirmed and asked for."""
+        """Discard the peer's confirmations and requests, because its session is over."""
         for subscription in self._table.pending.values():
             subscription.confirmed.pop(session.peer, None)
             subscription.senders.pop(session.peer, None)
         self.conclude_all()
 
     def conclude_all(self) -> None:
-        """Sessions have changed: perhaps nobody is left to wait for."""
+        """Confirm subscriptions that wait for no broker any more, after sessions have changed."""
         for subscription in list(self._table.pending.values()):
             self._conclude(subscription)
 
     def end_partitions(self, session: Session) -> None:
-        """Has the peer got all that it lacked?"""
+        """End the partitions with the peer if it has confirmed everything it lacked."""
         if session.is_told and session.is_synchronised and not session.owed:
             for detector in self._partitions.recover(session.peer):
                 self._notices += 1
@@ -168,7 +168,7 @@ class Propagation:
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _is_beyond(self, session: Session, subscription: Subscription) -> bool:
-        """Whether the peer is further from the source than this broker."""
+        """Return whether the peer is further from the source than this broker."""
         return session.direction != subscription.direction
 
     def _learn(self, message: AddSubscription, sender: Session | None) -> None:
@@ -189,7 +189,7 @@ class Propagation:
         self._conclude(subscription)
 
     def _tell(self, session: Session, subscription: Subscription) -> None:
-        """Away from the source; to be confirmed."""
+        """Send the subscription away from the source, to be confirmed."""
         path = (*subscription.path, self._name, *session.bypassed)[-self._sequences.strong_window :]
         bypassed = subscription.bypassed + session.bypassed
         if bypassed:
@@ -203,7 +203,7 @@ class Propagation:
         self._send(session.peer, AddSubscription(subscription.name, text, source, path, bypassed))
 
     def _tell_back(self, session: Session, subscription: Subscription) -> None:
-        """To a peer on the way to the source, or on another way from there."""
+        """Send the subscription to a peer on the path to the source, or on another path from there."""
         there = self._neighbourhood.paths[session.peer]
         shared = sum(name in subscription.path for name in there)
         turn = subscription.path.index(there[shared - 1])
@@ -216,7 +216,7 @@ class Propagation:
         self._send(session.peer, AddSubscription(subscription.name, text, source, path[:-1], bypassed))
 
     def _shorten(self, subscription: Subscription, message: AddSubscription) -> None:
-        """Another copy may have bypassed fewer."""
+        """Merge the path of another copy, which may have bypassed fewer brokers."""
         if len(message.bypassed) < len(subscription.bypassed):
             subscription.bypassed = message.bypassed
             for session in self._sessions.usable():
@@ -224,7 +224,7 @@ class Propagation:
                     self._tell(session, subscription)
 
     def _conclude(self, subscription: Subscription) -> None:
-        """Confirm it if everyone beyond has, or if there is nobody."""
+        """Confirm the subscription if every broker beyond has confirmed it."""
         confirmed = subscription.confirmed
         for peer in self._sessions.beyond(subscription.direction):
             if peer not in confirmed:

@@ -1,14 +1,14 @@
-"""Full recovery: a broker that has lost its memory gets everything back from those around it (section VII-B).
+"""Full recovery: a broker that has lost its memory restores its state from its neighbours (section VII-B).
 
-It starts with nothing, and each session that it opens begins with a partial recovery, in which it is also told back the
-subscriptions of its own clients. Until all its neighbours, or those it can reach in their place, have said that they
-told it all, it processes no event of a client here: another broker can only send events for subscriptions that it has
-told, but a client relies on the broker alone.
+It starts without state. Each session that it opens begins with a partial recovery, which also returns the subscriptions
+of its own clients. It processes no event of a client until all its neighbours, or the brokers it can reach in their
+place, have reported that they sent everything. The reason is that another broker sends events only for subscriptions
+that it has sent before, whereas a client relies on its broker alone.
 
-A neighbour that is recovering itself says so only when all its other neighbours have told it all; on a tree that ends.
-One of them at least must be *informed*: not have lost its memory, or have heard from one who is. A broker that has just
-restarted suspects everyone until its connections are there, and must not take that for an empty world. Only when its
-patience is over does it believe so: then everybody has lost their memories.
+A neighbour that is itself recovering reports this only when all its other neighbours have sent it everything; on a tree
+that ends. At least one of them must be *informed*: it has not lost its memory, or it was restored by an informed
+broker. A broker that has just restarted suspects every peer until its connections exist, and must not mistake that for
+an empty network. It does so only after `patience_ms`: then all brokers have lost their memories.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ __all__ = ["Recovery"]
 
 
 class Recovery:
-    """Whether one broker has recovered, and whom it can tell that it has told all."""
+    """Tracks whether one broker has recovered, and to which peers it can report that it sent everything."""
 
     def __init__(
         self, neighbourhood: Neighbourhood, sessions: Sessions, send: Callable[[str, object], None],
@@ -35,7 +35,7 @@ class Recovery:
         self.is_recovering = is_recovering
 
     def proceed(self) -> None:
-        """Sessions have changed, or someone has told all."""
+        """Continue the recovery after sessions have changed or a peer has sent everything."""
         if self.is_recovering:
             sources = [self._sessions.get(peer) for peer in self._neighbourhood.active]
             if _have_told(sources) and (_is_informed(sources) or self._is_alone):
@@ -46,12 +46,12 @@ class Recovery:
                 self._say_synchronised(session)
 
     def despair(self) -> None:
-        """Nobody knows anything: all have lost their memories, and there is nothing to wait for."""
+        """End the recovery without state, because all brokers have lost their memories."""
         self._is_alone = True
         self.proceed()
 
     def _say_synchronised(self, session: Session) -> None:
-        """If everything from elsewhere is here."""
+        """Report to the peer that it has been sent everything, if everything from elsewhere has arrived."""
         active = map(self._sessions.get, self._neighbourhood.active)
         others = [other for other in active if other.direction != session.direction]
         if not self.is_recovering or _have_told(others):

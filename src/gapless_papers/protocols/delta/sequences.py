@@ -1,19 +1,19 @@
 """Duplicate detection by sequence vectors, and legitimacy (section VI).
 
-Each broker numbers what it processes, and each message carries the numbers that the last 3δ + 1 brokers on its way
-have given it; those that were bypassed stand there without one. A message is a duplicate if one of its numbers is not
-higher than the highest seen of that broker. So a broker remembers one number for each broker nearby, and nothing of
-sources far away.
+Each broker numbers the messages it processes, and each message carries the numbers given by the last 3δ + 1 brokers on
+its path; bypassed brokers are listed without a number. A message is a duplicate if one of its numbers is not higher
+than the highest seen of that broker. So a broker remembers one number for each broker nearby, and nothing about sources
+far away.
 
-**Why it is right.** *No first copy is taken for a duplicate.* Whoever sends m2 over a session has sent m1, if it
-processed m1 before and m1 is not confirmed from there, over the same session before; so along the whole way whoever
-gets m2 first has had m1, or all behind it have. *No duplicate is taken for a first copy* if the two ways share a
-broker: each bypasses at most δ of any 2δ + 1 in a row. That is **legitimacy**, weak over 2δ + 1 for publications and
-strong over 3δ + 1 for subscriptions, and whoever would break it must wait.
+**Why it is correct.** *No first copy is mistaken for a duplicate.* If a broker processed m1 before m2 and m1 is not
+confirmed by a peer, it sends m1 to that peer before m2, over the same session. So each broker on the path that gets m2
+for the first time has had m1, or all brokers behind it have. *No duplicate is mistaken for a first copy* if the two
+paths share a broker: each bypasses at most δ of any 2δ + 1 in a row. That is **legitimacy**, weak over 2δ + 1 for
+publications and strong over 3δ + 1 for subscriptions. A message that would violate it must wait.
 
-Two things the paper leaves open. A broker that restarts without memory numbers anew; its old numbers and its new
-ones are not comparable, so both carry its incarnation. And a publisher whose broker restarts sends again what was
-not confirmed, so the client stands in front of the vector, as the leaf of the tree that it is.
+The paper leaves two things open. A broker that restarts without memory starts numbering again; its old and new numbers
+are not comparable, so both carry its incarnation. And a publisher whose broker restarts repeats its unconfirmed
+publications, so the client, which is a leaf of the tree, is the first entry of the vector.
 """
 
 from typing import TypeAlias
@@ -25,9 +25,9 @@ __all__ = ["Sequences"]
 
 BYPASSED = -1
 VISITED = -2
-"""Bypassed by the copy that was numbered here, but not by another."""
+"""Marks a broker that this copy bypassed but another copy visited."""
 HIGHEST_MAX = 100_000
-"""How many brokers, incarnations and clients are remembered; beyond that, those first heard of are forgotten."""
+"""How many brokers, incarnations and clients are remembered; beyond that, the oldest entries are forgotten."""
 
 _Key: TypeAlias = str | tuple[str, int]
 
@@ -48,12 +48,12 @@ class Sequences:
         return len(self._highest)
 
     def next(self) -> int:
-        """A number for a message that is no duplicate."""
+        """Return a number for a message that is not a duplicate."""
         self._last += 1
         return self._last
 
     def is_duplicate(self, vector: Vector) -> bool:
-        """Whether a copy of the message has been here; its numbers count from now on."""
+        """Return whether a copy of the message has been here, and remember its numbers."""
         highest = self._highest
         duplicate = False
         for name, incarnation, number in vector:
@@ -68,15 +68,15 @@ class Sequences:
         return duplicate
 
     def extended(self, vector: Vector, number: int, bypassed: tuple[str, ...]) -> Vector:
-        """The vector of a message that leaves here under this number, past these brokers."""
+        """Return the vector of a message that leaves here under this number, past these brokers."""
         ways = tuple([(name, 0, BYPASSED) for name in bypassed])
         return (*vector, (self._name, self._incarnation, number), *ways)[-self.strong_window :]
 
     def merged(self, vector: Vector, other: Vector) -> Vector:
-        """The vector of a message of which another copy has come: whoever had one of them was not bypassed.
+        """Return the vector of a message after another copy: a broker visited by either of them was not bypassed.
 
-        The numbers are those of the first copy. Brokers that the second one has been through may have processed it
-        after others that were numbered here after it, so their numbers would make those look like duplicates.
+        The numbers are those of the first copy. Brokers that the second one visited may have processed it after
+        messages that were numbered here after it, so its numbers would make those look like duplicates.
         """
         had = {name for name, _, number in other if number != BYPASSED}
         return tuple([
@@ -85,13 +85,13 @@ class Sequences:
         ])  # fmt: skip
 
     def is_legitimate(self, vector: Vector) -> bool:
-        """Whether a publication that leaves with this vector has been through most of the last brokers on its way.
+        """Return whether a publication that leaves with this vector has visited most of the last brokers on its path.
 
-        What was sent to the one before was legitimate, and only what is bypassed now comes on top: it is enough to
-        look at the last brokers.
+        The vector of the previous broker was legitimate, and only the brokers bypassed now are new, so it is enough to
+        check the end of the vector.
         """
         return sum(number == BYPASSED for _, _, number in vector[-self.weak_window :]) <= self._delta
 
     def is_strongly_legitimate(self, path: tuple[str, ...], bypassed: tuple[str, ...]) -> bool:
-        """The same for a subscription."""
+        """Return the same for a subscription."""
         return sum(name in bypassed for name in path[-self.strong_window :]) <= self._delta

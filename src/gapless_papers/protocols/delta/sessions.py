@@ -1,16 +1,16 @@
-"""Sessions: what two brokers of a neighbourhood know of each other's words.
+"""Sessions: the shared state of two brokers of a neighbourhood.
 
-A session is opened by whoever wants to route over it, and lasts until a connection breaks, one suspects the other, or
-neither routes over it any more. Both number their sessions. `Hello` says "my number is m, and yours, as far as I heard,
-is y", together with the names of the subscriptions that its sender knows. Whoever hears a new number forgets the
-session before, answers with its own `Hello`, tells what the other lacks, and goes on from there: it may **send**. It
-**listens** only once it has heard its own number back, so whatever belongs to an earlier session, still in flight or
-sent in the belief that it lasts, is never listened to.
+A broker opens a session to route over it. It lasts until a connection breaks, one broker suspects the other, or neither
+routes over it any more. Both ends number their sessions. `Hello` contains the sender's number, the receiver's number if
+the sender has received it, and the names of the subscriptions that the sender knows. A broker that receives a new
+number discards the previous session, answers with its own `Hello`, and sends the subscriptions that the peer lacks;
+from then on it can **send**. It **listens** only after it has received its own number back. So it ignores all messages
+of an earlier session that are still in flight, or that were sent before the peer noticed its end.
 
-*Why this matters:* a publication that was sent before its sender knew a subscription, and is late, must not arrive
-after the confirmation of that subscription has come by another way.
+*Why this matters:* a late publication that was sent before its sender knew a subscription must not arrive after that
+subscription's confirmation has come by another path.
 
-Nothing is heard from a suspected broker. If it says hello it is called back as soon as it is trusted.
+Messages from a suspected broker are ignored. Its `Hello` is answered as soon as it is trusted.
 """
 
 from collections.abc import Callable
@@ -37,34 +37,34 @@ class Session:
         self.peer_active = False
         self.mine: Number = ()
         self.theirs: Number = ()
-        """The numbers of the session. With theirs known, this end may send."""
+        """The numbers of the session. This end can send once it knows the peer's."""
         self.is_heard = False
-        """Whether the peer has heard the number of this end, which is then listening."""
+        """Whether the peer has received the number of this end, so that this end listens."""
         self.called = False
-        """Whether the suspected peer is waiting for an answer."""
+        """Whether the suspected peer waits for an answer."""
         self.outbox: dict[int, Unconfirmed] = {}
-        """Publications that are to go this way and are not confirmed, by number."""
+        """Unconfirmed publications for this session, by number."""
         self.forget()
 
     def forget(self) -> None:
-        """What was said is void."""
+        """Discard the state of the session."""
         self.is_heard = False
         self.is_told = False
-        """Whether the peer has been told what it lacked."""
+        """Whether the peer has been sent the subscriptions it lacked."""
         self.sent_synchronised = False
         self.is_synchronised = False
-        """Whether this end has been told what it lacked."""
+        """Whether this end has been sent the subscriptions it lacked."""
         self.is_peer_informed = False
         self.heard = 0
-        """How many subscriptions the peer has told."""
+        """How many subscriptions the peer has sent."""
         self.heard_told = 0
-        """How many of them the peer knows to be heard."""
+        """For how many of them the peer knows that they were received."""
         self.told = 0
-        """How many subscriptions the peer was told."""
+        """How many subscriptions the peer was sent."""
         self.unheard: dict[str, tuple[int, Subscription]] = {}
-        """Those of them of which it is not known whether the peer has heard, with their places."""
+        """The subscriptions sent that the peer may not have received yet, with their places."""
         self.owed: dict[str, None] = {}
-        """Subscriptions confirmed here that the peer, which is recovering, has not confirmed yet."""
+        """Subscriptions confirmed here that the recovering peer has not confirmed yet."""
         self.illegitimate: dict[str, Subscription] = {}
         """Subscriptions that must not be sent because too many brokers were bypassed."""
         self.unsent: dict[int, Unconfirmed] = dict(self.outbox)
@@ -76,7 +76,7 @@ class Session:
 
 
 class _Listener(Protocol):
-    """Whoever keeps what the sessions are about."""
+    """The callbacks of the objects that keep state per session."""
 
     def summary(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Partition, ...]]: ...
 
@@ -86,7 +86,7 @@ class _Listener(Protocol):
 
 
 class Sessions:
-    """All sessions of one broker; made when first needed."""
+    """All sessions of one broker, created when first needed."""
 
     def __init__(
         self, incarnation: int, neighbourhood: Neighbourhood, send: Callable[[str, object], None], listener: _Listener
@@ -104,18 +104,18 @@ class Sessions:
         return len(self._usable)
 
     def get(self, peer: str) -> Session:
-        """The session with a broker of the neighbourhood, open or not."""
+        """Return the session with a broker of the neighbourhood, open or not."""
         session = self._sessions.get(peer)
         if session is None:
             session = self._sessions[peer] = Session(peer, self._neighbourhood.paths[peer])
         return session
 
     def usable(self) -> list[Session]:
-        """Those over which this broker may send."""
+        """Return the sessions over which this broker can send."""
         return list(self._usable.values())
 
     def beyond(self, direction: str) -> tuple[str, ...]:
-        """With whom this broker has a session, or wants one, in all directions but this."""
+        """Return the peers with which this broker has or wants a session, in all directions but this."""
         found = self._beyond.get(direction)
         if found is None:
             paths = self._neighbourhood.paths
@@ -126,7 +126,7 @@ class Sessions:
     # ---- the beginning
 
     def agree_silently(self) -> None:
-        """All brokers start at once and know nothing yet: their sessions to their neighbours are open."""
+        """Open the sessions to the neighbours without messages: at the start of a run all brokers are empty."""
         number = self._next_number()
         for peer in self._neighbourhood.active:
             session = self.get(peer)
@@ -137,7 +137,7 @@ class Sessions:
             session.is_peer_informed = True
 
     def use_active(self) -> None:
-        """The active sessions have been found anew: open those, and let go of others."""
+        """Open the sessions to the current active peers, and stop using others."""
         active = self._neighbourhood.active
         self._beyond = {}
         for session in [session for session in self._sessions.values() if session.active]:
@@ -151,7 +151,7 @@ class Sessions:
     # ---- what happens to the peer
 
     def on_connected(self, peer: str) -> None:
-        """What was in flight may be lost: both ends start over."""
+        """Restart the session on a new connection, because messages in flight may be lost."""
         session = self._sessions.get(peer)
         if session is not None:
             self._close(session)
@@ -159,14 +159,14 @@ class Sessions:
                 self._greet(session)
 
     def on_suspected(self, peer: str) -> None:
-        """The peer may be dead."""
+        """Close the session with a peer that may be dead."""
         session = self._sessions.get(peer)
         if session is not None and session.mine:
             session.called = session.may_send
             self._close(session)
 
     def on_trusted(self, peer: str) -> None:
-        """The peer is back; it may believe that the session has lasted, or be waiting for one."""
+        """Renew the session with a peer that is trusted again; the peer may believe that the old one has lasted."""
         session = self._sessions.get(peer)
         if session is not None and session.called:
             session.called = False
@@ -176,7 +176,7 @@ class Sessions:
     # ---- messages
 
     def on_hello(self, peer: str, hello: Hello) -> None:
-        """Agree to a session, or learn that the peer has."""
+        """Accept a session, or note that the peer has accepted it."""
         session = self.get(peer)
         if peer in self._neighbourhood.suspected:
             session.called = True
@@ -194,7 +194,7 @@ class Sessions:
         self._close_if_unused(session)
 
     def on_use(self, peer: str, use: Use) -> None:
-        """The peer begins or ends routing over the session."""
+        """Note that the peer begins or ends routing over the session."""
         session = self.get(peer)
         if session.is_heard:
             session.peer_active = use.active

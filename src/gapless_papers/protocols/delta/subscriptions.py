@@ -1,7 +1,7 @@
-"""The subscription routing table: who subscribes, and behind which gate.
+"""The subscription routing table: the subscriptions, and the gate behind which each is.
 
 A subscription is *known* from the moment it arrives, and used for forwarding from then on; it is *confirmed* when all
-brokers beyond have confirmed it. What is over is remembered for a while, so that nobody brings it back.
+brokers beyond have confirmed it. Ended subscriptions are remembered for a while, so that no broker restores them.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,12 @@ from gapless_papers.protocols.delta.neighbourhood import Neighbourhood
 __all__ = ["Route", "Subscription", "SubscriptionTable"]
 
 REMOVED_MAX = 10_000
-"""How many subscriptions that are over are remembered. One that is forgotten and brought back by a broker that was away
-all the time is sent to its source, which ends it again."""
+"""How many ended subscriptions are remembered. If one is forgotten, and restored by a broker that was away all the
+time, it is sent to its source, which ends it again.
+"""
 
 HERE = ""
-"""The gate and the direction of what is attached here."""
+"""The gate and the direction of clients attached here."""
 
 
 class Subscription:
@@ -35,18 +36,18 @@ class Subscription:
         self.filter: Filter = parse(message.filter)
         self.source = message.source
         self.path = message.path
-        """The last brokers on the tree's way from the source to here."""
+        """The last brokers on the tree path from the source to this broker."""
         self.bypassed = message.bypassed
         self.direction = message.path[-1] if message.path else HERE
         self.gate = gate
         self.is_confirmed = False
         self.senders: dict[str, None] = {}
-        """To be told when it is confirmed."""
+        """The peers to notify when it is confirmed."""
         self.confirmed: dict[str, tuple[Tags, dict[str, Cuts]]] = {}
-        """Those beyond that have confirmed it, and how."""
+        """The peers beyond that have confirmed it, with their confirmations."""
         self.tags: Tags = NO_TAGS
         self.cuts: dict[str, Cuts] = {}
-        """While it is not confirmed: where it starts with publishers here."""
+        """Where it starts with publishers here, while it is not confirmed."""
 
 
 class Route:
@@ -59,7 +60,7 @@ class Route:
         self.gates: dict[str, int] = {}
         self.own: dict[str, None] = {}
         self.plans: dict[str, dict[str, tuple[str, ...]]] = {}
-        """For each direction that an event may come from: where to send it, and for which gates."""
+        """For each direction that an event can come from: the next hops, with the gates they serve."""
 
 
 class SubscriptionTable:
@@ -71,9 +72,9 @@ class SubscriptionTable:
         self._routes: dict[str, Route] = {}
         self._index: FilterIndex[str] = FilterIndex()
         self.pending: dict[str, Subscription] = {}
-        """Those not confirmed yet."""
+        """The subscriptions that are not confirmed yet."""
         self.gates: dict[str, int] = {}
-        """How many are behind each gate."""
+        """The number of subscriptions behind each gate."""
         self._removed: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -83,11 +84,11 @@ class SubscriptionTable:
         return iter(self._subscriptions.values())
 
     def get(self, name: str) -> Subscription | None:
-        """The subscription of that name, if it is known."""
+        """Return the subscription of that name, if it is known."""
         return self._subscriptions.get(name)
 
     def enter(self, message: AddSubscription) -> Subscription:
-        """Make a subscription known."""
+        """Add a subscription."""
         gate = self._neighbourhood.gate(message.path) if message.path else HERE
         subscription = Subscription(message, gate)
         self._subscriptions[subscription.name] = self.pending[subscription.name] = subscription
@@ -106,7 +107,7 @@ class SubscriptionTable:
         return subscription
 
     def remove(self, name: str) -> Subscription | None:
-        """The subscription is over; returns it if it was known."""
+        """End the subscription; return it if it was known."""
         self._removed[name] = None
         forget_oldest(self._removed, REMOVED_MAX)
         subscription = self._subscriptions.pop(name, None)
@@ -116,21 +117,23 @@ class SubscriptionTable:
         return subscription
 
     def is_removed(self, name: str) -> bool:
-        """Whether it is known to be over."""
+        """Return whether it is known to be over."""
         return name in self._removed
 
     def summary(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of those confirmed, and of the others."""
+        """Return the names of the confirmed subscriptions, and of the others."""
         confirmed = tuple([sub.name for sub in self._subscriptions.values() if sub.is_confirmed])
         return confirmed, tuple(self.pending)
 
     def match(self, attributes: Attributes) -> list[Route]:
-        """The routes that the event takes."""
+        """Return the routes that the event matches."""
         routes = self._routes
         return [routes[text] for text in self._index.match(attributes)]
 
     def plan(self, routes: list[Route], direction: str) -> dict[str, tuple[str, ...]]:
-        """Where to send what comes from this direction: broker by broker (nobody: the empty name), for which gates."""
+        """Return the next hops of events from this direction (the empty name: none reachable), with the gates each
+        serves.
+        """
         if len(routes) == 1:
             return dict(self._plan_of(routes[0], direction))
         plan: dict[str, dict[str, None]] = {}
@@ -140,12 +143,12 @@ class SubscriptionTable:
         return {hop: tuple(gates) for hop, gates in plan.items()}
 
     def forget_plans(self) -> None:
-        """The active sessions have changed."""
+        """Discard the plans, because the active sessions have changed."""
         for route in self._routes.values():
             route.plans.clear()
 
     def behind(self, gate: str) -> list[Subscription]:
-        """Those behind a gate."""
+        """Return the subscriptions behind a gate."""
         return [subscription for subscription in self._subscriptions.values() if subscription.gate == gate]
 
     def _plan_of(self, route: Route, direction: str) -> dict[str, tuple[str, ...]]:
@@ -173,7 +176,7 @@ class SubscriptionTable:
 
 
 def _take_one(counts: dict[str, int], gate: str) -> bool:
-    """Count one less; returns whether it was the last."""
+    """Decrement a count; return whether it reached zero."""
     counts[gate] -= 1
     if counts[gate]:
         return False

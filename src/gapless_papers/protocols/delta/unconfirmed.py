@@ -1,4 +1,4 @@
-"""What a broker keeps until all behind it who should have it have confirmed it."""
+"""The messages that a broker keeps until all relevant brokers behind it have confirmed them."""
 
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ ContentId: TypeAlias = tuple[str | int, ...]
 
 
 class Unconfirmed:
-    """A publication, or the notice that a partition has recovered, that somebody has not confirmed."""
+    """A publication, or a partition recovery notifier, that is not confirmed by all receivers."""
 
     __slots__ = ("content", "id", "missed", "number", "senders", "tags", "vector", "waiting")
 
@@ -25,6 +25,8 @@ class Unconfirmed:
         self.tags: Tags = NO_TAGS
         self.missed = NOTHING
         self.senders: dict[str, tuple[int, Number]] = {}
-        """Who sent it, under which number, in which session of theirs: they number anew when they restart."""
+        """The senders, with their numbers and sessions: numbers begin again when a sender restarts."""
         self.waiting: dict[str, tuple[str, ...]] = {}
-        """Who has to confirm it: brokers, with the gates they are to serve, and clients, with their subscriptions."""
+        """The receivers that have to confirm it: brokers with the gates they serve, and clients with their
+        subscriptions.
+        """

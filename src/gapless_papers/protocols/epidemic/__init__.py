@@ -1,57 +1,57 @@
 """Gossip, after "Introducing Reliability in Content-Based Publish-Subscribe through Epidemic Algorithms".
 
-**What it promises**: nothing is delivered that was not asked for, and nothing twice. Beyond that its best: what lossy
-links swallow, and what is lost while the tree is rearranged, is recovered with a probability that buffers, gossip
-interval and fan-out buy.
+**Guarantee**: no unwanted events and no duplicates. Beyond that, best effort: events lost on lossy links, or while the
+tree is rearranged, are recovered with a probability that depends on buffers, gossip interval and fan-out.
 
-**How.** Subscriptions are forwarded over an unrooted tree (`subscription_table`, `link`), events go wherever someone
-wants them. Brokers cache what passes (`cache`). Then, by option `recovery`:
+**How it works.** Subscriptions are forwarded over an unrooted tree (`subscription_table`, `link`); events go to every
+broker behind which a subscription matches. Brokers cache the events they forward (`cache`). Then, by option `recovery`:
 
-- `push`: each broker tells subscribers of a pattern, now and then, what it caches for it; they ask for what they lack.
-- `subscriber-pull`: an event carries a number for each pattern that it matches (`numbering`), so a subscriber notices a
-  gap (`losses`) and asks others who subscribed to the same pattern.
-- `publisher-pull`: it asks back along the way by which the latest event of the same source came.
-- `combined-pull`: now the one, now the other. `none`: the bare tree.
+- `push`: each broker periodically sends the subscribers of a pattern the names of its cached events; they request those
+  they lack.
+- `subscriber-pull`: an event carries a number for each pattern that it matches (`numbering`), so a subscriber detects a
+  gap (`losses`) and asks other subscribers of the same pattern.
+- `publisher-pull`: it asks the brokers on the path of the latest event from the same source.
+- `combined-pull`: a random mix of both. `none`: the bare tree.
 
-**Why it is right.** *Not unasked:* the subscriber's broker matches every event itself, however it came. *Not twice:*
-what was had is remembered, and what is forgotten counts as had (`received`). *Best:* while an event stands in a cache
-that gossip can reach, each round finds it with some probability q > 0, so it stays missing for k rounds with (1 − q)^k,
-and the cache keeps it for a time that grows with its size. Pull adds a condition: the loss must be noticed, by a later
-event of the same source and pattern.
+**Why it is correct.** *No unwanted events:* the subscriber's broker matches every event itself. *No duplicates:*
+received events are remembered, and forgotten ones count as received (`received`). *Best effort:* while an event is in a
+cache that gossip can reach, each round finds it with some probability q > 0, so it is missing for k rounds with
+probability (1 − q)^k, and the cache keeps it for a time that grows with its size. Pull adds a condition: the loss must
+be detected, by a later event of the same source and pattern.
 
-Where the paper leaves a question or cannot be followed:
+Where the paper is incomplete or wrong:
 
-- *Subscriptions get lost too.* It speaks of lost events only; on the same links, a lost subscription would close a way
-  for ever. Here a neighbour confirms what it was told, and is told again until it does (`link`).
-- *The tree under change.* Left to earlier work. Here the ends of a link that goes stop using it at once, but keep what
-  was wanted behind it known to others for `hold_ms`; the ends of a new one exchange all that they know.
-- *The first number.* Which one a subscriber expects first is not said. If it were 1, who subscribes late would pull the
-  whole past. Here the first that comes fixes it, so what is lost before that is never noticed: over 10 links with
-  20 % loss, eight events on average. Push has no such beginning, but tells a new subscriber of events from before its
-  time, and delivers them.
-- *Patterns that the source does not know yet* have no number in its events. Pull cannot see these losses, push can.
-- *The end of LostBuffer.* Nothing ever leaves it but by recovery. Here a missing event is given up after `give_up_ms`,
-  and the oldest when there are more than `lost`.
-- *isReceived* is glossed over; an exact one grows for ever. See `received` for one that is bounded and errs on the safe
-  side.
-- *Which pattern, which source.* Figures 2 and 3 draw one from all, so that most rounds would have nothing to say. Here
-  only those are drawn for which something is cached (push) or missing (pull), and somebody is there to be told.
-- *Who answers a pull.* The text says the first broker on the way that has the event; figure 3 passes the whole digest
-  on, so that everyone who has it answers. Here what was found is taken out of the digest, and an empty one ends there.
-- *P_forward.* Figure 2 applies it at every broker, figure 3 at subscribers only; no reason is given. Kept as they are.
-- *What was recovered* is for the one that asked: whether it travels on is not said. Others behind it look for
-  themselves; but if the event still comes along the tree afterwards, it is passed on then.
-- *Combining the pulls.* Not said how. Here each round draws its direction, by `publisher_probability`, and takes the
-  other one where the first leads nowhere.
-- *Routes* that are no longer ways of the tree: the pull is sent to the next broker on the route directly, as unicast is
-  assumed anyway. Events that came by gossip say nothing about ways.
-- *The source* is a broker, since the paper has no clients; here its name includes its life, as a broker that restarts
-  without memory numbers anew. Push names events by their publisher and its number.
-- *Acknowledgement implosion* is called unlikely because two subscribers of different patterns seldom notice a loss at
+- *Lost subscriptions.* It treats lost events only; on the same links, a lost subscription would block a path forever.
+  Here a neighbour confirms subscriptions, and they are repeated until it does (`link`).
+- *Changes of the tree* are left to earlier work. Here the ends of a removed link stop using it at once, but for
+  `hold_ms` they do not withdraw the subscriptions behind it; the ends of a new link exchange everything they know.
+- *The first number* that a subscriber expects is not specified. If it were 1, a late subscriber would pull the whole
+  past. Here the first event that arrives sets it, so earlier losses are never detected: over 10 links with 20 % loss,
+  eight events on average. Push has no such limit, but delivers events from before a subscription.
+- *Patterns that the source does not know yet* have no number in its events. Pull cannot detect these losses, push can.
+- *The size of LostBuffer.* Entries leave it by recovery only. Here a missing event is given up after `give_up_ms`, and
+  the oldest if there are more than `lost`.
+- *isReceived* is not specified; an exact one grows without bound. See `received` for a bounded one without duplicates.
+- *Which pattern, which source.* Figures 2 and 3 draw one of all, so that most rounds would have nothing to send. Here
+  only those are drawn for which something is cached (push) or missing (pull), and which have another subscriber.
+- *Which broker answers a pull.* The text says the first broker on the path that has the event; Figure 3 forwards the
+  whole digest, so that every broker that has it answers. Here found events are removed from the digest, and an empty
+  digest ends there.
+- *P_forward.* Figure 2 applies it at every broker, Figure 3 at subscribers only, without a reason. Kept as they are.
+- *Recovered events* are for the broker that asked; the paper does not say whether they are forwarded. Brokers behind it
+  recover them themselves; if the event still arrives along the tree, it is forwarded then.
+- *Combining the pulls* is not specified. Here each round draws its direction, by `publisher_probability`, and takes the
+  other one if the first leads nowhere.
+- *Routes* may no longer be paths of the tree. Then the pull is sent to the next broker on the route directly, because
+  unicast is assumed anyway. Events that arrived by gossip say nothing about paths.
+- *The source* is a broker, since the paper has no clients. Here its name includes its incarnation, because a broker
+  that
+  restarts without memory begins numbering again. Push names events by their publisher and its number.
+- *Acknowledgement implosion* is called unlikely because two subscribers of different patterns seldom detect a loss at
   the same time. Two of the same pattern behind the same lossy link do, each time.
-- *Push and patterns.* It says that not the patterns in all, but those that an event matches, slow push down. It is the
-  other way round: a pattern's turn comes the more rarely, the more patterns a broker caches events for; and an event
-  that matches more of them passes, and is cached by, more brokers. See `benchmarks/epidemic_recovery.py`.
+- *Push and patterns.* It claims that the number of patterns an event matches slows push down, not the total number of
+  patterns. We find the opposite: with more patterns in a broker's cache, each is drawn less often; and an event that
+  matches more of them is cached by more brokers. See `benchmarks/epidemic_recovery.py`.
 """
 
 from gapless.protocol import ProtocolSpec
@@ -62,7 +62,7 @@ from gapless_papers.protocols.epidemic.options import EpidemicOptions
 PROTOCOL = ProtocolSpec(
     name="epidemic",
     guarantee="best-effort",
-    summary="What lossy links swallow comes back by gossip: push, pull towards subscribers or the publisher, or both",
+    summary="Gossip recovers events lost on links: push, pull towards subscribers or the publisher, or both",
     options=EpidemicOptions,
     broker=EpidemicBroker,
     client=EpidemicClient,

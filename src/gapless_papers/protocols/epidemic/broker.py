@@ -1,7 +1,8 @@
 """A broker of the `epidemic` protocol: a dispatcher of the paper.
 
-An event goes along the tree over every link behind which someone wants it, and to the clients here that do. It is
-handled once, however often it comes. One that comes by gossip is for this broker alone: others look for themselves.
+An event goes along the tree over every link behind which a subscription matches, and to the matching clients here. It
+is processed once, however often it arrives. An event that arrives by gossip is for this broker alone: others recover it
+themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +92,7 @@ class EpidemicBroker(BrokerNode):
         self._recovery = self._pull or self._push
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         self._effects = []
         self._now = now
         match item:
@@ -112,7 +113,8 @@ class EpidemicBroker(BrokerNode):
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps; those that end in `sent`, and what is said of losses, count the whole past."""
+        """Return how much the broker keeps; entries that end in `sent`, and those about losses, count since
+        the start."""
         return {
             "patterns": len(self._table),
             "cached": len(self._cache),
@@ -190,7 +192,7 @@ class EpidemicBroker(BrokerNode):
             self._take(message.stamped, self._table.match(event.attributes))
 
     def _pass_on(self, stamped: Stamped, patterns: Iterable[Pattern], source: str, route: tuple[str, ...]) -> None:
-        """Send an event over every link behind which it is wanted, but not back."""
+        """Send an event over every link with a matching subscription, except the one it came from."""
         peers: dict[str, None] = {}
         for pattern in patterns:
             peers |= pattern.peers
@@ -201,7 +203,7 @@ class EpidemicBroker(BrokerNode):
                 self._effects.append(Send(peer, message))
 
     def _take(self, stamped: Stamped, patterns: Sequence[Pattern]) -> None:
-        """An event is here for the first time: deliver it, keep it, and see what is missing."""
+        """Deliver and cache an event that is new here, and detect losses."""
         clients: dict[str, list[int]] = {}
         own = [pattern for pattern in patterns if pattern.clients]
         for pattern in own:
@@ -246,7 +248,7 @@ class EpidemicBroker(BrokerNode):
                 self._tell(peer, link.under_way)
 
     def _start_round(self) -> None:
-        """Push gossips always, pull while something is missing."""
+        """Start a gossip round: push always, pull while something is missing."""
         self._waits_for_round = False
         self._losses.give_up(self._now)
         if self._recovery is not None and (self._push is not None or len(self._losses)):
@@ -255,7 +257,7 @@ class EpidemicBroker(BrokerNode):
             self._wait_for_round(self._interval.after_round(self._news()))
 
     def _news(self) -> int:
-        """How much has happened so far that shows that events get lost: it grows while they do."""
+        """Return a counter of signs of lost events: it grows while events get lost."""
         if self._push is not None:
             return self._around.requests_sent + self._around.retransmissions_sent
         return self._losses.detected + self._recovered
@@ -277,7 +279,7 @@ class EpidemicBroker(BrokerNode):
             self._tell_neighbours()
 
     def _on_client_state(self, client: str, state: ClientState) -> None:
-        """A client is connected anew: it may have ended some subscriptions, and we may have forgotten others."""
+        """Replace the subscriptions of a client that has reconnected; either side may have lost some."""
         for number in [number for number in self._clients.get(client, {}) if number not in state.filters]:
             self._on_unsubscribe(client, ClientUnsubscribe(number))
         for number, text in state.filters.items():

@@ -1,7 +1,7 @@
 """The events that a broker keeps for others: the paper's `Cache`, of fixed size.
 
-They are found by their names (a `Request` of push), by source, pattern and number (pull), and by pattern (the digest
-of push). When the cache is full, one leaves: see `Discard` in `options`.
+They are found by name (a `Request` of push), by source, pattern and number (pull), and by pattern (the digest of push).
+A full cache evicts one event for each new one: see `Discard` in `options`.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ __all__ = ["EventCache"]
 
 
 class _Order(Protocol):
-    """Which event leaves next. One that was chosen is gone."""
+    """The eviction order. A chosen event is removed."""
 
     def enter(self, event: EventId, own: bool) -> None: ...
 
@@ -89,7 +89,7 @@ class EventCache:
         return len(self._events)
 
     def add(self, stamped: Stamped, patterns: tuple[str, ...], own: bool) -> None:
-        """Keep an event that is not here yet; `patterns` are those under which `digest` names it."""
+        """Add an event that is not cached yet; `digest` lists it under these `patterns`."""
         event = (stamped.event.publisher, stamped.event.seq)
         self._events[event] = _Cached(stamped, patterns)
         for pattern in patterns:
@@ -101,23 +101,23 @@ class EventCache:
             self._drop(self._order.choose())
 
     def find(self, event: EventId) -> Stamped | None:
-        """The event of this name."""
+        """Return the event of this name."""
         cached = self._events.get(event)
         return None if cached is None else cached.stamped
 
     def find_numbers(self, source: str, pattern: str, numbers: tuple[int, ...]) -> list[Stamped]:
-        """Those of the source's events with these numbers for the pattern that are here."""
+        """Return the cached events of the source with these numbers for the pattern."""
         cached = self._by_number.get((source, pattern))
         if cached is None or cached.keys().isdisjoint(numbers):
             return []
         return [cached[number] for number in numbers if number in cached]
 
     def digest(self, pattern: str) -> tuple[EventId, ...]:
-        """The names of all events kept that match the pattern."""
+        """Return the names of all cached events that match the pattern."""
         return tuple(self._by_pattern.get(pattern, ()))
 
     def patterns(self) -> Iterable[str]:
-        """Those that some event matches."""
+        """Return the patterns that some cached event matches."""
         return self._by_pattern
 
     def _drop(self, event: EventId) -> None:

@@ -1,8 +1,8 @@
-"""A client of the `epidemic` protocol: attached to one broker for good.
+"""A client of the `epidemic` protocol, permanently attached to one broker.
 
-It numbers its events and its calls, and turns its broker's answers into effects. Nobody needs advertisements here, so
-one is stable as soon as it is made. A subscription is active when its broker has it; nothing is promised about where it
-starts, so there is no cut. What the client has had it does not deliver again, whatever its broker forgot in a crash.
+It numbers its events and its calls, and turns its broker's answers into effects. Advertisements are not used, so an
+advertisement is stable as soon as it is made. A subscription is active when its broker has it; its start is not
+defined, so there is no cut. The client never delivers an event twice, even if its broker lost its memory in a crash.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ __all__ = ["EpidemicClient"]
 
 
 class _Asked(Held):
-    """A subscription as the client holds it, with its filter."""
+    """A subscription as the client keeps it, with its filter."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(name)
@@ -56,7 +56,7 @@ class EpidemicClient(CallingClient):
         self._received = Received(options.remembered)
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "remembered": len(self._received)}
 
     # ---- calls --------------------------------------------------------------------------------------------

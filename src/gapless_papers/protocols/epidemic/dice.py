@@ -1,6 +1,7 @@
-"""Draws that depend on a name alone, so that a state machine can gossip at random and yet be repeated.
+"""Pseudo-random draws that depend on a name alone, so that a state machine can gossip at random and still be
+repeatable.
 
-SplitMix64: a counter of odd steps, mixed; its numbers are even, and it passes the usual tests of randomness.
+The generator is SplitMix64: a counter with an odd increment, mixed; its output is uniform and passes the usual tests.
 """
 
 from collections.abc import Sequence
@@ -15,25 +16,25 @@ _MASK = (1 << 64) - 1
 
 
 class Dice:
-    """The draws of one node."""
+    """The pseudo-random draws of one node."""
 
     def __init__(self, name: str) -> None:
         self._state = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
 
     def below(self, bound: int) -> int:
-        """A number from 0 up to, but not including, the bound."""
+        """Return a number from 0 up to, but not including, the bound."""
         return self._next() * bound >> 64
 
     def happens(self, probability: float) -> bool:
-        """True with this probability."""
+        """Return True with this probability."""
         return self._next() < probability * 2**64
 
     def choice(self, items: Sequence[Item]) -> Item:
-        """One of the items."""
+        """Return one of the items."""
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[Item], most: int) -> Sequence[Item]:
-        """So many of the items, or all if there are no more."""
+        """Return `count` of the items, or all if there are no more."""
         if len(items) <= most:
             return items
         left = list(items)

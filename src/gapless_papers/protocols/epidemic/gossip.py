@@ -1,7 +1,7 @@
-"""What all recoveries share: what a broker knows, how gossip finds its way, and how much of it there was.
+"""Shared by all recoveries: a broker's interface, the routing of gossip, and its message counts.
 
-Gossip about a pattern takes the ways of events that match it, but at each hop only some of them, drawn at random.
-Requests and events that were missing go straight to whom they concern.
+Gossip about a pattern takes the paths of events that match it, but each hop forwards it only to some neighbours, drawn
+at random. Requests and recovered events go directly to their receivers.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = ["Surroundings"]
 
 
 class Surroundings:
-    """What a recovery sees of its broker."""
+    """A recovery's view of its broker."""
 
     def __init__(
         self, name: str, options: EpidemicOptions, table: SubscriptionTable, cache: EventCache, received: Received,
@@ -36,7 +36,7 @@ class Surroundings:
         self._send = send
 
     def gossip(self, pattern: str, message: PushDigest | SubscriberPull, but: str = "") -> None:
-        """Send towards some of those who subscribed to the pattern, but not back."""
+        """Send towards some of the subscribers of the pattern, but not back."""
         for peer in self.dice.sample(self.table.peers(pattern, but), self.options.fanout):
             self.send_gossip(peer, message)
 
@@ -46,11 +46,11 @@ class Surroundings:
         self._send(peer, message)
 
     def request(self, peer: str, message: Request) -> None:
-        """Ask for what is missing."""
+        """Request missing events."""
         self.requests_sent += 1
         self._send(peer, message)
 
     def retransmit(self, peer: str, stamped: Stamped) -> None:
-        """Send an event to one that lacks it."""
+        """Send an event to a broker that lacks it."""
         self.retransmissions_sent += 1
         self._send(peer, Retransmission(stamped))

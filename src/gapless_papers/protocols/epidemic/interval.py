@@ -1,8 +1,8 @@
-"""How long a broker waits from one gossip round to the next (paper, section 5).
+"""The interval between two gossip rounds of a broker (paper, section 5).
 
-Always the same time; or, where `gossip_max_ms` is given, one that adapts to what gets lost: it doubles with every round
-that brought nothing, and falls back to the least as soon as there is news of losses. A broker that hears of none
-gossips ever more seldom, but never less often than the bound says, so that it finds out when that changes.
+It is constant, or, with `gossip_max_ms`, adapts to losses: it doubles with every round without news, and returns to the
+minimum as soon as there are signs of losses. A broker without news gossips less and less often, but never less often
+than the bound allows, so that it notices new losses.
 """
 
 from gapless_papers.protocols.epidemic.options import EpidemicOptions
@@ -21,7 +21,8 @@ class Interval:
         self._news = 0
 
     def after_round(self, news: int) -> int:
-        """How long until the next round, in microseconds; `news` is how much was heard of losses so far, in all."""
+        """Return the time until the next round, in microseconds; `news` is the total number of signs of
+        losses so far."""
         self._current_us = self.least_us if news > self._news else min(2 * self._current_us, self._most_us)
         self._news = news
         return self._current_us

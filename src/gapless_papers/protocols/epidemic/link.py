@@ -1,9 +1,10 @@
-"""One link of the tree: each end tells the other which patterns are wanted behind it, whatever gets lost.
+"""One link of the tree: each end tells the other which patterns are wanted behind it, even over lossy links.
 
-What the neighbour must know is a set. One change of it is under way at a time: all that differs from what the neighbour
-confirmed, sent again until it is confirmed in turn. Versions tell a new change from one that arrives again. A fresh
-connection starts over with the whole set, which replaces what the neighbour still believes. So the neighbour's set
-converges to ours with probability 1 if not everything is lost for ever, and what waits is bounded by the set itself.
+The state to transfer is a set. One change of it is in flight at a time: the whole difference to the set that the
+neighbour confirmed, repeated until it is confirmed. Versions distinguish a new change from a repeated one. A new
+connection starts again with the whole set, which replaces the neighbour's copy. So the neighbour's set converges to
+ours with probability 1 as long as the link does not lose everything, and the pending state is bounded by the set
+itself.
 """
 
 from gapless_papers.protocols.epidemic.messages import Interest
@@ -20,13 +21,13 @@ class Link:
         self.under_way: Interest | None = None
         self._wanted: dict[str, None] = {}
         self._known: dict[str, None] = {}
-        """What the neighbour confirmed."""
+        """The set that the neighbour confirmed."""
         self._version = 0
         self._whole = False
         self._heard = 0
 
     def restart(self) -> None:
-        """The connection is a new one: what the neighbour knows is uncertain."""
+        """Start again on a new connection, because the neighbour's state is unknown."""
         self.under_way = None
         self._known = {}
         self._version = 0
@@ -34,14 +35,14 @@ class Link:
         self._heard = 0
 
     def want(self, pattern: str, wanted: bool) -> None:
-        """Is the pattern wanted on this side of the link?"""
+        """Set whether the pattern is wanted on this side of the link."""
         if wanted:
             self._wanted[pattern] = None
         else:
             self._wanted.pop(pattern, None)
 
     def next_change(self) -> Interest | None:
-        """The change to send now, if there is one and none is under way."""
+        """Return the next change to send, unless one is in flight."""
         if self.under_way is not None:
             return None
         added = tuple(pattern for pattern in self._wanted if pattern not in self._known)
@@ -53,7 +54,7 @@ class Link:
         return self.under_way
 
     def confirm(self, version: int) -> None:
-        """The neighbour has the change of this version."""
+        """Note that the neighbour has the change of this version."""
         change = self.under_way
         if change is None or change.version != version:
             return
@@ -64,7 +65,7 @@ class Link:
         self.under_way = None
 
     def is_news(self, change: Interest) -> bool:
-        """Does the neighbour say something that it has not said before?"""
+        """Return whether the neighbour's change is new."""
         if change.version <= self._heard:
             return False
         self._heard = change.version

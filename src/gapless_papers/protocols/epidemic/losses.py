@@ -1,9 +1,9 @@
-"""Which events are missing: loss detection, and the paper's `LostBuffer` (section 4.2).
+"""Loss detection, and the missing events: the paper's `LostBuffer` (section 4.2).
 
-For each source and pattern that the broker has clients for, the next number is expected; a greater one means that those
-between are lost. What came first fixes the expectation: what was lost before that is not noticed, nor what is lost
-with nothing after it. A missing event leaves the buffer when it comes, when it was looked for too long, or when the
-buffer is full and it is the oldest.
+For each source and pattern with subscribers here, the broker expects the next number; a greater one means that those in
+between are lost. The first event sets the expectation: earlier losses are not detected, nor are losses without a later
+event. A missing event leaves the buffer when it arrives, when the time limit is over, or when the buffer is full and it
+is the oldest.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from gapless_papers.protocols.epidemic.messages import Numbers, Stamped
 __all__ = ["STREAMS_MAX", "Losses"]
 
 STREAMS_MAX = 100_000
-"""Pairs of source and pattern with an expected number. The oldest is forgotten; its next event starts it anew."""
+"""Pairs of source and pattern with an expected number. The oldest is forgotten; its next event sets it again."""
 
 
 class Losses:
-    """What a broker expects, and what it lacks."""
+    """The numbers that a broker expects, and the events it lacks."""
 
     def __init__(self, most: int, give_up_us: int) -> None:
         self.detected = 0
@@ -28,24 +28,24 @@ class Losses:
         self._give_up_us = give_up_us
         self._expected: dict[tuple[str, str], int] = {}
         self._since: dict[tuple[str, str, int], int] = {}
-        """By source, pattern and number, when it was missed, in this order."""
+        """When each event was found missing, by source, pattern and number, in this order."""
         self._numbers: dict[tuple[str, str], dict[int, None]] = {}
         """The same, by source and pattern."""
         self._by_pattern: dict[str, dict[str, None]] = {}
-        """For each pattern of which something is missing, the sources."""
+        """For each pattern with missing events, their sources."""
         self._by_source: dict[str, dict[str, None]] = {}
-        """For each source of which something is missing, the patterns."""
+        """For each source with missing events, their patterns."""
 
     def __len__(self) -> int:
         return len(self._since)
 
     def note(self, stamped: Stamped, patterns: Iterable[str], now: int) -> None:
-        """An event came that matches these patterns of clients of this broker."""
+        """Record an event that matches these patterns of clients of this broker."""
         source = stamped.source
         for pattern in patterns:
             number = stamped.numbers.get(pattern)
             if number is None:
-                continue  # the source did not know of the pattern yet
+                continue  # the source did not know the pattern yet
             expected = self._expected.get((source, pattern))
             if expected is None:
                 self._expect(source, pattern, number + 1)
@@ -59,7 +59,7 @@ class Losses:
                 self.recovered += 1
 
     def forget(self, pattern: str) -> None:
-        """No client wants the pattern any more."""
+        """Forget a pattern that no client wants any more."""
         for source in list(self._by_pattern.get(pattern, ())):
             for number in list(self._numbers[source, pattern]):
                 self._remove(source, pattern, number)
@@ -67,7 +67,7 @@ class Losses:
             del self._expected[stream]
 
     def give_up(self, now: int) -> None:
-        """Look no longer for what has been missing too long."""
+        """Give up events that have been missing for too long."""
         while self._since:
             oldest, since = next(iter(self._since.items()))
             if since + self._give_up_us > now:
@@ -76,19 +76,19 @@ class Losses:
             self.given_up += 1
 
     def patterns(self) -> Iterable[str]:
-        """Those of which something is missing."""
+        """Return the patterns with missing events."""
         return self._by_pattern
 
     def sources(self) -> Iterable[str]:
-        """Those of which something is missing."""
+        """Return the sources with missing events."""
         return self._by_source
 
     def of_pattern(self, pattern: str) -> Numbers:
-        """All that is missing of the pattern, by source."""
+        """Return the missing numbers of the pattern, by source."""
         return {source: tuple(self._numbers[source, pattern]) for source in self._by_pattern[pattern]}
 
     def of_source(self, source: str) -> Numbers:
-        """All that is missing of the source, by pattern."""
+        """Return the missing numbers of the source, by pattern."""
         return {pattern: tuple(self._numbers[source, pattern]) for pattern in self._by_source[source]}
 
     def _expect(self, source: str, pattern: str, number: int) -> None:

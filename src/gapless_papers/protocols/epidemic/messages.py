@@ -1,7 +1,7 @@
-"""What brokers and clients of the `epidemic` protocol say to each other.
+"""The messages between brokers and clients of the `epidemic` protocol.
 
-Between brokers everything may be lost or arrive twice. `Publication`, `Interest`, `InterestKnown` and gossip go along
-the links of the tree; `Request` and `Retransmission` go straight to whom they concern, and a `PublisherPull` from
+Between brokers, any message can be lost or duplicated. `Publication`, `Interest`, `InterestKnown` and gossip travel
+along the links of the tree; `Request` and `Retransmission` go directly to their receivers. A `PublisherPull` goes from
 broker to broker along the route that it names, whether these are still neighbours or not.
 """
 
@@ -38,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 EventId: TypeAlias = tuple[str, int]
-"""The publisher and its number: the name of an event in the whole network."""
+"""The publisher and its number: a network-wide name for the event."""
 Numbers: TypeAlias = dict[str, tuple[int, ...]]
 """Numbers of events, by source or by pattern."""
 
@@ -48,24 +48,24 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
 
     event: Event
     source: str
-    """The broker at which it was published, by its name and life."""
+    """The broker at which it was published, with its incarnation."""
     numbers: dict[str, int]
-    """By pattern; empty where nobody detects losses."""
+    """By pattern; empty if losses are not detected."""
 
 
 # ---- between brokers --------------------------------------------------------------------------------------
 
 
 class Publication(Message, frozen=True):
-    """An event on its way to its subscribers."""
+    """An event in transit to its subscribers."""
 
     stamped: Stamped
     route: tuple[str, ...]
-    """The brokers that it came through, its source first; empty where nobody follows routes."""
+    """The brokers on its path so far, its source first; empty if routes are not used."""
 
 
 class Interest(Message, frozen=True):
-    """Which patterns are wanted behind the sender: what changed since the version before, or all of it."""
+    """The patterns wanted behind the sender: the changes since the previous version, or all."""
 
     version: int
     whole: bool
@@ -74,13 +74,13 @@ class Interest(Message, frozen=True):
 
 
 class InterestKnown(Message, frozen=True):
-    """The receiver of an `Interest` has it."""
+    """Confirms an `Interest`."""
 
     version: int
 
 
 class PushDigest(Message, frozen=True):
-    """Gossip of push: the initiator caches these events, all of which match the pattern."""
+    """Gossip of push: the initiator has these events in its cache, all of which match the pattern."""
 
     initiator: str
     pattern: str
@@ -88,7 +88,7 @@ class PushDigest(Message, frozen=True):
 
 
 class Request(Message, frozen=True):
-    """The answer to a `PushDigest`: these of its events I lack."""
+    """Answers a `PushDigest`: requests those of its events that the sender lacks."""
 
     events: tuple[EventId, ...]
 
@@ -123,14 +123,14 @@ class Retransmission(Message, frozen=True):
 
 
 class ClientState(Message, frozen=True):
-    """All subscriptions of a client, on a fresh connection."""
+    """All subscriptions of a client, on a new connection."""
 
     filters: dict[int, str]
     """By number."""
 
 
 class Accepted(Message, frozen=True):
-    """The broker has the subscription."""
+    """Says that the broker has the subscription."""
 
     number: int
 

@@ -1,9 +1,9 @@
-"""Identifiers: at its source, an event gets a number for each pattern that it matches (paper, section 4.2).
+"""Identifiers: the source gives an event a number for each pattern that it matches (paper, section 4.2).
 
-A subscriber of one pattern sees the numbers 7, 8, 10 of a source and knows that it lacks 9, whatever other patterns
-that event matched. Numbers of a pattern grow by one with each event for it. They begin with the count of all events of
-the source rather than with 1: no number of a pattern can be greater than that, so a counter that was forgotten (there
-are never more than `COUNTERS_MAX`) starts again above all it had used, and no identifier is given twice.
+A subscriber of one pattern receives the numbers 7, 8, 10 of a source and knows that it lacks 9, whatever other patterns
+those events matched. The numbers of a pattern grow by one with each of its events. They begin with the count of all
+events of the source rather than with 1, and no number of a pattern can be greater than that. So a forgotten counter
+(there are at most `COUNTERS_MAX`) restarts above all numbers it had used, and identifiers are never reused.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["COUNTERS_MAX", "Numbering"]
 
 COUNTERS_MAX = 10_000
-"""Patterns for which a source keeps a counter; the one that was not used for longest is forgotten."""
+"""The number of patterns for which a source keeps a counter; the least recently used is forgotten."""
 
 
 class Numbering:
@@ -27,7 +27,7 @@ class Numbering:
         return len(self._last)
 
     def number(self, patterns: Iterable[str]) -> dict[str, int]:
-        """The next event, which matches these patterns, is published."""
+        """Return the numbers of the next event, which matches these patterns."""
         self._published += 1
         numbers = {}
         for pattern in patterns:

@@ -1,4 +1,4 @@
-"""The options of the `epidemic` protocol: all that the paper says can be tuned, and a bound on everything kept."""
+"""The options of the `epidemic` protocol: every parameter of the paper, and a bound on all state."""
 
 from typing import Literal, TypeAlias
 
@@ -15,57 +15,59 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     recovery: Recovery = "combined-pull"
-    """How lost events are looked for. The default needs no traffic while nothing is lost."""
+    """The method of recovery. The default causes no traffic while nothing is lost."""
 
     gossip_ms: float = 30.0
-    """Between two gossip rounds of a broker. Less finds losses sooner, more saves messages."""
+    """The time between two gossip rounds of a broker. Lower values find losses sooner, higher ones save messages."""
 
     gossip_max_ms: float | None = None
-    """If given, the interval adapts, as the paper's discussion suggests: a round that brought nothing doubles it, up to
-    this; as soon as something is asked for, missed or recovered here it is `gossip_ms` again."""
+    """If set, the interval adapts, as the paper's discussion suggests: a round without result doubles it, up to this
+    value. As soon as an event is requested, missed or recovered here it returns to `gossip_ms`."""
 
     at_once: bool = False
-    """With pull: whether a round starts as soon as a loss is noticed (footnote 6), besides those of every interval. It
-    saves an interval, and several losses no longer share a round."""
+    """With pull: whether to start an additional round as soon as a loss is detected (footnote 6). This saves an
+    interval, but several losses no longer share a round."""
 
     fanout: int = 2
-    """To how many neighbours, of those behind which someone wants the pattern, a gossip message goes at each hop."""
+    """The number of neighbours, of those with a subscriber of the pattern behind them, that get a gossip message at
+    each hop."""
 
     forward_probability: float = 0.9
-    """Whether a gossip message goes on: at every broker for push, at a subscriber of its pattern for pull."""
+    """Whether a gossip message is forwarded: at every broker for push, at a subscriber of its pattern for pull."""
 
     publisher_probability: float = 0.5
-    """With `combined-pull`: how many of the rounds look towards the publisher; the others towards subscribers."""
+    """With `combined-pull`: the share of the rounds that go towards the publisher; the others go towards
+    subscribers."""
 
     buffer: int = 1500
-    """Events that a broker caches for others. What is cached too shortly cannot be recovered any more."""
+    """The number of events that a broker caches for others. An event that was evicted can no longer be recovered."""
 
     cached: CachedEvents = "all"
-    """Whether brokers on the way cache an event too, or only its source and its subscribers."""
+    """Whether brokers on the path also cache an event, or only its source and its subscribers."""
 
     discard: Discard = "oldest"
-    """What leaves a full cache: the oldest, the oldest that is not the broker's own (as source or subscriber) while
-    there is one, or one drawn at random, so that an event does not leave all caches at the same time."""
+    """The event that a full cache evicts: the oldest; the oldest for which the broker is neither source nor subscriber,
+    while there is one; or a random one, so that an event does not leave all caches at the same time."""
 
     lost: int = 1000
-    """Missing events that a broker looks for at a time; the oldest are given up for newer ones."""
+    """The number of missing events that a broker tries to recover at a time; the oldest are given up for newer ones."""
 
     give_up_ms: float = 10_000.0
-    """How long a missing event is looked for: nobody caches it for ever."""
+    """How long to try to recover a missing event: caches evict it sooner or later."""
 
     remembered: int = 20_000
-    """Events that a node knows to have had. When one is forgotten, it and all earlier ones of its publisher count as
-    had: they are not delivered any more, rather than twice."""
+    """The number of received events that a node remembers. When one is forgotten, it and all earlier ones of its
+    publisher count as received: they are dropped rather than delivered twice."""
 
     resend_ms: float = 100.0
-    """Subscriptions that a neighbour does not confirm are sent again after so long; about a round trip or more."""
+    """When to repeat subscriptions that a neighbour has not confirmed; at least about a round trip."""
 
     hold_ms: float = 500.0
-    """How long what was wanted behind a link that went stays known elsewhere, so that it need not be unlearnt and
-    learnt again if the new link comes in time."""
+    """How long other brokers still know the subscriptions behind a removed link, so that these need not be withdrawn
+    and sent again if the new link is up in time."""
 
     seed: int = 0
-    """Another seed, other draws of the brokers: which pattern, which neighbour, forward or not."""
+    """The seed of the brokers' random draws: pattern, neighbour, and forwarding."""
 
     def __post_init__(self) -> None:
         for name in ("forward_probability", "publisher_probability"):
@@ -86,10 +88,10 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def pulls(self) -> bool:
-        """Whether losses are detected and pulled: events then carry a number for each pattern."""
+        """Return whether losses are detected and pulled: events then carry a number for each pattern."""
         return self.recovery.endswith("pull")
 
     @property
     def follows_routes(self) -> bool:
-        """Whether losses are looked for towards the publisher: events then record their ways."""
+        """Return whether losses are recovered from the publisher: events then record their paths."""
         return self.recovery in ("publisher-pull", "combined-pull")

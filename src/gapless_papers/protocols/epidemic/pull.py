@@ -1,9 +1,9 @@
-"""Pull with negative digests, towards subscribers or towards the publisher (paper, section 4.2, figure 3).
+"""Pull with negative digests, towards subscribers or towards the publisher (paper, section 4.2, Figure 3).
 
-A round happens only while something is missing. *Subscriber-based*: draw a pattern of which something is missing, and
-send what is missing of it towards others who subscribed to it: they too collect these events. *Publisher-based*: draw a
-source of which something is missing, and send what is missing of it back along the route by which its latest event
-came. Whoever on the way caches some of it, under whatever pattern, sends it to the initiator; what is left travels on.
+Rounds take place only while events are missing. *Subscriber-based*: draw a pattern with missing events, and send their
+numbers towards other subscribers of the pattern, which also receive these events. *Publisher-based*: draw a source with
+missing events, and send their numbers back along the route of its latest event. A broker on the path that caches some
+of them, under any pattern, sends them to the initiator and forwards the rest of the digest.
 """
 
 from typing import assert_never
@@ -16,7 +16,7 @@ from gapless_papers.protocols.epidemic.messages import PublisherPull, Pulling, S
 __all__ = ["ROUTES_MAX", "Pull"]
 
 ROUTES_MAX = 10_000
-"""Sources of which the latest route is known; the one that was silent for longest is forgotten."""
+"""The number of sources whose latest route is known; the one that was silent for longest is forgotten."""
 
 
 class Pull:
@@ -29,7 +29,7 @@ class Pull:
         self._routes: dict[str, tuple[str, ...]] = {}
 
     def receive(self, peer: str, message: Pulling) -> None:
-        """Gossip of another broker."""
+        """Process gossip of another broker."""
         match message:
             case SubscriberPull():
                 self._on_subscriber_pull(peer, message)
@@ -39,18 +39,18 @@ class Pull:
                 assert_never(message)
 
     def note_route(self, source: str, route: tuple[str, ...]) -> None:
-        """The latest event of the source came through these brokers, the source first."""
+        """Record that the latest event of the source came through these brokers, the source first."""
         self._routes.pop(source, None)
         self._routes[source] = route
         forget_oldest(self._routes, ROUTES_MAX)
 
     @property
     def routes(self) -> int:
-        """How many routes are known."""
+        """Return how many routes are known."""
         return len(self._routes)
 
     def start_round(self) -> None:
-        """Look for something that is missing, in the direction that is drawn; if that leads nowhere, in the other."""
+        """Send a digest of missing events in a random direction; if that leads nowhere, in the other."""
         directions = [self._pull_from_publisher, self._pull_from_subscribers]
         if not self._around.dice.happens(self._publisher_share):
             directions.reverse()
@@ -104,7 +104,7 @@ class Pull:
     # ---- both
 
     def _serve(self, initiator: str, source: str, pattern: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Send the initiator what is cached here; return what is not."""
+        """Send the initiator the events cached here; return those that are not."""
         found = self._around.cache.find_numbers(source, pattern, numbers)
         if not found:
             return numbers

@@ -1,9 +1,9 @@
-"""Push with positive digests (paper, section 4.1, figure 2).
+"""Push with positive digests (paper, section 4.1, Figure 2).
 
-In each round a broker draws a pattern and tells some of those who subscribed to it which matching events it caches.
-Who lacks some asks for them, and gets them straight from the cache of the initiator. The pattern is drawn from the
-whole table, not only from those that clients of this broker want, which brings news to more brokers; but one for which
-nothing is cached, or nobody else is there, is not drawn.
+In each round a broker draws a pattern and sends some of its subscribers the names of the matching events in its cache.
+A receiver that lacks some requests them, and gets them directly from the initiator's cache. The pattern is drawn from
+the whole table, not only from the patterns of this broker's clients, which informs more brokers. A pattern without
+cached events, or without another subscriber, is not drawn.
 """
 
 from typing import assert_never
@@ -21,7 +21,7 @@ class Push:
         self._around = around
 
     def receive(self, peer: str, message: Pushing) -> None:
-        """Gossip of another broker, or its answer to ours."""
+        """Process gossip of another broker, or its answer to ours."""
         match message:
             case PushDigest():
                 self._on_digest(peer, message)
@@ -31,7 +31,7 @@ class Push:
                 assert_never(message)
 
     def start_round(self) -> None:
-        """Tell what is cached for one pattern."""
+        """Send the digest of one pattern."""
         around = self._around
         patterns = [pattern for pattern in around.cache.patterns() if around.table.has_peers(pattern)]
         if patterns:

@@ -1,11 +1,11 @@
-"""What a node has had already, so that nothing is handled twice: the paper's `isReceived`.
+"""The events that a node has received, so that none is processed twice: the paper's `isReceived`.
 
-Only the latest events are remembered one by one. When one of them is forgotten, it and everything before it of the same
-publisher counts as had. So the memory is bounded, by what is remembered and one number for each publisher, and its
-error is on the safe side: an event that comes very late is dropped, none is ever taken for new a second time.
+Only the latest events are remembered one by one. When one of them is forgotten, it and all earlier ones of the same
+publisher count as received. So memory is bounded by the remembered events and one number for each publisher. Errors are
+on the safe side: an event that arrives very late is dropped, and none is processed twice.
 
-A broker also remembers whether it passed an event on: one that it recovered by gossip may still come along the tree
-after that, and those behind it wait for it there.
+A broker also remembers whether it forwarded an event: one that it recovered by gossip may still arrive along the tree,
+and the brokers behind it wait for it there.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ __all__ = ["Received"]
 
 
 class Received:
-    """The events that a node has had."""
+    """The events that a node has received."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -30,13 +30,13 @@ class Received:
         return event in self._passed or event[1] <= self._floors.get(event[0], 0)
 
     def lacking(self, events: Iterable[EventId]) -> tuple[EventId, ...]:
-        """Those of the events that are not here; most are, so what is remembered is asked first."""
+        """Return those of the events that are not here. Most are, so the remembered ones are checked first."""
         passed, floors = self._passed, self._floors
         doubtful = [event for event in events if event not in passed]
         return tuple(event for event in doubtful if event[1] > floors.get(event[0], 0))
 
     def enter(self, event: EventId) -> bool:
-        """Note the event; was it new?"""
+        """Record the event; return whether it was new."""
         if event in self:
             return False
         self._passed[event] = False
@@ -47,7 +47,8 @@ class Received:
         return True
 
     def pass_on(self, event: EventId) -> bool:
-        """Note that the event is passed on; was it not yet? What is not remembered counts as passed."""
+        """Record that the event is forwarded; return whether this is the first time. Forgotten events count as
+        forwarded."""
         if self._passed.get(event, True):
             return False
         self._passed[event] = True

@@ -1,11 +1,11 @@
-"""Who wants what: subscription forwarding on an unrooted tree (paper, section 2.1).
+"""Subscription forwarding on an unrooted tree (paper, section 2.1).
 
-A pattern is the text of a filter. For each one the table says which clients of this broker subscribed to it and behind
-which neighbours someone did. A neighbour is told of a pattern exactly if somebody else wants it, so subscriptions for
-the same pattern go over a link once and every broker comes to know every pattern.
+A pattern is the text of a filter. For each one the table contains the clients of this broker that subscribed to it, and
+the neighbours behind which there are subscribers. A pattern is sent to a neighbour exactly if there is a subscriber
+elsewhere, so subscriptions for the same pattern cross a link once, and every broker learns every pattern.
 
-What was wanted behind a link that went is *held* for a while: no event goes there any more, but other neighbours are
-not told, so that they need not unlearn what they learn again over the new link.
+Patterns wanted behind a removed link are *held* for a while: no event goes there any more, but other neighbours are not
+notified, so that the patterns need not be withdrawn and sent again when the new link is up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ __all__ = ["Pattern", "SubscriptionTable"]
 
 
 class Pattern:
-    """Everyone who wants one pattern."""
+    """All subscribers of one pattern."""
 
     __slots__ = ("clients", "held", "peers", "text")
 
@@ -27,18 +27,18 @@ class Pattern:
         self.clients: dict[str, dict[int, None]] = {}
         """Clients of this broker, with the numbers of their subscriptions."""
         self.peers: dict[str, None] = {}
-        """Neighbours behind which it is wanted."""
+        """Neighbours with subscribers behind them."""
         self.held: dict[str, None] = {}
-        """Former neighbours behind which it was."""
+        """Former neighbours with subscribers behind them."""
 
     def is_wanted_beside(self, peer: str) -> bool:
-        """Does anyone but this neighbour want it?"""
+        """Return whether there is a subscriber elsewhere than behind this neighbour."""
         others = len(self.peers) + len(self.held) - (peer in self.peers) - (peer in self.held)
         return others > 0 or bool(self.clients)
 
 
 class SubscriptionTable:
-    """All patterns, and the links over which others are told of them."""
+    """All patterns, and the links over which they are sent to others."""
 
     def __init__(self, peers: Iterable[str]) -> None:
         self.links = {peer: Link(peer) for peer in peers}
@@ -49,32 +49,32 @@ class SubscriptionTable:
         return len(self._patterns)
 
     def match(self, attributes: Attributes) -> list[Pattern]:
-        """The patterns that an event matches."""
+        """Return the patterns that an event matches."""
         return [self._patterns[text] for text in self._index.match(attributes)]
 
     def peers(self, pattern: str, but: str = "") -> Sequence[str]:
-        """The neighbours behind which the pattern is wanted, but one."""
+        """Return the neighbours with subscribers of the pattern, except one."""
         entry = self._patterns.get(pattern)
         return () if entry is None else [peer for peer in entry.peers if peer != but]
 
     def has_peers(self, pattern: str) -> bool:
-        """Is it wanted behind a neighbour?"""
+        """Return whether a neighbour has subscribers of it."""
         return pattern in self._patterns and bool(self._patterns[pattern].peers)
 
     def has_clients(self, pattern: str) -> bool:
-        """Did a client of this broker subscribe to it?"""
+        """Return whether a client of this broker subscribed to it."""
         return pattern in self._patterns and bool(self._patterns[pattern].clients)
 
     # ---- clients
 
     def subscribe(self, client: str, number: int, text: str) -> None:
-        """A client wants it."""
+        """Add a client's subscription."""
         pattern = self._entry(text)
         pattern.clients.setdefault(client, {})[number] = None
         self._settle(pattern)
 
     def unsubscribe(self, client: str, number: int, text: str) -> None:
-        """A client ends a subscription."""
+        """Remove a client's subscription."""
         pattern = self._patterns[text]
         numbers = pattern.clients[client]
         del numbers[number]
@@ -85,7 +85,7 @@ class SubscriptionTable:
     # ---- neighbours
 
     def change(self, peer: str, whole: bool, added: Iterable[str], removed: Iterable[str]) -> None:
-        """A neighbour says what is wanted behind it."""
+        """Apply a neighbour's change of the patterns wanted behind it."""
         if whole:
             kept = set(added)
             removed = [text for text, pattern in self._patterns.items() if peer in pattern.peers and text not in kept]
@@ -100,7 +100,7 @@ class SubscriptionTable:
                 self._settle(self._patterns[text])
 
     def link(self, peer: str) -> Link:
-        """A link comes: its other end must be told everything."""
+        """Add a link; its other end must be sent everything."""
         link = self.links[peer] = Link(peer)
         link.restart()
         for pattern in self._patterns.values():
@@ -108,7 +108,7 @@ class SubscriptionTable:
         return link
 
     def unlink(self, peer: str) -> None:
-        """A link goes: what was wanted behind it is held."""
+        """Remove a link, and hold the patterns wanted behind it."""
         self.links.pop(peer, None)
         for pattern in self._patterns.values():
             if peer in pattern.peers:
@@ -116,7 +116,7 @@ class SubscriptionTable:
                 pattern.held[peer] = None
 
     def release(self, peer: str) -> None:
-        """Hold nothing any longer for a link that went."""
+        """Stop holding the patterns of a removed link."""
         for pattern in [pattern for pattern in self._patterns.values() if peer in pattern.held]:
             del pattern.held[peer]
             self._settle(pattern)
@@ -131,7 +131,7 @@ class SubscriptionTable:
         return pattern
 
     def _settle(self, pattern: Pattern) -> None:
-        """After a change: decide anew whom to tell, and drop what nobody wants."""
+        """Recompute, after a change, which neighbours get the pattern, and drop it if it is unused."""
         for link in self.links.values():
             link.want(pattern.text, pattern.is_wanted_beside(link.peer))
         if not (pattern.clients or pattern.peers or pattern.held):

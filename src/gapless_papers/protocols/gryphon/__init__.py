@@ -1,43 +1,44 @@
-"""Gryphon, as the paper on LoCaPS describes it: gapless FIFO from one stable path on, flooding where none is yet.
+"""Gryphon, as the paper on LoCaPS describes it: gapless FIFO after one stable path, flooding where there is none yet.
 
-**What it promises**: gapless FIFO delivery while subscribers and publishers come and go, links lose and repeat
-messages or break for a while, and anyone is suspected. Brokers must not fail.
+**Guarantee**: gapless FIFO delivery while subscribers and publishers come and go, links lose and duplicate messages or
+break temporarily, and with any false suspicions. Brokers must not fail.
 
-**How.** Links are made whole first: numbers, acknowledgements, and a receiver that asks for what is missing
+**How it works.** Links are made reliable first: numbers, acknowledgements, and a receiver that requests missing packets
 (`link_stream`). Above them, advertisements are flooded and subscriptions follow them to each publisher (`routing`). A
-subscription starts with a publisher at a number of the publisher's, its logical clock:
+subscription starts with a publisher at one of the publisher's numbers, its logical clock:
 
-- The publisher's broker has the subscription, and says its next number. The path is stable then: 2·d hops for a
+- The publisher's broker has the subscription, and reports its next number. The path is stable then: 2·d hops for a
   publisher d hops away. The nearest one suffices to start; each other follows when its own path is stable.
-- Or the publisher is new, and the subscription was there before. Then it starts with the publisher's first event: over
-  every link from which not all matching subscriptions have come yet, events flood.
+- Or the publisher is new, and the subscription is older. Then it starts with the publisher's first event: events flood
+  over every link from which matching subscriptions may still be missing.
 
-That another subscription covers it makes a subscription no faster.
+A covering subscription does not make a subscription faster.
 
-**Why it is right.** Let S be a subscription at broker b that starts at number n of publisher p, and e an event of p
-from n on that S wants. Events of p come over one way and in order, so all that can go wrong is that some broker x
-between p and b does not send e on towards b. *If p's broker said n:* S had passed x on its way there, before e left.
-*If n came with an advertisement A:* A came to b when S was there and no other advertisement of p overlapped S. Let A'
-be one that allows e and that the link from x towards b has answered. A' overlaps S, so it is A or came to b after A; S
-was there, was sent towards p before b's answer to A', and came to x ahead of it: e matches S at x. If no such A' is
-answered, e floods. Should p take back all that overlaps S and return, S leaves the way to p behind the events that
-relied on it, and the second argument holds for the new advertisement.
+**Why it is correct.** Let S be a subscription at broker b that starts at number n of publisher p, and e an event of p
+from n on that S wants. Events of p arrive over one path and in order, so the only possible failure is that some broker
+x between p and b does not forward e towards b. *If p's broker reported n:* S had passed x on its way there, before e
+left. *If n came with an advertisement A:* A came to b when S was there and no other advertisement of p overlapped S.
+Let A' be one that allows e and that the link from x towards b has answered. A' overlaps S, so it is A or came to b
+after A; S was there, was sent towards p before b's answer to A', and came to x ahead of it: e matches S at x. If no
+such A' is answered, e floods. If p withdraws all advertisements that overlap S and returns, S leaves the path to p
+behind the events that relied on it, and the second argument holds for the new advertisement.
 
-Gapless *causal* delivery it does not give. S waits for the path to p2 when p1 advertises anew: S starts with p1's first
-event, p2 sees that event and answers it before S is there, and S has missed the effect of what it got.
+It does not provide gapless *causal* delivery. If p1 advertises again, S waits for the path to p2: S starts with p1's
+first event, p2 receives that event and answers it before S arrives, and S has missed the effect of an event it got.
 
-Where the paper leaves a question or cannot be followed:
+Where the paper is incomplete or wrong:
 
-- *What it says of Gryphon* is five sentences: gapless FIFO; one stable path suffices; events flood on paths that are
-  not; logical clocks define the starting cut; the publisher must acknowledge, whatever covers. What follows is ours.
-- *One of several paths.* On a tree there is one path to a publisher. A path that is not stable, where flooding has
-  work to do, is one from a publisher that advertises after others have subscribed. Instead of holding its events
-  back until all have answered (as `locaps` must), they leave at once and flood.
+- *Its description of Gryphon* is five sentences: gapless FIFO; one stable path suffices; events flood on paths that are
+  not stable; logical clocks define the starting cut; the publisher must acknowledge, even with a covering
+  subscription. The rest of this design is ours.
+- *One of several paths.* On a tree there is one path to a publisher. A path that is not stable, on which events flood,
+  is one from a publisher that advertises after others have subscribed. Instead of holding its events back until all
+  brokers have answered (as `locaps` must), they leave at once and flood.
 - *Logical clocks.* Gryphon's vectors say which subscriptions of each broker a publisher's broker has seen, so that
-  brokers on other ways can tell that they are behind. With one way, the publisher's own number in the answer suffices.
-- *Subscribers at leaves, publishers at the root*, the paper's evaluation asks for. Here both may be anywhere.
-- *Faults* it does not treat. Gryphon is known for exactly-once delivery over links that lose, by asking again; that is
-  `link_stream`. Its replicated brokers are not here: a crashed broker takes what it holds along, and parts the tree.
+  brokers on other paths can detect that they lag. With one path, the publisher's own number in the answer suffices.
+- *Subscribers at leaves, publishers at the root* are required by the paper's evaluation. Here both can be anywhere.
+- *Faults* are not treated. Gryphon is known for exactly-once delivery over lossy links, by retransmission; that is
+  `link_stream`. Its replicated brokers are not here: a crashed broker loses its state and splits the tree.
 """
 
 from gapless.protocol import ProtocolSpec

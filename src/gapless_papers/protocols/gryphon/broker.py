@@ -1,13 +1,13 @@
-"""A broker of the `gryphon` protocol: passes events on, and serves the clients attached to it.
+"""A broker of the `gryphon` protocol: forwards events, and serves the clients attached to it.
 
-An event goes over each link behind which a matching subscription lies, and over each link that may have more of them
-than are known here (`Routing.floods`); once, and in the order in which it came. A client gets what its subscription's
-starting cut admits.
+An event goes over each link with a matching subscription behind it, and over each link that may have matching
+subscriptions not known here yet (`Routing.floods`); once, and in the order of arrival. A client gets the events that
+its subscription's starting cut admits.
 
 **When a link is full** (`buffer` packets unacknowledged), the broker takes no packets from its other peers: they keep
-them and try again. What a peer sends is never sent back to it, so on a tree nobody waits for itself, and a publisher's
-client that has to wait refuses further calls. Answers do go back, and may exceed the buffer; they are as many as
-there are subscriptions and advertisements.
+them and try again. A message is never sent back to its sender, so on a tree no cycle of waiting brokers can form, and a
+publisher's client that has to wait refuses further calls. Answers do go back, and may exceed the buffer; their number
+is bounded by that of the subscriptions and advertisements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class GryphonBroker(BrokerNode):
         self._effects: list[Effect] = []
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input. Suspicions do not matter: whoever is suspected is waited for."""
+        """Process one input and return its effects. Suspicions are ignored: the broker waits for suspected peers."""
         self._effects = []
         if isinstance(item, Received):
             self._receive(item.peer, item.message)
@@ -74,7 +74,7 @@ class GryphonBroker(BrokerNode):
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps."""
+        """Return how much the broker keeps."""
         return {
             "subscriptions": len(self._tables.subscriptions),
             "advertisements": len(self._tables.advertisements),
@@ -112,7 +112,7 @@ class GryphonBroker(BrokerNode):
                 self._process(peer, body)
 
     def _process(self, peer: str, body: Any) -> None:
-        """What it can be depends on who says it."""
+        """Process a message; its allowed kinds depend on the sender."""
         link = self._tables.links.get(peer)
         if link is not None:
             self._on_told(link, body)
@@ -160,7 +160,7 @@ class GryphonBroker(BrokerNode):
         self._pass_on(event, None)
 
     def _pass_on(self, event: Event, source: Link | None) -> None:
-        """Send an event wherever someone wants it, or may want it."""
+        """Send an event to every neighbour with matching subscribers, or possibly with some."""
         peers: dict[str, None] = {}
         clients: dict[str, list[int]] = {}
         for subscription in self._tables.match(event.attributes):

@@ -1,7 +1,7 @@
-"""A client of the `gryphon` protocol: attached to one broker for good.
+"""A client of the `gryphon` protocol, permanently attached to one broker.
 
-The link to its broker is made whole like any other (`link_stream`), so that the broker's words come in their order.
-While the broker does not take what the client sends, `buffer` calls are kept and further ones refused.
+The link to its broker is made reliable like any other (`link_stream`), so that the broker's messages arrive in order.
+While the broker does not accept the client's messages, `buffer` calls are kept and further ones refused.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class GryphonClient(NumberedClient):
         )
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         return {**super().state_size(), "unacknowledged": self._stream.kept}
 
     # ---- the link -----------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
-"""One end of a link: everything sent arrives at the other end, once and in order, though the link loses and repeats.
+"""One end of a reliable link: packets arrive once and in order, although the connection loses and duplicates them.
 
-Packets are numbered and kept until they are acknowledged. The receiver takes them in the order of their numbers: what
-it has it drops, what is early it keeps, and it asks at once for what is missing in between (Gryphon's curiosity).
-Where nothing later comes to give a loss away, the sender repeats what has been unacknowledged for too long; and a
-fresh connection repeats everything, because the old one may have taken any part of it along.
+Packets are numbered and kept until they are acknowledged. The receiver processes them in the order of their numbers: it
+drops duplicates, keeps early ones, and requests at once those missing in between (Gryphon's curiosity). If no later
+packet reveals a loss, the sender repeats packets that have been unacknowledged for too long. On a new connection it
+repeats all of them, because the old one may have lost any.
 
-Acknowledgements ride on packets. One is sent alone when it has waited for a ride too long, or for too many packets.
+Acknowledgements are piggybacked on packets. One is sent alone if it has waited too long, or for too many packets.
 
-What is kept is bounded by the broker, which asks `is_full`; what is early by `EARLY_MAX`, beyond which it is dropped
-as if the link had lost it.
+The broker bounds the kept packets by asking `is_full`; `EARLY_MAX` bounds the early ones, beyond which packets are
+dropped as if the link had lost them.
 """
 
 from collections import deque
@@ -21,15 +21,15 @@ from gapless_papers.protocols.gryphon.options import GryphonOptions
 __all__ = ["LinkStream"]
 
 ACKNOWLEDGE_AFTER = 64
-"""Packets that are acknowledged at the latest, whatever the clock says."""
+"""The number of packets after which an acknowledgement is sent, whatever the clock says."""
 EARLY_MAX = 1_000
-"""Packets that may wait for a missing one."""
+"""The number of packets that can wait for a missing one."""
 REPEAT_MAX = 64
-"""Packets repeated when the time is up: enough to give everything missing away, few enough for a link that is cut."""
+"""The number of packets repeated on a timeout: enough to reveal all losses, few enough for a link that is cut."""
 
 
 class LinkStream:
-    """What one node keeps of the link to one peer."""
+    """One node's state of the link to one peer."""
 
     def __init__(
         self,
@@ -42,31 +42,31 @@ class LinkStream:
         self._send = send
         self._set_timer = set_timer
         self._kept: deque[tuple[int, Body]] = deque()
-        """With their numbers: what the peer has not acknowledged."""
+        """Packets that the peer has not acknowledged, by number."""
         self._sent = 0
         self._received = 0
         self._owed = 0
-        """Packets received that no acknowledgement covers yet."""
+        """The number of received packets that no acknowledgement covers yet."""
         self._early: dict[int, Body] = {}
         self._asked = 0
-        """Up to this number everything came or was asked for."""
+        """Up to this number every packet arrived or was requested."""
         self._answers_soon = False
-        """Whether the timer runs that acknowledges, and asks again."""
+        """Whether the timer runs that acknowledges and repeats requests."""
 
     @property
     def kept(self) -> int:
-        """Packets that the peer has not acknowledged."""
+        """Return how many packets the peer has not acknowledged."""
         return len(self._kept)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more should be sent for now."""
+        """Return whether no more packets should be sent for now."""
         return len(self._kept) >= self._options.buffer
 
     # ---- sending ------------------------------------------------------------------------------------------
 
     def send(self, body: Body) -> None:
-        """Let the peer have this, after all that went before."""
+        """Send a packet after all earlier ones."""
         self._sent += 1
         if self._repeats:
             if not self._kept:
@@ -75,7 +75,7 @@ class LinkStream:
         self._transmit(self._sent, body)
 
     def acknowledged(self, number: int) -> None:
-        """The peer has everything up to this number."""
+        """Drop the packets up to this number, which the peer has."""
         if not self._kept or self._kept[0][0] > number:
             return
         while self._kept and self._kept[0][0] <= number:
@@ -84,22 +84,22 @@ class LinkStream:
             self._watch()
 
     def missed(self, message: Missing) -> None:
-        """The peer lacks these."""
+        """Repeat the packets that the peer lacks."""
         self._repeat(entry for entry in self._kept if message.first <= entry[0] <= message.last)
 
     def reconnect(self) -> None:
-        """The connection is fresh: what is kept may be lost."""
+        """Repeat the kept packets on a new connection, because they may be lost."""
         self._repeat(self._kept)
 
     def timer_fired(self, what: str) -> None:
-        """A timer that `set_timer` was asked for ran out."""
+        """Handle a timer that `set_timer` started."""
         if what == "repeat":
             self._repeat_late()
         else:
             self._answer_late()
 
     def _repeat_late(self) -> None:
-        """For too long the oldest packet has been the same."""
+        """Repeat packets because the oldest one has been unacknowledged for too long."""
         if self._kept:
             self._repeat(islice(self._kept, REPEAT_MAX))
             self._watch()
@@ -113,13 +113,13 @@ class LinkStream:
         self._send(Packet(number, self._received, body))
 
     def _watch(self) -> None:
-        """Another packet is the oldest now: give it its time."""
+        """Restart the timeout, because another packet is the oldest now."""
         self._set_timer("repeat", self._options.repeat_ms * 1000)
 
     # ---- receiving ----------------------------------------------------------------------------------------
 
     def receive(self, packet: Packet) -> Iterator[Body]:
-        """What can be processed now that this packet is here, in order."""
+        """Return the messages that can be processed after this packet, in order."""
         number = packet.number
         if number <= self._received:
             self.acknowledge()
@@ -134,7 +134,7 @@ class LinkStream:
             yield self._take(packet.body)
 
     def acknowledge(self) -> None:
-        """Say how far everything is here."""
+        """Acknowledge all packets received in order."""
         self._owed = 0
         self._send(Acknowledgement(self._received))
 
@@ -162,7 +162,7 @@ class LinkStream:
             self._set_timer("answer", self._options.acknowledge_ms * 1000)
 
     def _answer_late(self) -> None:
-        """Acknowledge unless a packet has, and ask again for what is still missing."""
+        """Acknowledge, unless a packet has, and repeat the request for missing packets."""
         self._answers_soon = False
         if self._owed:
             self.acknowledge()

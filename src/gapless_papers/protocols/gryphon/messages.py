@@ -1,7 +1,7 @@
-"""What brokers and clients of the `gryphon` protocol say to each other.
+"""The messages between brokers and clients of the `gryphon` protocol.
 
-Everything travels in the `Packet`s of a link (`link_stream`). Between brokers, subscriptions and advertisements are
-named `client/number`: the client numbers its calls, so a name that its user takes twice means two things here.
+All messages travel in the `Packet`s of a link (`link_stream`). Between brokers, subscriptions and advertisements are
+named `client/number`: the client numbers its calls, so a name that its user reuses denotes two things here.
 """
 
 from typing import TypeAlias
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class Packet(Message, frozen=True):
-    """One message, with its number on this link, and how far the sender has received what came the other way."""
+    """One message, with its number on this link, and an acknowledgement of the other direction."""
 
     number: int
     received: int
@@ -59,13 +59,13 @@ class Packet(Message, frozen=True):
 
 
 class Acknowledgement(Message, frozen=True):
-    """Everything up to `received` is here; said alone where no packet went the other way for a while."""
+    """Acknowledges all packets up to `received`; sent alone if no packet went the other way for a while."""
 
     received: int
 
 
 class Missing(Message, frozen=True):
-    """Something later is here already: send these again."""
+    """Requests these packets again, because later ones have arrived."""
 
     first: int
     last: int
@@ -75,13 +75,13 @@ class Missing(Message, frozen=True):
 
 
 class Publication(Message, frozen=True):
-    """An event on its way."""
+    """An event in transit."""
 
     event: Event
 
 
 class AddAdvertisement(Message, frozen=True):
-    """From number `since` on, the publisher may publish what matches the filter. Answered by `Answered`."""
+    """Says that the publisher can publish matching events from number `since` on. Answered by `Answered`."""
 
     advertisement: str
     publisher: str
@@ -90,32 +90,32 @@ class AddAdvertisement(Message, frozen=True):
 
 
 class Answered(Message, frozen=True):
-    """Whoever lies behind the sender has passed all matching subscriptions on towards the publisher."""
+    """Says that all brokers behind the sender have forwarded their matching subscriptions towards the publisher."""
 
     advertisement: str
 
 
 class RemoveAdvertisement(Message, frozen=True):
-    """The publisher publishes nothing more under this advertisement."""
+    """Says that the publisher publishes nothing more under this advertisement."""
 
     advertisement: str
 
 
 class AddSubscription(Message, frozen=True):
-    """Someone behind the sender subscribes."""
+    """A new subscription of a client behind the sender."""
 
     subscription: str
     filter: str
 
 
 class RemoveSubscription(Message, frozen=True):
-    """The subscription is over, or nobody behind the receiver publishes for it any more."""
+    """Ends the subscription, or says that no publisher behind the receiver matches it any more."""
 
     subscription: str
 
 
 class PathStable(Message, frozen=True):
-    """The publishers' broker knows the subscription: from these numbers on, every event finds it on its whole way."""
+    """Says that the publishers' broker knows the subscription: events from these numbers on find it at every broker."""
 
     subscription: str
     cuts: Cuts
@@ -125,7 +125,7 @@ class PathStable(Message, frozen=True):
 
 
 class Offered(Message, frozen=True):
-    """Everyone has answered the advertisement: its events no longer flood."""
+    """Says that all brokers have answered the advertisement: its events no longer flood."""
 
     number: int
 

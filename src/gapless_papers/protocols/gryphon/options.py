@@ -5,23 +5,25 @@ import msgspec
 __all__ = ["REPAIRS", "GryphonOptions"]
 
 REPAIRS = frozenset({"flooding", "repeats"})
-"""What tests can switch off to see that the checkers notice."""
+"""The repairs that tests can switch off to check that the checkers detect it."""
 
 
 class GryphonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     acknowledge_ms: int = 100
-    """How long an acknowledgement waits for a packet to ride on, and a receiver until it asks again."""
+    """How long an acknowledgement waits for a packet to carry it, and how long a receiver waits until it repeats a
+    request."""
 
     repeat_ms: int = 350
-    """What stays unacknowledged for so long is sent again; less than `acknowledge_ms` and a round trip is a waste."""
+    """When to repeat unacknowledged packets; less than `acknowledge_ms` plus a round trip wastes messages."""
 
     buffer: int = 10_000
-    """Packets that one end of a link keeps unacknowledged. When they are so many, those who would add to them wait."""
+    """The number of unacknowledged packets that one end of a link keeps. At this number, senders must wait."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: `flooding` (events keep to stable paths) or `repeats` (what a link loses is lost)."""
+    """For tests only: `flooding` (events stay on stable paths) or `repeats` (packets lost by a link are not
+    repeated)."""
 
     def __post_init__(self) -> None:
         for name in ("acknowledge_ms", "repeat_ms", "buffer"):

@@ -1,19 +1,19 @@
 """How advertisements and subscriptions travel along the tree, and where a subscription starts.
 
-**Advertisements** are flooded. A broker answers one (`Answered`) when all its other neighbours have, and sends the
-publisher every subscription that may match first. So who has the answer of a link has every subscription behind it
+**Advertisements** are flooded. A broker answers one (`Answered`) when all its other neighbours have, and before that
+sends the publisher every matching subscription. So a broker with the answer of a link has every subscription behind it
 that the flood met.
 
-**Subscriptions** go to every publisher that may match, covered or not. `Link.sent` is exactly what the neighbour holds
-from here, because everything that changes it travels on the same ordered link.
+**Subscriptions** go to every publisher that may match, covered or not. `Link.sent` is exactly the neighbour's state
+from here, because every change to it travels on the same ordered link.
 
-**The start** of a subscription with a publisher is a number of the publisher's, its logical clock. It is fixed once,
-by one of two things:
+**The start** of a subscription with a publisher is one of the publisher's numbers, its logical clock. It is set once,
+in one of two cases:
 
 - *The path is stable.* The subscription reached the publisher's broker, which answers with the publisher's next number
-  (`PathStable`). Whatever leaves from then on finds the subscription at every broker on its way.
-- *The advertisement is new.* A subscription that was there first, and did not wait for this publisher yet, starts with
-  the first event under the advertisement: as long as a link has not answered, events under it flood (`floods`).
+  (`PathStable`). Later events find the subscription at every broker on their path.
+- *The advertisement is new.* An older subscription that does not wait for this publisher starts with the first event
+  under the advertisement: as long as a link has not answered, events under it flood (`floods`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +37,7 @@ __all__ = ["Routing"]
 
 
 class Routing:
-    """The rules that spread what one broker knows."""
+    """The rules that propagate advertisements and subscriptions."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class Routing:
     # ---- events -------------------------------------------------------------------------------------------
 
     def floods(self, event: Event) -> Iterator[str]:
-        """The neighbours that may have matching subscriptions which are not here yet.
+        """Return the neighbours that may have matching subscriptions which are not known here yet.
 
-        One advertisement of the publisher that allows the event and was answered suffices: whoever wants the event
-        overlaps it, so the answer came behind.
+        One answered advertisement of the publisher that allows the event suffices: a subscription that matches the
+        event overlaps the advertisement, so it arrived before the answer.
         """
         advertised = list(self._tables.advertised_by(event.publisher))
         for peer in {peer: None for ad in advertised for peer in ad.unanswered}:
@@ -67,7 +67,7 @@ class Routing:
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def add_subscription(self, subscription: Subscription) -> None:
-        """A new subscription: answer it for the publishers here, pass it on towards the others."""
+        """Answer a new subscription for the publishers here, and forward it towards the others."""
         self._tables.enter_subscription(subscription)
         last = self._tables.last
         cuts = {ad.publisher: last.get(ad.publisher, 0) + 1 for ad in self._advertised_here(subscription)}
@@ -80,14 +80,14 @@ class Routing:
             self._begin_if_unserved(subscription)
 
     def remove_subscription(self, name: str) -> None:
-        """The subscription is over."""
+        """Remove a subscription."""
         self._tables.drop_subscription(name)
         for link in self._tables.links.values():
             if name in link.sent:
                 self._withdraw(link, name)
 
     def receive_stable(self, link: Link, message: PathStable) -> None:
-        """The path from some publishers to the subscription is stable."""
+        """Process the report that the path from some publishers to the subscription is stable."""
         subscription = link.sent.get(message.subscription)
         if subscription is not None:
             self._start(subscription, message.cuts)
@@ -95,7 +95,7 @@ class Routing:
     # ---- advertisements -----------------------------------------------------------------------------------
 
     def add_advertisement(self, message: AddAdvertisement, origin: Link | None) -> None:
-        """A new advertisement: flood it, send what may match towards it, answer it."""
+        """Flood a new advertisement, send matching subscriptions towards its publisher, and answer it."""
         name, publisher = message.advertisement, message.publisher
         advertisement = Advertisement(name, publisher, parse(message.filter), message.since, origin)
         self._start_with(advertisement)
@@ -109,14 +109,14 @@ class Routing:
         self._conclude(advertisement)
 
     def receive_answer(self, link: Link, name: str) -> None:
-        """A neighbour has answered the advertisement."""
+        """Process a neighbour's answer to the advertisement."""
         advertisement = self._tables.advertisements.get(name)
         if advertisement is not None:
             advertisement.unanswered.pop(link.peer, None)
             self._conclude(advertisement)
 
     def remove_advertisement(self, name: str) -> None:
-        """The publisher publishes nothing more under the advertisement."""
+        """Remove an advertisement that has been withdrawn."""
         origin = self._tables.drop_advertisement(name).origin
         for link in self._tables.links.values():
             if link is not origin:
@@ -130,7 +130,7 @@ class Routing:
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _advertised_here(self, subscription: Subscription) -> Iterable[Advertisement]:
-        """What publishers attached to this broker may publish for the subscription."""
+        """Return the advertisements, of publishers attached to this broker, that overlap the subscription."""
         every = self._tables.advertisements.values()
         return (ad for ad in every if ad.origin is None and overlap(ad.filter, subscription.filter))
 
@@ -143,7 +143,7 @@ class Routing:
         self._send(link.peer, RemoveSubscription(name))
 
     def _start(self, subscription: Subscription, cuts: Cuts) -> None:
-        """Let the subscriber know where it starts. What is fixed already stays."""
+        """Report to the subscriber where it starts. Numbers that are set already stay."""
         if subscription.origin is not None:
             self._send(subscription.origin.peer, PathStable(subscription.name, cuts))
             return
@@ -153,7 +153,8 @@ class Routing:
             self._begin(subscription, news)
 
     def _start_with(self, advertisement: Advertisement) -> None:
-        """Own subscriptions that wait for no path to this publisher start with the first event under it."""
+        """Start own subscriptions that wait for no path to this publisher with the first event under the
+        advertisement."""
         publisher = advertisement.publisher
         for subscription in list(self._tables.own_subscriptions()):
             wanted = subscription.filter
@@ -162,19 +163,19 @@ class Routing:
                 self._start(subscription, {publisher: advertisement.since})
 
     def _begin_if_unserved(self, subscription: OwnSubscription) -> None:
-        """Where nobody publishes what it asks for there is nothing to wait for."""
+        """Start a subscription that no publisher matches at once."""
         if not subscription.is_active and not self._tables.is_served(subscription):
             self._begin(subscription, {})
 
     def _attract(self, advertisement: Advertisement, link: Link) -> None:
-        """Send the publisher all that may match."""
+        """Send the publisher all matching subscriptions."""
         for subscription in self._tables.subscriptions.values():
             unsent = subscription.origin is not link and subscription.name not in link.sent
             if unsent and overlap(advertisement.filter, subscription.filter):
                 self._pass_on(link, subscription)
 
     def _conclude(self, advertisement: Advertisement) -> None:
-        """Answer the advertisement if nobody is left to wait for."""
+        """Answer the advertisement if no neighbour's answer is missing."""
         if advertisement.unanswered:
             return
         if advertisement.origin is None:

@@ -1,4 +1,4 @@
-"""What one broker knows: its links, who subscribes, who publishes."""
+"""The state of one broker: its links, subscriptions, and advertisements."""
 
 from collections.abc import Iterator
 
@@ -11,17 +11,17 @@ __all__ = ["Advertisement", "Link", "OwnSubscription", "Subscription", "Tables"]
 
 
 class Link:
-    """The link to a neighbour, and what lies behind it."""
+    """The link to a neighbour, and everything behind it."""
 
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.advertisements: dict[str, Advertisement] = {}
-        """Those that came over the link."""
+        """The advertisements that came over the link."""
         self.sent: dict[str, Subscription] = {}
-        """Those that went over the link: exactly what the neighbour has from here."""
+        """The subscriptions sent over the link: exactly the neighbour's state from here."""
 
     def needs(self, subscription: "Subscription") -> bool:
-        """Whether anyone behind the link may match the subscription."""
+        """Return whether a publisher behind the link may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.advertisements.values())
 
 
@@ -35,7 +35,7 @@ class Subscription:
 
 
 class OwnSubscription(Subscription):
-    """A subscription of a client of this broker, with its starting cut: one number for each publisher, fixed once."""
+    """A subscription of a client of this broker, with its starting cut: one number for each publisher, set once."""
 
     def __init__(self, name: str, pattern: Filter, client: str, number: int) -> None:
         super().__init__(name, pattern, None)
@@ -67,5 +67,5 @@ class Tables(parts.Tables[Subscription, Advertisement]):
         """The number of the last event of each publisher that is attached here."""
 
     def own_subscriptions(self) -> Iterator[OwnSubscription]:
-        """Those of the clients of this broker."""
+        """Return the subscriptions of this broker's clients."""
         return (entry for entry in self.subscriptions.values() if isinstance(entry, OwnSubscription))

@@ -1,11 +1,12 @@
-"""LoCaMu: the causal multicast that LoCaPS stands on, over f + 1 paths, as far as its paper describes it.
+"""LoCaMu: the causal multicast that LoCaPS uses, over f + 1 paths, as far as its paper describes it.
 
-*Localized Reliable Causal Multicast* (Santos and Rodrigues, 2019) itself is not among our papers. What is known of it:
-it keeps causal order in a network of brokers, survives f failures in each neighbourhood by links that bypass f brokers,
-and keeps metadata about the neighbourhood only. This part keeps the promises of order and of failures; `regions` says
-where messages go, `multicast` in which order they are processed. It does not know what the messages are about.
+*Localized Reliable Causal Multicast* (Santos and Rodrigues, 2019) itself is not among our papers. From the LoCaPS paper
+we know that it keeps causal order in a network of brokers, survives f failures in each neighbourhood by links that
+bypass f brokers, and keeps metadata about the neighbourhood only. This package provides the order and the fault
+tolerance: `regions` determines where messages go, `multicast` the order in which they are processed. It is independent
+of the messages' contents.
 
-What it does not have is the property that gave LoCaMu its name: a message here may name whatever is on its way to
-any broker, and not only what concerns the neighbourhood. So what it carries grows with what is under way in the whole
+It lacks the property that gave LoCaMu its name: a message here can name any messages in transit to any broker, not only
+those of the neighbourhood. So the size of its metadata grows with the number of messages in transit in the whole
 network.
 """

@@ -1,24 +1,24 @@
-"""The causal multicast: what is sent to a broker arrives there after all that was sent there before it.
+"""The causal multicast: a message to a broker is processed there after all messages sent there before it.
 
-Each message belongs to a **stream** and has a number in it: the events of a publisher are a stream, and what a broker
-says itself is one. A broker processes a message when everything is there that it must have had before, then passes it
-on (`regions`), each link in the order of processing. Messages come by several ways; the first counts.
+Each message belongs to a **stream** and has a number in it: the events of a publisher are a stream, and each broker's
+own messages are one. A broker processes a message when it has all the messages it must have before, and then forwards
+it (`regions`), on each link in the order of processing. Messages arrive by several paths; the first copy counts.
 
-**Who must have what.** A broker keeps, for each other broker, the highest number of each stream that it knows to be
-on its way there: from its own messages, and from what the messages that it processed knew. A message carries this
-table as it was when it was sent. Its receiver looks up itself, and waits until it has processed so much. Streams are
-processed in order, so one number stands for all before it. This is the matrix of Raynal, Schiper and Toueg, for
-messages that go to many; the paper on LoCaMu keeps it to the neighbourhood, we keep it to what is on its way:
-receivers tell the origin when they are done (`Done`), what all are done with is *settled*, and nobody mentions it any
-more.
+**Causal metadata.** A broker keeps, for each other broker, the highest number of each stream that it knows to be in
+transit to it: from its own messages, and from the metadata of messages that it processed. A message carries this table
+as it was when it was sent. Its receiver looks up its own row, and waits until it has processed those numbers. Streams
+are processed in order, so one number covers all earlier ones. This is the matrix of Raynal, Schiper and Toueg, for
+multicast messages; the paper on LoCaMu restricts it to the neighbourhood, we restrict it to messages in transit.
+Receivers report to the origin what they have processed (`Done`); messages processed by all are *settled*, and are
+removed from the tables.
 
-**Failures.** A broker that failed needs nothing, and what it said itself but did not bring through is void: it was
-about subscriptions and publishers of its own. Events are never void: whoever takes their publisher over brings them
-again under the same numbers. While at most f fail in a row (in other graphs: in all), every way leaves one for each
-message.
+**Failures.** A failed broker needs no messages, and its own messages that were not received everywhere are void: they
+concerned its own subscriptions and publishers. Events are never void: the broker that takes over their publisher sends
+them again under the same numbers. While at most f brokers in a row fail (in other graphs: in all), every message keeps
+a path.
 
-**Carrying.** A broker can add ends to a message that its origin did not know of; it is passed on to them, behind all
-that was passed on before. They are not in the table, so the caller has to know why that is enough.
+**Carrying.** A broker can add receivers to a message that its origin did not know of; it is forwarded to them after all
+messages forwarded before. They are not in the table, so the caller must ensure that this is sufficient.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,13 +30,13 @@ from gapless_papers.protocols.locamu.regions import Regions
 __all__ = ["CausalMulticast", "Due", "Packet"]
 
 Due: TypeAlias = dict[str, dict[str, int]]
-"""By broker and stream, the number up to which the broker has to have what it is sent."""
+"""By broker and stream, the number up to which the broker must have processed the stream first."""
 
 Packet: TypeAlias = Any
 """A message with the fields `stream`, `number`, `origin`, `ends`, `due`, `settled` and `content`."""
 
 COPIES_MAX = 10_000
-"""Messages whose origins and added ends are remembered, so that each copy is passed on once."""
+"""Messages whose origins and added receivers are remembered, so that each copy is forwarded once."""
 
 
 _NOTHING: Due = {}
@@ -44,22 +44,22 @@ _NOBODY: dict[str, int] = {}
 
 
 class _Arrived:
-    """A message that is here and waits for others."""
+    """A message that has arrived and waits for others."""
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
         self.senders: dict[str, None] = {}
         self.extra: dict[str, None] = {}
         self.again: dict[str, Packet] = {}
-        """By origin: the same message from others who sent it again. They may mean further ends.
+        """By origin: the same message from brokers that sent it again, perhaps to further receivers.
 
-        The smallest story: p's broker b2 sends 1 to b0 by way of b5, where it waits, and fails. b0 takes p over, and
-        sends 1 again, to everyone. If b5 took that for a further copy, it would not pass it on to b4.
+        The smallest counterexample: p's broker b2 sends 1 to b0 by way of b5, where it waits, and fails. b0 takes over
+        p, and sends 1 again, to everyone. If b5 took that for a further copy, it would not forward it to b4.
         """
 
 
 class CausalMulticast:
-    """The part that one broker takes in it."""
+    """One broker's part of the multicast."""
 
     def __init__(
         self,
@@ -84,23 +84,23 @@ class CausalMulticast:
         self._tell_settled = settled
         self._said = 0
         self._heard: dict[str, Due] = {}
-        """The table that each broker sent last: its rows have been taken over."""
+        """The latest table of each broker, whose rows have been merged."""
         self._waiting: dict[tuple[str, int], _Arrived] = {}
         self._carried: dict[tuple[str, int], dict[str, None]] = {}
         self._origins: dict[tuple[str, int], dict[str, None]] = {}
         self._open: dict[str, dict[int, dict[str, None]]] = {}
-        """Of own messages, by stream and number: who is not done with it yet."""
+        """Own messages by stream and number, with the brokers that have not processed them."""
         self._thanks: dict[str, dict[str, int]] = {}
-        """By origin: what this broker is done with and has not said."""
+        """By origin: the messages that this broker has processed and not reported yet."""
 
     @property
     def waiting(self) -> int:
-        """Messages that wait for others."""
+        """Return how many messages wait for others."""
         return len(self._waiting)
 
     @property
     def unsettled(self) -> int:
-        """Own messages that someone is not done with."""
+        """Return how many own messages are not processed by all receivers."""
         return sum(map(len, self._open.values()))
 
     # ---- sending ------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class CausalMulticast:
         return self._said
 
     def send(self, stream: str, number: int, ends: Iterable[str], content: Any) -> None:
-        """Send the next message of a stream that begins here; this broker itself is done with it."""
+        """Send the next message of a stream that begins here; this broker counts as having processed it."""
         goal = tuple(sorted({end for end in ends if end != self.name}))
         self.processed[stream] = number
         if not goal:
@@ -124,7 +124,7 @@ class CausalMulticast:
         self._pass_on(packet, (), ())
 
     def send_again(self, stream: str, number: int, ends: Iterable[str], due: Due, content: Any) -> None:
-        """Send a message that began elsewhere, with the past that it had there. It is processed here in its turn."""
+        """Send a message of another origin again, with its original past. It is processed here in turn."""
         goal = tuple(sorted({end for end in ends if end != self.name}))
         self.receive(self.name, self._packet(stream, number, goal, due, content), ())
 
@@ -137,7 +137,7 @@ class CausalMulticast:
     # ---- receiving ----------------------------------------------------------------------------------------
 
     def receive(self, sender: str, packet: Packet, extra: tuple[str, ...]) -> None:
-        """A copy of a message."""
+        """Process a copy of a message."""
         key = (packet.stream, packet.number)
         self._hear_settled(packet.settled)
         if packet.number <= self.processed.get(packet.stream, 0):
@@ -153,7 +153,7 @@ class CausalMulticast:
         self._drain()
 
     def _drain(self) -> None:
-        """Process what has waited long enough, in the order of arrival."""
+        """Process the messages that need not wait any longer, in the order of arrival."""
         again = True
         while again:
             again = False
@@ -173,7 +173,7 @@ class CausalMulticast:
         return not needed or self.has(needed)
 
     def has(self, needed: dict[str, int]) -> bool:
-        """Whether this broker has processed so much of each stream, or need not."""
+        """Return whether this broker has processed each stream up to these numbers, or need not."""
         processed, settled, dead = self.processed, self.settled, self.dead
         return all(
             processed.get(stream, 0) >= number or settled.get(stream, 0) >= number or stream in dead
@@ -209,7 +209,7 @@ class CausalMulticast:
     # ---- copies -------------------------------------------------------------------------------------------
 
     def _repeat(self, packet: Packet, extra: tuple[str, ...]) -> None:
-        """Another copy of what was processed: pass it on if it comes from another origin, or to ends that are new."""
+        """Forward another copy of a processed message if it comes from another origin, or goes to new receivers."""
         if self._seen(packet):
             self._thank(packet)
             self._note(packet)
@@ -226,7 +226,7 @@ class CausalMulticast:
                     self._send(name, packet, fresh)
 
     def _seen(self, packet: Packet) -> bool:
-        """Note the origin of a message; whether it is new."""
+        """Record the origin of a message; return whether it is new."""
         key = (packet.stream, packet.number)
         origins = self._origins.setdefault(key, {})
         if packet.origin in origins:
@@ -247,7 +247,7 @@ class CausalMulticast:
     # ---- who must have what -------------------------------------------------------------------------------
 
     def _note(self, packet: Packet) -> None:
-        """Everyone in its region must have the message."""
+        """Record that every broker in the message's region must process it."""
         stream, number = packet.stream, packet.number
         if number <= self.settled.get(stream, 0):
             return
@@ -264,7 +264,7 @@ class CausalMulticast:
         self._heard[sender] = due
 
     def take_over(self, due: Due, before: Due = _NOTHING) -> None:
-        """Learn what others must have; rows that are the same as before are known."""
+        """Merge a table; rows that are the same as before are skipped."""
         settled = self.settled
         for name, row in due.items():
             if before.get(name) is row or name == self.name or name in self.dead:
@@ -281,12 +281,12 @@ class CausalMulticast:
     # ---- what all are done with ---------------------------------------------------------------------------
 
     def thanks(self) -> dict[str, dict[str, int]]:
-        """What to tell each origin now: up to where this broker is done with its streams."""
+        """Return the report for each origin: how far this broker has processed its streams."""
         told, self._thanks = self._thanks, {}
         return {origin: done for origin, done in told.items() if origin not in self.dead}
 
     def receive_done(self, sender: str, done: dict[str, int], due: Due) -> None:
-        """A receiver is done with messages of this broker, and knew this by then."""
+        """Process a receiver's report, and merge its table."""
         self._hear_due(sender, due)
         for stream, number in done.items():
             for own, missing in self._open.get(stream, {}).items():
@@ -295,7 +295,7 @@ class CausalMulticast:
             self._settle(stream)
 
     def _settle(self, stream: str) -> None:
-        """Tell how far the stream has come through, if that has changed."""
+        """Report how far the stream is settled, if that has changed."""
         open_ = self._open.get(stream, {})
         for number in [number for number, missing in open_.items() if not missing]:
             if number == next(iter(open_)):
@@ -322,7 +322,7 @@ class CausalMulticast:
     # ---- failures -----------------------------------------------------------------------------------------
 
     def bury(self, name: str) -> None:
-        """A broker has failed for good."""
+        """Exclude a broker that has failed permanently."""
         self.dead[name] = None
         self.due.pop(name, None)
         for stream, open_ in list(self._open.items()):

@@ -1,15 +1,15 @@
-"""Where a message goes: all brokers on the ways from its origin to its ends, and who passes it on to whom.
+"""The region of a message: all brokers on the paths from its origin to its receivers, and how they forward it.
 
-**On a tree with bypasses** (Figure 4(b) of the paper on LoCaPS) the way to an end is the path of the tree, and each
-broker on it passes the message to the next f + 1 on it. Any f in a row may fail.
+**On a tree with bypasses** (Figure 4(b) of the paper on LoCaPS) the path to a receiver is that of the tree, and each
+broker on it forwards the message to the next f + 1. Any f in a row can fail.
 
-**On any other graph** the way is made of f + 1 paths that share no broker, as far as there are so many. Each broker on
-them has to get the message, too, whoever else fails: so paths to these are added until each has f + 1 of its own (or a
-link to the origin). Within the result everyone passes the message on to everyone.
+**On any other graph** the path consists of f + 1 paths that share no broker, as far as there are so many. Each broker
+on them must also get the message when others fail, so paths to these brokers are added until each has f + 1 of its own
+(or a link to the origin). Within the result every broker forwards the message to every other.
 
 **On a tree** there is one path; that is the special case f = 0 of both.
 
-A region depends on the graph, f, the origin and the ends, and on nothing that happens; so all brokers agree on it.
+A region depends on nothing but the graph, f, the origin and the receivers, so all brokers agree on it.
 """
 
 from collections.abc import Iterable
@@ -21,11 +21,11 @@ from gapless.overlay import Graph, Overlay, disjoint_paths
 __all__ = ["Region", "Regions", "regions_of"]
 
 KEPT_MAX = 4096
-"""Regions of several ends that are remembered."""
+"""The number of regions with several receivers that are cached."""
 
 
 class Region:
-    """The brokers that get a message, and for each those that it passes it on to."""
+    """The brokers that get a message, and the next hops of each."""
 
     def __init__(self, following: dict[str, tuple[str, ...]]) -> None:
         self.following = following
@@ -45,7 +45,7 @@ class Regions:
         self._joint: dict[tuple[str, tuple[str, ...]], Region] = {}
 
     def of(self, origin: str, ends: tuple[str, ...]) -> Region:
-        """The region of a message to these ends."""
+        """Return the region of a message to these receivers."""
         if len(ends) == 1:
             return self.way(origin, ends[0])
         key = (origin, ends)
@@ -57,7 +57,7 @@ class Regions:
         return found
 
     def way(self, origin: str, end: str) -> Region:
-        """The region of a message to one end."""
+        """Return the region of a message to one receiver."""
         found = self._single.get((origin, end))
         if found is None:
             if self._tree is not None:
@@ -68,12 +68,13 @@ class Regions:
         return found
 
     def frontier(self, origin: str, end: str, covered: Iterable[str], least: int = 1) -> tuple[str, ...] | None:
-        """The partial pivots: the first covered brokers on each way from the end towards the origin.
+        """Return the partial pivots: the first covered brokers on each path from the receiver towards the origin.
 
-        None if messages from the origin can avoid them: on a general graph, only brokers that separate the end from
-        the origin will do. A covered end is a partial pivot itself. On a tree it is joined by the next brokers towards
-        the origin, `least` in all; a pivot further away has them already, for each of the next f passes messages over
-        the pivot. Every broker returned is one of `covered`, or lies between a covered end and the origin.
+        Return None if messages from the origin can avoid them: on a general graph, only brokers that separate the
+        receiver from the origin qualify. A covered receiver is a partial pivot itself. On a tree it is joined by the
+        next brokers towards the origin, `least` in all. A pivot further away has them already, because each of the next
+        f forwards messages over the pivot. Every broker returned is one of `covered`, or is between a covered receiver
+        and the origin.
         """
         known = set(covered)
         way = self.way(origin, end).following
@@ -114,7 +115,7 @@ class Regions:
         return end in seen
 
     def _web(self, origin: str, end: str) -> Region:
-        """Disjoint paths to the end and, in turn, to everyone on them."""
+        """Return disjoint paths to the receiver and, in turn, to every broker on them."""
         links: dict[str, dict[str, None]] = {origin: {}}
         todo = [end]
         done: dict[str, None] = {origin: None}
@@ -137,7 +138,7 @@ class Regions:
 
 @lru_cache(16)
 def regions_of(overlay: Overlay, f: int) -> Regions:
-    """The regions of a graph; all brokers of one process share them."""
+    """Return the regions of a graph; all brokers of one process share them."""
     return Regions(overlay, f)
 
 

@@ -1,13 +1,13 @@
-"""A broker of the `locaps` protocol: passes events on, and serves the clients attached to it.
+"""A broker of the `locaps` protocol: forwards events, and serves the clients attached to it.
 
-Events go over each link behind which a matching subscription lies, once, in the order in which they came: on a tree
-with FIFO links that is causal order, so each broker is the causal substrate that the paper builds on.
+Events go over each link with a matching subscription behind it, once, in the order of arrival: on a tree with FIFO
+links that is causal order, so each broker is the causal substrate that the paper assumes.
 
-**Publishers** are heard in order: an event leaves only when an advertisement that it relies on is stable, and whatever
-the publisher does after it waits behind it. So no event can be the effect of something that a subscription already
-got and yet leave before that subscription has arrived.
+**Publishers** are processed in order: an event leaves only when an advertisement that covers it is stable, and the
+publisher's later events wait behind it. So no event can be the effect of one that a subscription already got and yet
+leave before that subscription has arrived.
 
-**Subscribers** get what their starting cut admits (`starting_cut`).
+**Subscribers** get the events that their starting cut admits (`starting_cut`).
 """
 
 from collections import deque
@@ -49,7 +49,7 @@ from gapless_papers.protocols.parts.numbered_names import name_of, number_in
 __all__ = ["LocapsBroker"]
 
 Outbox: TypeAlias = deque[Event | str]
-"""What a publisher did and must wait: events, and names of advertisements that it took back."""
+"""A publisher's actions that must wait: events, and names of withdrawn advertisements."""
 
 
 class LocapsBroker(BrokerNode):
@@ -67,7 +67,7 @@ class LocapsBroker(BrokerNode):
         self._effects: list[Effect] = []
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input. Only messages matter: without failures nothing else happens."""
+        """Process one input. Only messages matter, because this variant supports no failures."""
         if not isinstance(item, Received):
             return ()
         self._effects = []
@@ -119,7 +119,7 @@ class LocapsBroker(BrokerNode):
                 assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps; buffered are events that wait, on either side."""
+        """Return how much the broker keeps; `buffered` counts waiting events, of publishers and of subscribers."""
         held = sum(isinstance(item, Event) for outbox in self._outboxes.values() for item in outbox)
         own = (sub for sub in self._tables.subscriptions.values() if isinstance(sub, OwnSubscription))
         return {
@@ -134,7 +134,7 @@ class LocapsBroker(BrokerNode):
     # ---- events -------------------------------------------------------------------------------------------
 
     def _pass_on(self, event: Event, source: Link | None) -> None:
-        """Send an event wherever someone wants it."""
+        """Send an event over every link with a matching subscription."""
         self._tables.passed[event.publisher] = event.seq
         peers: dict[str, None] = {}
         clients: dict[str, list[int]] = {}
@@ -176,7 +176,7 @@ class LocapsBroker(BrokerNode):
         self._empty_outbox(client)
 
     def _empty_outbox(self, client: str) -> None:
-        """Let out, in order, what need not wait."""
+        """Release, in order, the actions that need not wait any longer."""
         outbox = self._outboxes.get(client)
         while outbox and self._may_leave(outbox[0]):
             item = outbox.popleft()
@@ -215,19 +215,19 @@ class LocapsBroker(BrokerNode):
             self._begin(subscription, starts)
 
     def _begin(self, subscription: OwnSubscription, starts: Cuts) -> None:
-        """Tell the client where the subscription starts, and give it what was kept from there on."""
+        """Tell the client where the subscription starts, and deliver the buffered events from there on."""
         subscription.is_active = True
         self._send(subscription.client, Started(subscription.number, starts))
         for event in subscription.start.release(starts):
             self._send(subscription.client, Delivery(event, [subscription.number]))
 
     def _lose(self, subscription: OwnSubscription, publisher: str) -> None:
-        """A publisher took an advertisement back."""
+        """Process the withdrawal of a publisher's advertisement."""
         if not self._tables.publishes_for(publisher, subscription):
             subscription.start.forget(publisher)
         self._activate_if_unserved(subscription)
 
     def _activate_if_unserved(self, subscription: OwnSubscription) -> None:
-        """Where nobody publishes what it asks for there is nothing to wait for."""
+        """Activate a subscription that no publisher matches at once."""
         if not subscription.is_active and not self._tables.is_served(subscription):
             self._begin(subscription, {})

@@ -1,8 +1,7 @@
-"""A client of the `locaps` protocol: attached to one broker, and to another if that fails.
+"""A client of the `locaps` protocol: attached to one broker, and to another if that one fails.
 
-**If its broker fails** its subscriptions end where they stand, and the client is told so. It turns to the next broker
-that lives, with its advertisements, the events of which it does not know that they came through, and its past; what
-is asked of it from then on happens there.
+**If its broker fails**, its subscriptions end at their positions, and the client is notified. It attaches to the next
+live broker with its advertisements, its unconfirmed events, and its causal past; later calls are served there.
 """
 
 from collections.abc import Mapping
@@ -36,7 +35,7 @@ from gapless_papers.protocols.parts.numbered_client import NumberedClient
 __all__ = ["LocapsClient"]
 
 HELD_MAX = 10_000
-"""How many events a client may publish before its advertisements are stable: its broker keeps them."""
+"""How many events a client can publish before its advertisements are stable: its broker keeps them."""
 
 
 class LocapsClient(NumberedClient):
@@ -46,20 +45,20 @@ class LocapsClient(NumberedClient):
         super().__init__(place)
         self._held_back = 0
         self._closing: dict[int, Offer] = {}
-        """Taken back, with events before that that may not have come through."""
+        """Withdrawn advertisements, with earlier events that are not confirmed."""
         self._contacts = place.contacts
         self._suspects: dict[str, None] = {}
         self._excluded: dict[str, None] = {}
-        """Brokers that never serve this client again: the former ones, and those that say that they are excluded."""
+        """Brokers that never serve this client again: its former ones, and those that report that they are excluded."""
         self._former: tuple[str, ...] = ()
         self._events: dict[int, Event] = {}
-        """Those that may not have come through."""
+        """The unconfirmed events."""
         self._is_keeping = options.paths == "f+1"
         self._due: Due = {}
-        """What others must have before anything that this client publishes from now on."""
+        """The messages that others must process before any later event of this client."""
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         return {**super().state_size(), "unconfirmed": len(self._events)}
 
     # ---- what it asks for ---------------------------------------------------------------------------------
@@ -100,17 +99,18 @@ class LocapsClient(NumberedClient):
             self._go_on_elsewhere()
 
     def _on_dead(self, message: Dead) -> None:
-        """A broker was taken for dead, and says so itself: in answer to each call, of which the first counts."""
+        """Move away from a broker that reports its exclusion. It does so in answer to each call; the first answer
+        counts."""
         self._excluded[message.broker] = None
         if message.broker == self._broker:
             self._go_on_elsewhere()
 
     def _go_on_elsewhere(self) -> None:
-        """Turn to the next contact: one that is suspected only if there is no other. Without any, stay here."""
+        """Attach to the next contact, preferably one that is not suspected. Without any, stay here."""
         for held in self._subscriptions.values():
             self._effects.append(Ended(held.name, held.last()))
         self._subscriptions = {}
-        self._excluded[self._broker] = None  # whoever serves this client next takes its former brokers for dead
+        self._excluded[self._broker] = None  # the broker that serves this client next considers its former brokers dead
         left = [name for name in self._contacts if name not in self._excluded]
         left.sort(key=self._suspects.__contains__)
         if not left:
@@ -146,7 +146,7 @@ class LocapsClient(NumberedClient):
 
     def _on_delivery(self, message: Delivery) -> None:
         if message.due:
-            self._due = message.due  # the latest word, which stands on all before it
+            self._due = message.due  # the latest message, which includes all before it
         self._deliver(message.event, message.numbers, self._subscriptions)
 
     def _on_stable(self, message: Stable) -> None:

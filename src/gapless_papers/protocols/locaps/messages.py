@@ -1,7 +1,7 @@
-"""What brokers and clients of the `locaps` protocol say to each other.
+"""The messages between brokers and clients of the `locaps` protocol.
 
-Subscriptions and advertisements are named `client/number` between brokers: the client numbers its calls, so a name
-that its user takes twice means two things here, and no late marker is taken for another's.
+Subscriptions and advertisements are named `client/number` between brokers: the client numbers its calls, so a name that
+its user reuses denotes two things here, and no late marker is mistaken for another's.
 """
 
 from typing import TypeAlias
@@ -67,59 +67,59 @@ __all__ = [
 
 
 Due: TypeAlias = dict[str, dict[str, int]]
-"""By broker and stream, the number up to which the broker has to have what it is sent."""
+"""By broker and stream, the number up to which the broker must have processed the stream first."""
 
 
 # ---- between brokers --------------------------------------------------------------------------------------
 
 
 class Publication(Message, frozen=True):
-    """An event on its way."""
+    """An event in transit."""
 
     event: Event
 
 
 class AddAdvertisement(Message, frozen=True):
-    """A publisher may publish what matches the filter. Answered by `AdvertisementStable`."""
+    """Says that a publisher can publish events that match the filter. Answered by `AdvertisementStable`."""
 
     advertisement: str
     publisher: str
     filter: str
     epoch: int = 0
-    """On a graph: how many brokers the publisher has lost."""
+    """On a graph: how many brokers of the publisher have failed."""
 
 
 class AdvertisementStable(Message, frozen=True):
-    """Whoever lies behind the sender has passed all matching subscriptions on towards the publisher."""
+    """Says that all brokers behind the sender have forwarded their matching subscriptions towards the publisher."""
 
     advertisement: str
 
 
 class RemoveAdvertisement(Message, frozen=True):
-    """The publisher publishes nothing more under this advertisement."""
+    """Says that the publisher publishes nothing more under this advertisement."""
 
     advertisement: str
 
 
 class AddSubscription(Message, frozen=True):
-    """Someone behind the sender subscribes."""
+    """A new subscription of a client behind the sender."""
 
     subscription: str
     filter: str
     pivot: str = ""
-    """The broker that speaks for it already, if any."""
+    """The broker that already speaks for it, if any."""
     left: int = 0
     """How many brokers of the pivot's set, the receiver first, have yet to send their partial markers."""
 
 
 class RemoveSubscription(Message, frozen=True):
-    """The subscription is over, or nobody behind the receiver publishes for it any more."""
+    """Ends the subscription, or says that no publisher behind the receiver matches it any more."""
 
     subscription: str
 
 
 class AskPartial(Message, frozen=True):
-    """A pivot was found after the subscription had passed: the next `left` brokers join its set."""
+    """Asks the next `left` brokers to join the set of a pivot that was found after the subscription had passed."""
 
     subscription: str
     pivot: str
@@ -127,14 +127,14 @@ class AskPartial(Message, frozen=True):
 
 
 class Marker(Message, frozen=True):
-    """The publishers' own broker says: from these numbers on, everything goes to the subscription."""
+    """Sent by the publishers' own broker: from these numbers on, all matching events go to the subscription."""
 
     subscription: str
     cuts: Cuts
 
 
 class PartialMarker(Message, frozen=True):
-    """A broker of a pivot's set says: I pass everything from these numbers on to the subscription."""
+    """Sent by a broker of a pivot's set: it forwards all matching events from these numbers on to the subscription."""
 
     subscription: str
     pivot: str
@@ -146,39 +146,40 @@ class PartialMarker(Message, frozen=True):
 
 
 class PathSubscribe(Message, frozen=True):
-    """A client of the home broker subscribes; for all brokers on the ways to the publishers."""
+    """A new subscription of a client of the home broker, for all brokers on the paths to the publishers."""
 
     subscription: str
     filter: str
     home: str
     is_new: bool
-    """Whether this goes to all publishers there are; else only to some who came later."""
+    """Whether this goes to all known publishers; otherwise only to some newer ones."""
 
 
 class EndSubscription(Message, frozen=True):
-    """The client has ended the subscription: nobody may rely on it any more. Events still come for it."""
+    """Says that the client has ended the subscription: no broker can rely on it any more. Events still arrive
+    for it."""
 
     subscription: str
 
 
 class ForgetSubscription(Message, frozen=True):
-    """All who relied on the subscription have been passed on: nobody needs it any more."""
+    """Removes the subscription: the subscriptions that relied on it have all been forwarded."""
 
     subscription: str
 
 
 class PathMarker(Message, frozen=True):
-    """The publishers' own broker says: from these numbers on, everything goes to the subscription."""
+    """Sent by the publishers' own broker: from these numbers on, all matching events go to the subscription."""
 
     subscription: str
     cuts: Cuts
     filter: str = ""
-    """Of the subscription, and its home: for publishers that know it from here only (the cascade)."""
+    """The subscription's filter and home, for publishers that learn of it from this marker (the cascade)."""
     home: str = ""
 
 
 class PivotMarker(Message, frozen=True):
-    """A partial pivot says: I carry everything from these numbers on to the subscription, as its cover gets it."""
+    """Sent by a partial pivot: it carries all matching events from these numbers on to the subscription."""
 
     subscription: str
     broker: str
@@ -186,10 +187,11 @@ class PivotMarker(Message, frozen=True):
 
 
 class Takeover(Message, frozen=True):
-    """The publisher of this stream has come to another broker, and all that was left of it has been sent again."""
+    """Says that the publisher of this stream has moved to another broker, and that its surviving events have been sent
+    again."""
 
     last: int
-    """Its last event that was held."""
+    """Its last surviving event."""
 
 
 Content: TypeAlias = (
@@ -211,27 +213,28 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hop(Message, frozen=True):
-    """A message on its way, and ends that brokers on the way have added."""
+    """A message in transit, with receivers that brokers on the path have added."""
 
     packet: Packet
     extra: tuple[str, ...] = ()
 
 
 class Done(Message, frozen=True):
-    """Up to where the sender is done with the receiver's streams, and what it knew by then."""
+    """Reports how far the sender has processed the receiver's streams, with its table at that time."""
 
     done: dict[str, int]
     due: Due
 
 
 class Dead(Message, frozen=True):
-    """A broker has failed."""
+    """Says that a broker has failed."""
 
     broker: str
 
 
 class Keep(Message, frozen=True):
-    """Hold this part of the stream of a publisher of the sender, with its past, until it has come through."""
+    """Asks a backup to keep this part of the stream of one of the sender's publishers, with its past, until it is
+    settled."""
 
     publisher: str
     number: int
@@ -240,21 +243,21 @@ class Keep(Message, frozen=True):
 
 
 class Kept(Message, frozen=True):
-    """The sender holds the publisher's stream up to this number."""
+    """Says that the sender keeps the publisher's stream up to this number."""
 
     publisher: str
     number: int
 
 
 class AskEstate(Message, frozen=True):
-    """The broker has failed, and the publisher has come to the sender: what was kept of it?"""
+    """Asks a backup of a failed broker for its copy of the stream of a publisher that has moved to the sender."""
 
     broker: str
     publisher: str
 
 
 class Estate(Message, frozen=True):
-    """What was kept: the last event's number, and what has not come through, with its past."""
+    """Answers `AskEstate`: the number of the last event, and the unsettled events with their past."""
 
     broker: str
     publisher: str
@@ -266,32 +269,32 @@ class Estate(Message, frozen=True):
 
 
 class ClientReturn(Message, frozen=True):
-    """The client's broker has failed; it goes on here."""
+    """Attaches a client whose broker has failed."""
 
     brokers: tuple[str, ...]
-    """Those it was attached to before."""
+    """The brokers it was attached to before."""
     offers: dict[int, str]
     """Its advertisements."""
     closing: tuple[int, ...]
-    """Of these, those that it has taken back, behind its last event."""
+    """The advertisements that it has withdrawn after its last event."""
     events: list[Event]
-    """Those of which it does not know that they have come through."""
+    """Its unconfirmed events."""
     due: Due
-    """Its past."""
+    """Its causal past."""
 
 
 class Confirmation(Message, frozen=True):
-    """All events of the client up to this number have come through."""
+    """Says that all events of the client up to this number have been processed everywhere."""
 
     seq: int
 
 
 class Stable(Message, frozen=True):
-    """The advertisement is stable."""
+    """Says that the advertisement is stable."""
 
     number: int
     confirms: bool = False
-    """Whether the broker will say which events have come through."""
+    """Whether the broker will report which events have been processed everywhere."""
 
 
 class Delivery(Message, frozen=True):
@@ -300,7 +303,8 @@ class Delivery(Message, frozen=True):
     event: Event
     numbers: list[int]
     due: Due = msgspec.field(default_factory=dict)
-    """On a graph: what its broker knew others to have coming; the client takes it along if the broker fails."""
+    """On a graph: the messages that its broker knew to be in transit to others. The client brings them along if the
+    broker fails."""
 
 
 FromNeighbour: TypeAlias = (

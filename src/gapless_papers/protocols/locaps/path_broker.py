@@ -1,11 +1,10 @@
-"""A broker of the `locaps` protocol on a graph: several ways to everyone, and up to f failures.
+"""A broker of the `locaps` protocol on a graph: several paths to every broker, and up to f failures.
 
-It stands on the causal multicast (`protocols.locamu`): whatever brokers tell each other is processed everywhere
-in causal order, and comes through while f fail. On top of it are the paper's algorithms (`path_routing`); this class
-serves the clients.
+It uses the causal multicast (`protocols.locamu`): messages between brokers are processed everywhere in causal order,
+and survive f failures. On top of it are the paper's algorithms (`path_routing`); this class serves the clients.
 
-A broker that is suspected has failed for good: everyone is told, and nobody waits for it. If it is alive after all, it
-is told too, at once or when it can be reached again. Then it sends its clients to other brokers and does nothing more.
+A suspected broker counts as permanently failed: all brokers are notified, and none waits for it. If it is alive after
+all, it is notified too, at once or when it is reachable again. Then it sends its clients to other brokers and stops.
 """
 
 from collections import deque
@@ -75,14 +74,15 @@ from gapless_papers.protocols.parts.numbered_names import name_of, number_in
 __all__ = ["PathBroker"]
 
 Outbox: TypeAlias = deque[Event | str]
-"""What a publisher did and must wait: events, and names of advertisements that it took back."""
+"""A publisher's actions that must wait: events, and names of withdrawn advertisements."""
 
 DONE = " done"
-"""The timer after which receivers tell origins what they are done with. (No broker is called so: timers are named after
-brokers, too.)"""
+"""The timer after which receivers report processed messages to their origins. (Timers are named after brokers, too; no
+broker has this name.)"""
 
 LINGER_US = 30_000_000
-"""How long subscriptions of a broker that failed are served: others may rely on them while they make their own way."""
+"""How long subscriptions of a failed broker are served: others may rely on them until their own subscriptions have
+arrived."""
 
 
 class PathBroker(BrokerNode):
@@ -122,10 +122,10 @@ class PathBroker(BrokerNode):
         self._effects: list[Effect] = []
         self._is_timing = False
         self._ahead: dict[str, dict[str, int]] = {}
-        """Clients that have seen more than this broker, and what that is."""
+        """Clients that have seen more than this broker has processed, with their past."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
+        """Process one input."""
         self._effects = []
         if self._name in self._multicast.dead:
             return self._refuse(item)
@@ -183,7 +183,8 @@ class PathBroker(BrokerNode):
                 assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps; buffered are events and messages that wait, on either side."""
+        """Return how much the broker keeps; `buffered` counts waiting events and messages, of publishers and of
+        subscribers."""
         held = sum(isinstance(item, Event) for outbox in self._outboxes.values() for item in outbox)
         return {
             "subscriptions": len(self._tables.subscriptions),
@@ -237,7 +238,7 @@ class PathBroker(BrokerNode):
                 assert_never(content)
 
     def _carry(self, packet: Packet) -> Iterable[str]:
-        """The homes of subscriptions that get this event by way of this broker."""
+        """Return the home brokers of subscriptions that get this event by way of this broker."""
         content = packet.content
         if not isinstance(content, Publication):
             return ()
@@ -254,7 +255,8 @@ class PathBroker(BrokerNode):
                 self._send(stream, Confirmation(seq))
 
     def _bury(self, broker: str) -> None:
-        """A broker has failed: tell all neighbours, itself included in case it is alive, and wait for it no more."""
+        """Exclude a failed broker: notify all neighbours, and that broker in case it is alive, and stop
+        waiting for it."""
         if broker in self._multicast.dead:
             return
         if broker == self._name:
@@ -273,19 +275,19 @@ class PathBroker(BrokerNode):
         self._let_in()
 
     def _retire(self) -> None:
-        """The others take this broker for dead: its clients have to go on elsewhere."""
+        """Send this broker's clients elsewhere, because the others have excluded it."""
         self._multicast.dead[self._name] = None
         for client in dict.fromkeys([*self._outboxes, *(own.client for own in self._tables.own())]):
             self._send(client, Dead(self._name))
 
     def _refuse(self, item: Input) -> Sequence[Effect]:
-        """The others take this broker for dead: a client that comes to it has to go on elsewhere."""
+        """Send a new client elsewhere, because the others have excluded this broker."""
         if isinstance(item, Received) and item.peer not in self._overlay:
             return [Send(item.peer, Dead(self._name))]
         return ()
 
     def _forget_home(self, broker: str) -> None:
-        """Those who relied on subscriptions of a broker that failed have been served by others long since."""
+        """Remove the subscriptions of a failed broker, which no other subscription relies on any more."""
         for name in [sub.name for sub in self._tables.subscriptions.values() if sub.home == broker]:
             self._forget(name)
         for name in [ad.name for ad in self._tables.orphaned.values() if ad.broker == broker]:
@@ -294,7 +296,7 @@ class PathBroker(BrokerNode):
     # ---- events -------------------------------------------------------------------------------------------
 
     def _pass_on(self, event: Event) -> None:
-        """Give an event to the clients that want it."""
+        """Deliver an event to the clients that want it."""
         if event.seq <= self._tables.passed.get(event.publisher, 0):
             return
         self._tables.passed[event.publisher] = event.seq
@@ -310,16 +312,16 @@ class PathBroker(BrokerNode):
             self._send(client, Delivery(event, numbers, self._past()))
 
     def _past(self) -> Due:
-        """What a client has to take along if this broker fails."""
+        """Return the past that a client has to bring along if this broker fails."""
         return dict(self._multicast.due) if self._f else {}
 
     def _accept(self, event: Event) -> None:
-        """An event of a client of this broker: for all that want it."""
+        """Accept an event of a client of this broker, for all subscriptions that match."""
         ends = {sub.home for sub in self._tables.match(event.attributes) if event.publisher in sub.cuts}
         self._streams.put(event.publisher, Publication(event), ends)
 
     def _let_out(self, publisher: str, number: int, ends: tuple[str, ...], content: Content) -> None:
-        """Enough others hold it."""
+        """Forward an event or a marker, after enough backups have it."""
         self._multicast.send(publisher, number, ends, content)
         if isinstance(content, Publication):
             self._pass_on(content.event)
@@ -353,7 +355,7 @@ class PathBroker(BrokerNode):
         self._empty_outbox(client)
 
     def _empty_outbox(self, client: str) -> None:
-        """Let out, in order, what need not wait."""
+        """Release, in order, the actions that need not wait any longer."""
         outbox = self._outboxes.get(client)
         while outbox and self._may_leave(client, outbox[0]):
             item = outbox.popleft()
@@ -403,19 +405,19 @@ class PathBroker(BrokerNode):
         self._let_in()
 
     def _let_in(self) -> None:
-        """Let clients publish that had seen more than this broker when they came, and no longer have."""
+        """Accept publications of clients that had seen more than this broker had processed, and no longer have."""
         for client in [client for client, due in self._ahead.items() if self._multicast.has(due)]:
             del self._ahead[client]
             self._empty_outbox(client)
 
     def _take_over(self, client: str, coming: Inheritance) -> None:
-        """All is known of what the client brings: send again what may not have come through, and that it is here."""
+        """Send the unsettled events of a client that has moved here again, and announce that the client is here."""
         everyone = self._overlay.brokers
         for number, content, due in coming.takeover(everyone):
             self._multicast.send_again(client, number, everyone, due, content)
 
     def _go_on_here(self, client: str) -> None:
-        """What was left has been processed here: from now on it is a publisher as any other."""
+        """Treat the client as an ordinary publisher, because its earlier events have been processed here."""
         coming = self._returns.coming.get(client)
         if coming is None:
             return
@@ -447,7 +449,7 @@ class PathBroker(BrokerNode):
             self._routing.end(found)
 
     def _begin(self, own: OwnPathSubscription, starts: Cuts) -> None:
-        """Tell the client where the subscription starts, and give it what was kept from there on."""
+        """Tell the client where the subscription starts, and deliver the buffered events from there on."""
         if not starts and own.is_active:
             return
         own.is_active = True
@@ -456,6 +458,6 @@ class PathBroker(BrokerNode):
             self._send(own.client, Delivery(event, [own.number], self._past()))
 
     def _activate_if_unserved(self, own: OwnPathSubscription) -> None:
-        """Where nobody publishes what it asks for there is nothing to wait for."""
+        """Activate a subscription that no publisher matches at once."""
         if not own.is_active and not self._tables.wanted(own):
             self._begin(own, {})

@@ -1,12 +1,12 @@
-"""What survives its broker: events are let out when f others hold them.
+"""Replication of a publisher's stream: events are released when f other brokers have a copy.
 
-What a publisher's broker says for it, events and markers, is one stream. It is numbered in the order in which it was
-accepted, sent to the broker's *backups*, the f brokers nearest to it, and let out in the same order, events when all
-backups that live have answered. So whatever event anyone was given, someone who lives can give it to the rest, and all
-that was let out before it. A marker need not wait for the backups: if it is lost with its broker, nothing was let out
-behind it, and whoever takes over gives the same cut.
+The events and markers that a publisher's broker sends for it are one stream. It is numbered in the order of acceptance
+and sent to the broker's *backups*, the f brokers nearest to it. The broker releases it in the same order; an event
+waits until all live backups have answered. So if any client received an event, a live broker can give it to the others,
+together with everything released before it. A marker need not wait for the backups: if it is lost with its broker,
+nothing was released after it, and the successor gives the same cut.
 
-The upper half of a number is the publisher's *epoch*: how many brokers it has lost. What has come through is forgotten.
+The upper half of a number is the publisher's *epoch*: how many of its brokers have failed. Settled entries are dropped.
 """
 
 from collections import deque
@@ -19,17 +19,17 @@ from gapless_papers.protocols.locaps.messages import AskEstate, Content, Due, Es
 __all__ = ["EPOCH", "Safekeeping", "Streams", "backups_of"]
 
 EPOCH = 1 << 32
-"""Numbers in one epoch."""
+"""The number of entries in one epoch."""
 
 
 def backups_of(overlay: Overlay, broker: str, f: int) -> tuple[str, ...]:
-    """The brokers that hold what a broker lets out: those with the shortest links to it."""
+    """Return the backups of a broker: those with the shortest links to it."""
     tree = overlay.tree if isinstance(overlay, Graph) and overlay.bypass else overlay
     return tree.within(broker, f + 1)[:f]
 
 
 class _Item:
-    """Something that is not let out yet; `missing` are the backups that have not answered."""
+    """An entry that is not released yet; `missing` are the backups that have not answered."""
 
     def __init__(self, number: int, content: Content, ends: tuple[str, ...], missing: dict[str, None]) -> None:
         self.number = number
@@ -39,14 +39,14 @@ class _Item:
 
 
 class _Stream:
-    """What a publisher of this broker says."""
+    """The stream of a publisher of this broker."""
 
     def __init__(self, number: int, seq: int) -> None:
         self.number = number
         self.seq = seq
         self.queue: deque[_Item] = deque()
         self.seqs: dict[int, int] = {}
-        """Of events that have not come through, by their numbers."""
+        """The unsettled events, by their numbers."""
 
 
 class Streams:
@@ -67,20 +67,20 @@ class Streams:
         return publisher in self._streams
 
     def begin(self, publisher: str, number: int = 0, seq: int = 0) -> None:
-        """A publisher is here, with this number and event behind it."""
+        """Start the stream of a publisher that is attached here, after this number and event."""
         if publisher not in self._streams:
             self._streams[publisher] = _Stream(number, seq)
 
     def accepted(self, publisher: str) -> int:
-        """The last event of the publisher that was accepted."""
+        """Return the last accepted event of the publisher."""
         return self._streams[publisher].seq
 
     def epoch(self, publisher: str) -> int:
-        """How many brokers the publisher has lost."""
+        """Return how many brokers of the publisher have failed."""
         return self._streams[publisher].number // EPOCH
 
     def is_pending(self, publisher: str) -> bool:
-        """Whether something of the publisher is not let out yet."""
+        """Return whether some entry of the publisher is not released yet."""
         return bool(self._streams[publisher].queue)
 
     def put(self, publisher: str, content: Content, ends: Iterable[str]) -> None:
@@ -101,7 +101,7 @@ class Streams:
         self._release(publisher)
 
     def hear_kept(self, backup: str, message: Kept) -> None:
-        """A backup holds what it was sent up to a number."""
+        """Note that a backup has the stream up to a number; return the entries that this releases."""
         stream = self._streams.get(message.publisher)
         if stream is not None:
             for item in stream.queue:
@@ -110,14 +110,14 @@ class Streams:
             self._release(message.publisher)
 
     def bury(self, broker: str) -> None:
-        """Nobody waits for a backup that has failed."""
+        """Stop waiting for a backup that has failed."""
         for publisher, stream in list(self._streams.items()):
             for item in stream.queue:
                 item.missing.pop(broker, None)
             self._release(publisher)
 
     def settled(self, publisher: str, number: int) -> int:
-        """The last event that has come through with everything up to the number; 0 if none has lately."""
+        """Return the last event that is settled together with everything up to the number; 0 if there is no new one."""
         seqs = self._streams[publisher].seqs
         through = [(own, seq) for own, seq in seqs.items() if own <= number]
         for own, _ in through:
@@ -132,7 +132,7 @@ class Streams:
 
 
 class _Kept:
-    """What is held of one publisher of another broker."""
+    """The copy of the stream of one publisher of another broker."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -140,7 +140,7 @@ class _Kept:
 
 
 class Safekeeping:
-    """What this broker holds as a backup of others."""
+    """The streams that this broker keeps as a backup of others."""
 
     def __init__(self, settled: Callable[[str], int]) -> None:
         self._settled = settled
@@ -148,11 +148,11 @@ class Safekeeping:
 
     @property
     def size(self) -> int:
-        """How much it holds."""
+        """Return how many entries it keeps."""
         return sum(len(kept.items) for kept in self._kept.values())
 
     def keep(self, broker: str, message: Keep) -> Kept:
-        """Hold something."""
+        """Keep an entry."""
         kept = self._kept.setdefault((broker, message.publisher), _Kept())
         kept.items[message.number] = (message.content, message.due)
         if isinstance(message.content, Publication):
@@ -163,7 +163,7 @@ class Safekeeping:
         return Kept(message.publisher, message.number)
 
     def estate(self, ask: AskEstate) -> Estate:
-        """What is held of a publisher of a broker that has failed."""
+        """Return the copy of the stream of a publisher whose broker has failed."""
         kept = self._kept.get((ask.broker, ask.publisher), _Kept())
         self._trim(ask.publisher, kept)
         items = [(number, content, due) for number, (content, due) in kept.items.items()]

@@ -1,16 +1,18 @@
-"""Publishers whose broker has failed, and who go on here.
+"""Moves publishers to this broker after their own broker has failed.
 
-1. The client says what it offers, which of its events may not have come through, and what it has seen.
-2. All live backups of its former brokers say what they hold of its stream.
-3. That is given to this broker's own backups, and when they have it, sent to everyone again, under the same numbers and
-   with the same pasts; and behind it, that the publisher is here now: the first message of the next epoch, which stands
-   for everything in the former one.
-4. From then on it is a new publisher of this broker: it is advertised, subscriptions get cuts behind the last event
-   that was held (those that have a start keep it), and what the client published after that follows.
+1. The client sends its advertisements, its unconfirmed events, and its causal past.
+2. All live backups of its former brokers send their copies of its stream.
+3. This broker replicates the copies to its own backups, and then sends them to all brokers again, under the same
+   numbers
+   and with the same pasts. After them it announces that the publisher is here now. This is the first message of the
+   next epoch, and it stands for the whole former one.
+4. From then on the client is a new publisher of this broker: it is advertised, and subscriptions get cuts after the
+   last
+   surviving event (those with a start keep it). The client's later events follow.
 
-*Why.* An event that anyone processed is held by a backup, with its past; so nobody waits for it in vain, and its
-effects do not overtake it. Nothing but that is needed to send it again, so nobody waits for one who waits for him. A
-subscription whose marker was lost with the broker gets the same cut again, as nothing was let out behind the marker.
+*Why.* An event that any broker processed survives at a backup, with its past. So no broker waits for it in vain, and
+its effects do not overtake it. Nothing else is needed to send it again, so waiting is never circular. A subscription
+whose marker was lost with the broker gets the same cut again, because nothing was released after the marker.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,33 +26,33 @@ __all__ = ["Inheritance", "Returns"]
 
 
 class Inheritance:
-    """What a publisher brings along."""
+    """The state of one publisher that moves here."""
 
     def __init__(self, client: str, call: ClientReturn) -> None:
         self.client = client
         self.call = call
         self.asked: dict[tuple[str, str], None] = {}
-        """Broker that failed, and backup that has not answered."""
+        """Pairs of a failed broker and a backup that has not answered."""
         self.last = 0
         self.items: dict[int, tuple[Content, Due]] = {}
         self.is_known = False
-        """Whether all estates are in."""
+        """Whether all copies have arrived."""
         self.missing: dict[str, None] = {}
-        """Backups of this broker that do not hold them yet."""
+        """Backups of this broker that do not have the copies yet."""
         self.is_sent = False
 
     @property
     def is_publisher(self) -> bool:
-        """Whether the client has published, or will as things stand."""
+        """Return whether the client has published, or has advertisements under which it can."""
         return bool(self.items or self.last or self.call.offers or self.call.events)
 
     @property
     def epoch(self) -> int:
-        """The first number from here on."""
+        """Return the first number of the next epoch."""
         return len(self.call.brokers) * EPOCH
 
     def takeover(self, everyone: Iterable[str]) -> Iterator[tuple[int, Content, Due]]:
-        """What is to be sent: all that is left, each behind the one before it, and that the publisher is here."""
+        """Return the messages to send: the surviving entries, each after the one before it, and the announcement."""
         before = 0
         for number, (content, due) in sorted(self.items.items()):
             yield number, content, {name: {**due.get(name, {}), **_up_to(self.client, before)} for name in everyone}
@@ -59,7 +61,7 @@ class Inheritance:
 
 
 class Returns:
-    """The publishers that are coming over."""
+    """The publishers that are moving here."""
 
     def __init__(
         self, name: str, overlay: Overlay, f: int, dead: dict[str, None], keeping: Safekeeping,
@@ -77,7 +79,7 @@ class Returns:
         self._stay = stay
 
     def begin(self, client: str, call: ClientReturn) -> None:
-        """A client whose broker has failed."""
+        """Start moving a client whose broker has failed."""
         coming = self.coming[client] = Inheritance(client, call)
         for broker in call.brokers:
             for backup in backups_of(self._overlay, broker, self._f):
@@ -89,7 +91,7 @@ class Returns:
         self._go_on(client, coming)
 
     def hear_estate(self, backup: str, estate: Estate) -> None:
-        """A backup has answered."""
+        """Process a backup's copy."""
         coming = self.coming.get(estate.publisher)
         if coming is not None and (estate.broker, backup) in coming.asked:
             del coming.asked[estate.broker, backup]
@@ -97,14 +99,14 @@ class Returns:
             self._go_on(estate.publisher, coming)
 
     def hear_kept(self, backup: str, message: Kept) -> None:
-        """A backup of this broker holds something."""
+        """Note that a backup of this broker has an entry."""
         coming = self.coming.get(message.publisher)
         if coming is not None and message.number == coming.epoch:
             coming.missing.pop(backup, None)
             self._go_on(message.publisher, coming)
 
     def bury(self, broker: str) -> None:
-        """Nobody waits for a backup that has failed."""
+        """Stop waiting for a backup that has failed."""
         for client, coming in list(self.coming.items()):
             for key in [key for key in coming.asked if key[1] == broker]:
                 del coming.asked[key]

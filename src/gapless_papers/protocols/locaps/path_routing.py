@@ -1,23 +1,24 @@
 """How advertisements, subscriptions and markers travel on a graph: Algorithms 1 and 2 on top of the causal multicast.
 
-**Advertisements** go to all brokers. Each sends the publisher's broker what may match, and answers behind it.
+**Advertisements** go to all brokers. Each sends the publisher's broker the matching subscriptions, and then answers.
 
-**Subscriptions** go to the brokers of all publishers that may match, in one message, so that all brokers on all ways
-get it, and whatever any of them does next arrives at the others behind it. (Repair `together`; switched off, each
-publisher is sent a message of its own, as when brokers forward a subscription link by link.)
+**Subscriptions** go to the brokers of all matching publishers in one message. So all brokers on all paths get it, and
+their later messages arrive at the others after it. (Repair `together`; switched off, each publisher gets a message of
+its own, as if brokers forwarded a subscription link by link.)
 
-**Markers** start where a subscription meets a publisher, and go to its home; brokers on the way note that it is stable.
-With `cascade` they go to all subscribers of the publisher, and a publisher that learns of a subscription from a
+**Markers** start where a subscription meets a publisher, and go to its home; brokers on the path note that it is
+stable. With `cascade` they go to all subscribers of the publisher, and a publisher that learns of a subscription from a
 marker answers with its own (Algorithm 1, lines 14 to 21). That is needed only without `together`.
 
-**Partial pivots** (`Regions.frontier`). A subscription S comes by; X covers it and is stable here for a publisher,
-and this broker is among the first of those on X's ways that S meets. So all that S wants of the publisher comes here,
-for X. From now on it is carried to S, until the publisher's broker knows S itself; a partial marker says from which
-number on.
+**Partial pivots** (`Regions.frontier`). A subscription S passes; X covers it and is stable here for a publisher, and
+this broker is among the first of those on X's paths that S meets. So all events of the publisher that S wants arrive
+here, for X. From now on this broker carries them to S, until the publisher's broker knows S itself; a partial marker
+tells S's home from which number on.
 
-**Ending.** Who carries for S relies on X, so X may not vanish before S is known to the publisher. First all brokers
-on X's ways are told that it ends; when all have answered, its home has in its past whatever they had processed by then,
-S included, and tells them to forget X: causal order brings S to the publisher first. (Repair `two-steps`.)
+**Ending.** A broker that carries events for S relies on X, so X must not vanish before S is known to the publisher.
+First all brokers on X's paths are notified that it ends. When all have answered, its home has in its past everything
+they had processed by then, S included, and tells them to forget X: causal order brings S to the publisher first.
+(Repair `two-steps`.)
 """
 
 from collections.abc import Callable, Iterable
@@ -50,7 +51,7 @@ __all__ = ["PathRouting"]
 
 
 class PathRouting:
-    """The rules that spread what one broker knows."""
+    """The rules that propagate advertisements, subscriptions and markers."""
 
     def __init__(
         self,
@@ -80,14 +81,14 @@ class PathRouting:
         self._speaks_for_all = "pivots" not in options.switched_off
         self._in_two_steps = "two-steps" not in options.switched_off
         self._answers: dict[str, str] = {}
-        """Advertisements that are answered when no subscription here is in transition, with their brokers."""
+        """Advertisements, with their brokers, to be answered when no subscription here is in transition."""
         self._ended: dict[int, tuple[OwnPathSubscription, tuple[str, ...]]] = {}
-        """By the number of the message that said so: what ended and is to be forgotten."""
+        """Ended subscriptions to be forgotten, by the number of the message that announced the end."""
 
     # ---- advertisements -----------------------------------------------------------------------------------
 
     def advertise(self, name: str, publisher: str, text: str) -> None:
-        """A publisher of this broker: tell everyone, and answer for it what is known here already."""
+        """Announce a publisher of this broker, and answer for it the subscriptions known here."""
         epoch = self._streams.epoch(publisher)
         ad = PathAdvertisement(name, publisher, parse(text), self._name, epoch)
         self._tables.advertisements[name] = ad
@@ -100,7 +101,7 @@ class PathRouting:
             self._stable(ad)
 
     def hear_advertisement(self, origin: str, content: AddAdvertisement) -> None:
-        """A publisher elsewhere: send it what may match, and answer."""
+        """Send a publisher elsewhere the matching subscriptions, and answer its advertisement."""
         ad = PathAdvertisement(content.advertisement, content.publisher, parse(content.filter), origin, content.epoch)
         former = self._tables.advertisements.get(ad.name)
         if origin in self._multicast.dead or (former is not None and former.epoch > ad.epoch):
@@ -117,8 +118,8 @@ class PathRouting:
         self.answer_advertisements()
 
     def answer_advertisements(self) -> None:
-        """Answer those that wait, unless a subscription of this broker is still served by partial pivots: their
-        publishers' events would come by other ways than what the pivots carry."""
+        """Answer the waiting advertisements, unless a subscription of this broker is still served by partial pivots:
+        their publishers' events would take other paths than the events that the pivots carry."""
         if any(own.start.in_transition for own in self._tables.own()):
             return
         answers, self._answers = self._answers, {}
@@ -126,7 +127,7 @@ class PathRouting:
             self._multicast.say([broker], AdvertisementStable(name))
 
     def hear_stable(self, sender: str, name: str) -> None:
-        """A broker has answered an advertisement."""
+        """Process a broker's answer to an advertisement."""
         ad = self._tables.advertisements.get(name)
         if ad is not None and ad.broker == self._name and sender in ad.waiting:
             del ad.waiting[sender]
@@ -134,12 +135,12 @@ class PathRouting:
                 self._stable(ad)
 
     def unadvertise(self, name: str) -> None:
-        """A publisher of this broker publishes nothing more under the advertisement."""
+        """Withdraw an advertisement of a publisher of this broker."""
         self._multicast.say(self._everyone, RemoveAdvertisement(name))
         self.drop_advertisement(name)
 
     def drop_advertisement(self, name: str) -> None:
-        """An advertisement is over."""
+        """Remove an advertisement."""
         ad = self._tables.advertisements.pop(name, None)
         self._answers.pop(name, None)
         if ad is None:
@@ -154,7 +155,7 @@ class PathRouting:
         self.answer_advertisements()
 
     def _unmark(self, publisher: str) -> None:
-        """The publisher has lost its broker: nothing is stable for it until it has come to another."""
+        """Mark all subscriptions unstable for a publisher whose broker has failed, until it has moved to another."""
         for subscription in self._tables.subscriptions.values():
             subscription.cuts.pop(publisher, None)
             if isinstance(subscription, OwnPathSubscription):
@@ -163,7 +164,7 @@ class PathRouting:
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def subscribe(self, own: OwnPathSubscription) -> None:
-        """A client of this broker subscribes."""
+        """Add a subscription of a client of this broker."""
         wanted = self._tables.wanted(own)
         own.sent = dict.fromkeys(broker for broker in wanted.values() if broker != self._name)
         content = PathSubscribe(own.name, own.filter.text, self._name, True)
@@ -177,7 +178,7 @@ class PathRouting:
         self._take_part(own)
 
     def hear_subscription(self, content: PathSubscribe) -> None:
-        """A subscription whose way leads past here."""
+        """Process a subscription whose path includes this broker."""
         subscription = self._known(content.subscription, content.filter, content.home)
         if subscription is None:
             return
@@ -186,7 +187,7 @@ class PathRouting:
             self._take_part(subscription)
 
     def _known(self, name: str, text: str, home: str) -> PathSubscription | None:
-        """The subscription, entered if it is new; none if its home has failed."""
+        """Return the subscription, added if it is new; None if its home has failed."""
         if home in self._multicast.dead:
             return None
         found = self._tables.subscriptions.get(name)
@@ -196,7 +197,7 @@ class PathRouting:
         return found
 
     def end(self, own: OwnPathSubscription) -> None:
-        """The client has ended it."""
+        """End a subscription on its client's request."""
         self._tables.drop_subscription(own.name)
         ends = tuple(own.sent)
         if self._in_two_steps and ends:
@@ -206,20 +207,20 @@ class PathRouting:
         self.answer_advertisements()
 
     def settled(self, number: int) -> None:
-        """All have processed this broker's messages up to this number."""
+        """Note that all brokers have processed this broker's messages up to this number."""
         for told in [told for told in self._ended if told <= number]:
             own, ends = self._ended.pop(told)
             self._multicast.say(ends, ForgetSubscription(own.name))
 
     def hear_end(self, name: str) -> None:
-        """From now on nobody may rely on it."""
+        """Note that no subscription can rely on this one any more."""
         found = self._tables.subscriptions.get(name)
         if found is not None:
             found.is_ending = True
 
     def bury(self, broker: str) -> None:
-        """Subscriptions of a broker that failed stay for a while, but nobody may rely on them; its publishers have to
-        come to others, and its answers are not awaited."""
+        """Handle a failed broker: its subscriptions stay for a while, but no broker can rely on them. Its publishers
+        have to move to others, and its answers are not awaited."""
         for subscription in self._tables.subscriptions.values():
             if subscription.home == broker:
                 subscription.is_ending = True
@@ -257,10 +258,12 @@ class PathRouting:
         return any(publisher in other.cuts for publisher in cuts)
 
     def hear_marker(self, origin: str, content: PathMarker) -> None:
-        """A publisher's own marker: the subscription is stable here if the publisher is still attached to the origin.
+        """Process a publisher's own marker: the subscription is stable here if the publisher is still attached to the
+        origin.
 
-        A broker that takes a publisher over sends the former broker's markers to everyone. They still fix starts, but
-        most of their receivers are on no way from the publisher to the subscription, so they make nothing stable.
+        A broker that takes over a publisher sends the former broker's markers to all brokers. They still fix starts,
+        but most of their receivers are not on a path from the publisher to the subscription, so they make nothing
+        stable.
         """
         subscription = self._tables.subscriptions.get(content.subscription)
         if subscription is None and content.home:
@@ -279,7 +282,8 @@ class PathRouting:
     # ---- partial pivots -----------------------------------------------------------------------------------
 
     def _take_part(self, subscription: PathSubscription) -> None:
-        """Carry events to a new subscription, and say so, if this broker is one of its partial pivots."""
+        """Carry events to a new subscription, and send a partial marker, if this broker is one of its partial
+        pivots."""
         if not self._covers:
             return
         cuts: Cuts = {}
@@ -296,7 +300,7 @@ class PathRouting:
             self._multicast.say([subscription.home], marker)
 
     def _add_cuts(self, subscription: PathSubscription, other: PathSubscription, cuts: Cuts) -> None:
-        """The numbers from which on this broker can carry what comes for the other to the subscription."""
+        """Add the numbers from which on this broker can carry the covering subscription's events to this one."""
         for publisher, broker in self._tables.wanted(subscription).items():
             if publisher in other.cuts and publisher not in cuts and broker != self._name:
                 covered = self._regions.way(broker, other.home).brokers
@@ -305,11 +309,13 @@ class PathRouting:
                     cuts[publisher] = max(self._tables.passed.get(publisher, 0) + 1, other.cuts[publisher])
 
     def hear_pivot(self, content: PivotMarker) -> None:
-        """A partial marker for a subscription of this broker: start, if nothing gets past those who have spoken.
+        """Process a partial marker for a subscription of this broker: start it, if no event can avoid the pivots that
+        answered.
 
-        Not while a publisher may match whose broker has failed. The smallest story: p answers q:1 with p:1, and its
-        broker b7 fails. s would start with q:1 by its partial pivots, for nobody else is known who matches; then p goes
-        on elsewhere, behind p:1, and s starts with p:2. q's own marker comes in any case.
+        It does not start while a matching publisher's broker has failed. The smallest counterexample: p answers q:1
+        with p:1, and its broker b7 fails. s would start with q:1 by its partial pivots, because no other matching
+        publisher is known; then p continues elsewhere, after p:1, and s starts with p:2. q's own marker arrives in any
+        case.
         """
         own = self._tables.subscriptions.get(content.subscription)
         if not isinstance(own, OwnPathSubscription):
@@ -326,7 +332,7 @@ class PathRouting:
                 self._started(own, news)
 
     def _spoken(self, own: OwnPathSubscription, publisher: str, broker: str) -> tuple[str, ...] | None:
-        """The partial pivots of a publisher, if all of them have spoken."""
+        """Return the partial pivots of a publisher, if all of them have sent their markers."""
         if broker == self._name:
             return None
         spoken = own.start.spoken(publisher)

@@ -1,4 +1,4 @@
-"""What one broker of a graph knows: subscriptions, whose ways lead past it, and all advertisements."""
+"""The state of one broker of a graph: the subscriptions whose paths include it, and all advertisements."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,14 @@ __all__ = ["OwnPathSubscription", "PathAdvertisement", "PathSubscription", "Path
 
 
 class PathSubscription:
-    """A subscription whose way leads past this broker."""
+    """A subscription whose path includes this broker."""
 
     def __init__(self, name: str, pattern: Filter, home: str) -> None:
         self.name = name
         self.filter = pattern
         self.home = home
         self.cuts: Cuts = {}
-        """Where it is stable: the number in the marker of each publisher whose own marker has been here."""
+        """Where it is stable: the number in the marker of each publisher whose own marker has passed here."""
         self.is_ending = False
         self.carried: dict[str, None] = {}
         """The publishers whose events this broker carries to it, as one of its partial pivots."""
@@ -57,13 +57,13 @@ class PathTables:
         self.subscriptions: dict[str, PathSubscription] = {}
         self.advertisements: dict[str, PathAdvertisement] = {}
         self.orphaned: dict[str, PathAdvertisement] = {}
-        """Those of publishers whose broker has failed, and who have not said where they go on."""
+        """Advertisements of publishers whose broker has failed and that have not moved to another yet."""
         self.passed: Cuts = {}
         """The last event of each publisher that was processed here."""
         self._index: FilterIndex[str] = FilterIndex()
 
     def enter_subscription(self, subscription: PathSubscription) -> None:
-        """Make a subscription known."""
+        """Add a subscription."""
         self.subscriptions[subscription.name] = subscription
         self._index.add(subscription.name, subscription.filter)
 
@@ -75,27 +75,27 @@ class PathTables:
         return found
 
     def match(self, attributes: Attributes) -> Iterator[PathSubscription]:
-        """The subscriptions that the event matches, in the order in which they became known."""
+        """Return the subscriptions that the event matches, oldest first."""
         return map(self.subscriptions.__getitem__, self._index.match(attributes))
 
     def own(self) -> Iterator[OwnPathSubscription]:
-        """The subscriptions of this broker's clients."""
+        """Return the subscriptions of this broker's clients."""
         return (sub for sub in self.subscriptions.values() if isinstance(sub, OwnPathSubscription))
 
     def wanted(self, subscription: PathSubscription) -> dict[str, str]:
-        """The publishers that may match the subscription, with their brokers."""
+        """Return the publishers that may match the subscription, with their brokers."""
         pattern = subscription.filter
         ads = self.advertisements.values()
         return {ad.publisher: ad.broker for ad in ads if overlap(ad.filter, pattern)}
 
     def may_be_missed(self, subscription: PathSubscription) -> bool:
-        """Whether a publisher may match it that nobody knows the broker of."""
+        """Return whether a publisher with an unknown broker may match it."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.orphaned.values())
 
     def advertised_by(self, publisher: str) -> list[PathAdvertisement]:
-        """What the publisher may publish."""
+        """Return the filters under which the publisher can publish."""
         return [ad for ad in self.advertisements.values() if ad.publisher == publisher]
 
     def publishes_for(self, publisher: str, subscription: PathSubscription) -> bool:
-        """Whether the publisher may match the subscription."""
+        """Return whether the publisher may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.advertised_by(publisher))

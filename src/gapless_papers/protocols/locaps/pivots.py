@@ -1,26 +1,26 @@
-"""Pivots and their sets: who may speak for a publisher, when, and with which number.
+"""Pivots and their sets: which broker can answer for a publisher, when, and with which number.
 
-A subscription S comes by on its way to publisher p. If another subscription X, which covers S, is *stable* here for p
-(the publisher's own marker for X has been here), then this broker gets every event of p that S wants, from X's cut
-on, and the ways further on are laid. The first such broker is the **pivot**; it and the next f on the way form its
-set, and each sends a partial marker. S itself goes on to p as if nothing had happened.
+A subscription S passes on its path to publisher p. If another subscription X, which covers S, is *stable* here for p
+(the publisher's own marker for X has passed), then this broker gets every event of p that S wants, from X's cut on, and
+the brokers further on already route them. The first such broker is the **pivot**; it and the next f on the path form
+its set, and each sends a partial marker. S itself continues to p unchanged.
 
-**The number** is the larger of "one after the last of p's events that I passed on" and X's cut: what p published
+**The number** is the larger of "one after the last of p's events that I forwarded" and X's cut: events that p published
 before X was stable never came here.
 
-**All behind a link or none.** A broker speaks over a link only if it can speak for every publisher behind the link
-that may match S. Why: let c of p1 pass this broker just after S, and e of p2, also behind the link, be an effect of
-c. If p2 met c further on, e may have left p2 before S got there, so nothing but a covering subscription that was
-stable here *before c came* makes e come here as well. With it, e < X's cut for p2 is impossible: c would have
-happened before X's marker for p2 and come here first. Publishers behind different links do not matter to each other:
-S goes out over both links before c comes in over one of them. Nor do publishers that are not known here yet: their
-events are held back until S has reached them.
+**All behind a link or none.** A broker speaks over a link only if it can speak for every matching publisher behind the
+link. Why: let c of p1 pass this broker just after S, and let e of p2, also behind the link, be an effect of c. If p2
+received c further on, e may have left p2 before S got there, so e arrives here only if a covering subscription was
+stable here *before c came*. With it, e < X's cut for p2 is impossible: c would have happened before X's marker for p2
+and come here first. Publishers behind different links do not affect each other: S leaves over both links before c
+arrives over one of them. Publishers that are not known here yet do not matter either: their events are held back until
+S has reached them.
 
-**Looking again.** If not all are stable when S comes by, S goes on, and the next broker on the way asks itself the
-same. When a marker for a covering subscription comes past later, the broker looks again; if it can speak now, it
-becomes a pivot, and asks the next f brokers to join (`AskPartial`). This is safe because an effect of anything that
-S has started with comes after the marker of its own publisher, or with all others that its pivot spoke for; so a late
-start can only leave out what nobody misses.
+**Checking again.** If not all are stable when S passes, S continues, and the next broker on the path does the same
+check. When a marker for a covering subscription passes later, the broker checks again; if it can speak now, it becomes
+a pivot, and asks the next f brokers to join (`AskPartial`). This is safe because an effect of anything that S has
+started with comes after the marker of its own publisher, or with all others that its pivot spoke for. So a late start
+omits only events that no subscriber misses.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ NOBODY = ("", 0)
 
 
 class Pivots:
-    """The part that one broker takes in pivots' sets."""
+    """One broker's part in the sets of pivots."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Pivots:
         self._answer = answer
 
     def take_part(self, link: Link, subscription: Subscription, pivot: str, left: int) -> tuple[str, int]:
-        """Speak for the publishers behind the link if it is this broker's turn and it can.
+        """Speak for the publishers behind the link if this broker can, and if no earlier broker does.
 
-        `pivot` and `left` are what came with the subscription; what is returned goes on with it.
+        `pivot` and `left` arrived with the subscription; the returned values are forwarded with it.
         """
         if not self._is_on or (pivot and not left):
             return pivot, left
@@ -74,13 +74,14 @@ class Pivots:
         return pivot, left
 
     def join(self, subscription: Subscription, pivot: str, left: int) -> None:
-        """A pivot that was found late asks this broker to join its set."""
+        """Join the set of a pivot that was found late."""
         for link in self._tables.links.values():
             if subscription.name in link.sent:
                 self._take_part_late(link, subscription, pivot, left)
 
     def look_again(self, link: Link, marked: Subscription) -> None:
-        """A marker came over the link: whom it covers may have found its pivot."""
+        """Check, after a marker came over the link, whether this broker can be the pivot of subscriptions covered by
+        it."""
         if not self._speaks_for_all:
             return
         for subscription in list(link.unspoken.values()):
@@ -93,7 +94,7 @@ class Pivots:
             self._send(link, AskPartial(subscription.name, pivot, left))
 
     def _cuts(self, link: Link, subscription: Subscription) -> Cuts | None:
-        """A cut for each publisher behind the link whose own marker has not been here; None if one has to wait."""
+        """Return a cut for each publisher behind the link whose own marker has not passed; None if one has to wait."""
         waiting = [p for p in link.publishers(subscription) if p not in subscription.cuts]
         cuts: Cuts = {}
         for other in link.sent.values() if waiting else ():

@@ -1,7 +1,7 @@
-"""Which kind of broker stands where.
+"""Chooses the kind of broker for a place in the network.
 
-On the bare tree the tree does most of it (`broker`). On a graph, and on a tree whose links bypass f brokers, the causal
-multicast does (`path_broker`).
+On the bare tree, `broker` relies on the tree's order. On a graph, and on a tree whose links bypass f brokers,
+`path_broker` relies on the causal multicast.
 """
 
 from functools import lru_cache
@@ -18,7 +18,7 @@ __all__ = ["make_broker"]
 
 
 def make_broker(place: BrokerPlace, options: LocapsOptions) -> BrokerNode:
-    """A broker for this place."""
+    """Return a broker for this place."""
     if place.overlay.is_tree and (options.paths == "one" or place.f == 0 or len(place.overlay.brokers) < 3):
         return LocapsBroker(place, options)
     f = place.f if options.paths == "f+1" else 0
@@ -28,5 +28,5 @@ def make_broker(place: BrokerPlace, options: LocapsOptions) -> BrokerNode:
 
 @lru_cache(16)
 def _with_links(overlay: Overlay, f: int) -> Overlay:
-    """The tree with its bypasses; all brokers of one process share it."""
+    """Return the tree with its bypasses; all brokers of one process share it."""
     return with_bypasses(overlay, f)

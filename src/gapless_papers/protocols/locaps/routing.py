@@ -1,15 +1,15 @@
 """How advertisements, subscriptions and markers travel along the tree (the paper's Algorithm 1, and the hooks of 2).
 
 **Advertisements** are flooded. A broker answers one (`AdvertisementStable`) when all its other neighbours have, and
-sends the publisher every subscription that may match first. So when the publisher's broker has all answers it also
-has every subscription that the flood met, and any that comes later follows the advertisement's own way.
+before that sends the publisher every matching subscription. So when the publisher's broker has all answers it also has
+every subscription that the flood met, and any later one follows the advertisement's own path.
 
-**Subscriptions** go to every publisher that may match, covered or not. `Link.sent` is exactly what the neighbour
-holds from here, because everything that changes it is a message on the same FIFO link.
+**Subscriptions** go to every publisher that may match, covered or not. `Link.sent` is exactly the neighbour's state
+from here, because every change to it is a message on the same FIFO link.
 
 **Markers** start where a subscription meets a publisher: from the next number on that leaves the publisher's broker,
-every event finds the subscription on its whole way. They return along the subscription's way only. Each broker that
-a marker passes notes that the subscription is stable for the publisher.
+every event finds the subscription at every broker on its path. They return along the subscription's path only. Each
+broker that a marker passes notes that the subscription is stable for the publisher.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ __all__ = ["Routing"]
 
 
 class Routing:
-    """The rules that spread what one broker knows."""
+    """The rules that propagate advertisements, subscriptions and markers."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Routing:
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def add_subscription(self, subscription: Subscription, pivot: str = "", left: int = 0) -> None:
-        """A new subscription: answer it for the publishers here, pass it on towards the others."""
+        """Answer a new subscription for the publishers here, and forward it towards the others."""
         self._tables.enter_subscription(subscription)
         self._answer_for(self._tables.advertisements.values(), subscription)
         for link in self._tables.links.values():
@@ -63,14 +63,14 @@ class Routing:
                 self._pass_on(link, subscription, *self._pivots.take_part(link, subscription, pivot, left))
 
     def remove_subscription(self, name: str) -> None:
-        """The subscription is over."""
+        """Remove a subscription."""
         subscription = self._tables.drop_subscription(name)
         for link in self._tables.links.values():
             if name in link.sent:
                 self._withdraw(link, subscription)
 
     def receive_marker(self, link: Link, marker: Marker) -> None:
-        """A publisher's own marker: the subscription is stable here."""
+        """Process a publisher's own marker: the subscription is stable here."""
         subscription = link.sent.get(marker.subscription)
         if subscription is not None:
             subscription.cuts.update(marker.cuts)
@@ -78,14 +78,14 @@ class Routing:
             self._pivots.look_again(link, subscription)
 
     def receive_partial(self, link: Link, marker: PartialMarker) -> None:
-        """A partial marker for a subscriber further down: it has found its pivot."""
+        """Process a partial marker for a subscriber further down: the subscription has a pivot."""
         subscription = link.sent.get(marker.subscription)
         if subscription is not None:
             link.unspoken.pop(subscription.name, None)
             self._answer(subscription, marker)
 
     def join_pivot(self, name: str, pivot: str, left: int) -> None:
-        """A pivot asks for a partial marker."""
+        """Send the partial marker that a pivot asks for."""
         subscription = self._tables.subscriptions.get(name)
         if subscription is not None:
             self._pivots.join(subscription, pivot, left)
@@ -93,7 +93,7 @@ class Routing:
     # ---- advertisements -----------------------------------------------------------------------------------
 
     def add_advertisement(self, name: str, publisher: str, text: str, origin: Link | None) -> None:
-        """A new advertisement: flood it, send what may match towards it, answer it."""
+        """Flood a new advertisement, send matching subscriptions towards its publisher, and answer it."""
         advertisement = Advertisement(name, publisher, parse(text), origin)
         self._tables.enter_advertisement(advertisement)
         for link in self._tables.links.values():
@@ -104,14 +104,14 @@ class Routing:
         self._conclude(advertisement)
 
     def receive_stable(self, link: Link, name: str) -> None:
-        """A neighbour has answered the advertisement."""
+        """Process a neighbour's answer to the advertisement."""
         advertisement = self._tables.advertisements.get(name)
         if advertisement is not None:
             advertisement.waiting.pop(link.peer, None)
             self._conclude(advertisement)
 
     def remove_advertisement(self, name: str) -> str:
-        """The publisher publishes nothing more under the advertisement; returns who that is."""
+        """Remove a withdrawn advertisement; return its publisher."""
         advertisement = self._tables.drop_advertisement(name)
         publisher, origin = advertisement.publisher, advertisement.origin
         for link in self._tables.links.values():
@@ -156,7 +156,7 @@ class Routing:
             self._answer(subscription, Marker(subscription.name, cuts))
 
     def _attract(self, advertisement: Advertisement) -> None:
-        """Send the publisher all that may match, or, if it is attached here, answer for it."""
+        """Send the publisher all matching subscriptions, or, if it is attached here, answer for it."""
         link = advertisement.origin
         for subscription in self._tables.subscriptions.values():
             if not overlap(advertisement.filter, subscription.filter):
@@ -167,7 +167,7 @@ class Routing:
                 self._pass_on(link, subscription)
 
     def _conclude(self, advertisement: Advertisement) -> None:
-        """Answer the advertisement if nobody is left to wait for."""
+        """Answer the advertisement if no neighbour's answer is missing."""
         if advertisement.waiting:
             return
         if advertisement.origin is None:

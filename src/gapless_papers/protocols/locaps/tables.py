@@ -1,4 +1,4 @@
-"""What one broker knows: its links, who subscribes, who publishes, and how far each publisher's events have come."""
+"""The state of one broker: its links, subscriptions, advertisements, and the last event of each publisher."""
 
 from gapless.filters import Filter
 from gapless.protocols.parts.filter_pairs import overlap
@@ -10,24 +10,24 @@ __all__ = ["Advertisement", "Link", "OwnSubscription", "Subscription", "Tables"]
 
 
 class Link:
-    """The link to a neighbour, and what lies behind it."""
+    """The link to a neighbour, and everything behind it."""
 
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.advertisements: dict[str, Advertisement] = {}
-        """Those that came over the link."""
+        """The advertisements that came over the link."""
         self.sent: dict[str, Subscription] = {}
-        """Those that went over the link: exactly what the neighbour has from here."""
+        """The subscriptions sent over the link: exactly the neighbour's state from here."""
         self.unspoken: dict[str, Subscription] = {}
-        """Of these, those for which no pivot spoke when they passed: to be looked at again."""
+        """Those of them that passed without a pivot: to be checked again."""
 
     def publishers(self, subscription: "Subscription") -> dict[str, None]:
-        """The publishers behind the link that may match the subscription."""
+        """Return the publishers behind the link that may match the subscription."""
         wanted = subscription.filter
         return {ad.publisher: None for ad in self.advertisements.values() if overlap(ad.filter, wanted)}
 
     def needs(self, subscription: "Subscription") -> bool:
-        """Whether anyone behind the link may match the subscription."""
+        """Return whether a publisher behind the link may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.advertisements.values())
 
 
@@ -39,7 +39,7 @@ class Subscription:
         self.filter = pattern
         self.origin = origin
         self.cuts: Cuts = {}
-        """Where it is stable: the number in the marker of each publisher whose own marker has been here."""
+        """Where it is stable: the number in the marker of each publisher whose own marker has passed here."""
 
 
 class OwnSubscription(Subscription):
@@ -71,15 +71,15 @@ class Tables(parts.Tables[Subscription, Advertisement]):
         super().__init__()
         self.links = {peer: Link(peer) for peer in neighbours}
         self.passed: Cuts = {}
-        """The last event of each publisher that this broker passed on."""
+        """The last event of each publisher that this broker forwarded."""
 
     def enter_subscription(self, subscription: Subscription) -> None:
-        """Make a subscription known."""
+        """Add a subscription."""
         assert subscription.name not in self.subscriptions, f"{subscription.name} is known already"
         super().enter_subscription(subscription)
 
     def drop_advertisement(self, name: str) -> Advertisement:
-        """Forget an advertisement, and with the last one of a publisher elsewhere, how far it had come."""
+        """Remove an advertisement, and with the last one of a publisher elsewhere, the number of its last event."""
         advertisement = super().drop_advertisement(name)
         is_last = next(self.advertised_by(advertisement.publisher), None) is None
         if is_last and advertisement.origin is not None:
@@ -87,5 +87,5 @@ class Tables(parts.Tables[Subscription, Advertisement]):
         return advertisement
 
     def publishes_for(self, publisher: str, subscription: Subscription) -> bool:
-        """Whether the publisher may match the subscription."""
+        """Return whether the publisher may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.advertised_by(publisher))

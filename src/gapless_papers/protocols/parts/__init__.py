@@ -1,1 +1,1 @@
-"""What several of the papers' protocols are made of, once."""
+"""Parts that several of the papers' protocols share."""

@@ -1,7 +1,7 @@
-"""A client that takes calls, refuses those that cannot be made, and numbers its events.
+"""A client that accepts calls, refuses invalid ones, and numbers its events.
 
-Every protocol's calls are refused in the same words. How a call is carried out, and what the broker's answers mean, is
-the protocol's own.
+All protocols refuse calls with the same messages. Each protocol defines how to carry out a call and how to interpret
+the broker's answers.
 """
 
 from abc import abstractmethod
@@ -36,18 +36,18 @@ Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 
 
 class CallingClient(ClientNode):
-    """What such clients have in common. A protocol says what it hears (`_hear`), and which other inputs it heeds."""
+    """Base of such clients. A protocol implements `_hear` for messages, and `_heed` for other inputs."""
 
     def __init__(self, place: ClientPlace) -> None:
         self._name = place.name
         self._broker = place.broker
         self._seq = 0
         self._calls = 0
-        """How many subscriptions and advertisements were numbered."""
+        """The number of subscriptions and advertisements so far."""
         self._effects: list[Effect] = []
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         self._effects = []
         match item:
             case Received():
@@ -85,17 +85,17 @@ class CallingClient(ClientNode):
 
     @abstractmethod
     def _hear(self, message: Any) -> None:
-        """What the broker says."""
+        """Process a message of the broker."""
 
     def _heed(self, item: Input) -> None:
-        """An input that is neither a call nor a message; most protocols let most of them pass."""
+        """Process an input that is neither a call nor a message; most protocols ignore most of them."""
 
     def _send(self, message: Any) -> None:
-        """Tell the broker."""
+        """Send the broker a message."""
         self._effects.append(Send(self._broker, message))
 
     def _receive(self, item: Received) -> None:
-        """What a former broker said last comes too late."""
+        """Process a message, unless it comes from a former broker."""
         if item.peer == self._broker:
             self._hear(item.message)
 
@@ -114,7 +114,7 @@ class CallingClient(ClientNode):
             self._reject(call, f"there is no subscription {call.subscription!r} to end")
 
     def _filter_of(self, call: Advertise | Subscribe) -> Filter | None:
-        """The filter of the call; one that cannot be read is refused."""
+        """Return the filter of the call; refuse the call if the filter is invalid."""
         try:
             return parse(call.filter)
         except FilterError as error:
@@ -122,7 +122,7 @@ class CallingClient(ClientNode):
             return None
 
     def _next_event(self, call: Publish) -> Event:
-        """The event of the call, with its number."""
+        """Return the event of the call, with its number."""
         self._seq += 1
         event = Event(self._name, self._seq, call.attributes, call.payload)
         self._effects.append(Published(event))
@@ -131,11 +131,11 @@ class CallingClient(ClientNode):
     # ---- answers ------------------------------------------------------------------------------------------
 
     def _fix(self, name: str, cuts: Cuts) -> None:
-        """Where a subscription starts with some publishers."""
+        """Report where a subscription starts with some publishers."""
         self._effects += [CutFixed(name, publisher, cut) for publisher, cut in cuts.items()]
 
     def _deliver(self, event: Event, numbers: Iterable[int], held_by_number: Mapping[int, Held]) -> None:
-        """An event for some of the subscriptions; those that have ended are left out."""
+        """Deliver an event to those of the subscriptions that have not ended."""
         for number in numbers:
             held = held_by_number.get(number)
             if held is not None:
@@ -144,5 +144,5 @@ class CallingClient(ClientNode):
 
 
 def number_of(name: str, entries: Mapping[int, Held | Offer]) -> int | None:
-    """The number of the entry of that name; a client has few."""
+    """Return the number of the entry of that name; a linear search, because a client has few."""
     return next((number for number, entry in entries.items() if entry.name == name), None)

@@ -1,7 +1,7 @@
 """A client that numbers its subscriptions and advertisements, and turns its broker's answers into effects.
 
-What its broker tells it comes in order, so what has been delivered when a subscription ends is an exact ending cut:
-everything of each publisher up to its last event, and nothing after. Whatever is still on its way then is dropped.
+The broker's messages arrive in order, so the events delivered when a subscription ends are an exact ending cut:
+everything of each publisher up to its last event, and nothing after. Events still in transit then are dropped.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ __all__ = ["NumberedClient"]
 
 
 class NumberedClient(CallingClient):
-    """What such clients have in common. A protocol says what it hears, of which `Started` is for this class."""
+    """Base of such clients. A protocol defines its messages, of which this class handles `Started`."""
 
     def __init__(self, place: ClientPlace) -> None:
         super().__init__(place)
@@ -42,20 +42,20 @@ class NumberedClient(CallingClient):
         self._offers: dict[int, Offer] = {}
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "advertisements": len(self._offers)}
 
     # ---- what protocols do in their own way ---------------------------------------------------------------
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
-        """Why nothing can be asked for at the moment; empty if it can."""
+        """Return why no call is possible at the moment; empty if calls are possible."""
         return ""
 
     def _took_back(self, number: int, offer: Offer) -> None:
-        """An advertisement is over."""
+        """Hook: an advertisement was withdrawn."""
 
     def _published(self, event: Event) -> None:
-        """An event is about to leave."""
+        """Hook: an event is about to be sent."""
 
     # ---- calls --------------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class NumberedClient(CallingClient):
         self._send(ClientPublish(event))
 
     def _parse(self, call: Advertise | Subscribe, name: str, taken: Mapping[int, Held | Offer]) -> Filter | None:
-        """The filter of a call that can be made."""
+        """Return the filter of a valid call."""
         if number_of(name, taken) is not None:
             self._reject_taken(call, name)
             return None
@@ -127,7 +127,7 @@ class NumberedClient(CallingClient):
             self._effects.append(Activated(held.name))
 
     def _stabilise(self, number: int) -> None:
-        """An advertisement is known to all whom it concerns."""
+        """Report that every relevant broker knows the advertisement."""
         offer = self._offers.get(number)
         if offer is not None and not offer.is_stable:
             offer.is_stable = True

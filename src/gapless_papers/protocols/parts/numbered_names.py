@@ -1,18 +1,18 @@
-"""What a client numbers has a name in the network: `client/number`. The one place that puts such names together."""
+"""The network-wide names `client/number` of things that a client numbers. Only this module composes such names."""
 
 __all__ = ["client_in", "name_of", "number_in"]
 
 
 def name_of(client: str, number: int | str) -> str:
-    """The name of a client's subscription or advertisement."""
+    """Return the name of a client's subscription or advertisement."""
     return f"{client}/{number}"
 
 
 def client_in(name: str) -> str:
-    """Whose it is. A client's own name may have a slash in it, a number has none."""
+    """Return the client in a name. A client's own name can contain a slash, a number cannot."""
     return name.rpartition("/")[0]
 
 
 def number_in(name: str) -> int:
-    """Which of its client's it is."""
+    """Return the number in a name."""
     return int(name.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""Who subscribes and who publishes, as one broker knows it: what protocols that route along a tree look up."""
+"""One broker's subscriptions and advertisements, for protocols that route along a tree."""
 
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,16 +11,16 @@ __all__ = ["Tables"]
 
 
 class Filtered(Protocol):
-    """What has a name and a filter."""
+    """An object with a name and a filter."""
 
     @property
     def name(self) -> str:
-        """Unique in the network."""
+        """The name, unique in the network."""
         ...
 
     @property
     def filter(self) -> Filter:
-        """What it is about."""
+        """The filter."""
         ...
 
 
@@ -29,12 +29,12 @@ class Offered(Filtered, Protocol):
 
     @property
     def publisher(self) -> str:
-        """Whose it is."""
+        """The publisher."""
         ...
 
     @property
     def origin(self) -> Any:
-        """The link that it came over, with the advertisements that did; None for a client of this broker."""
+        """The link that it came over; None for a client of this broker."""
         ...
 
 
@@ -43,7 +43,7 @@ A = TypeVar("A", bound=Offered)
 
 
 class Tables(Generic[S, A]):
-    """The subscriptions and the advertisements that are known here, in the order in which they became so."""
+    """The known subscriptions and advertisements, oldest first."""
 
     def __init__(self) -> None:
         self.subscriptions: dict[str, S] = {}
@@ -54,30 +54,30 @@ class Tables(Generic[S, A]):
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def enter_subscription(self, subscription: S) -> None:
-        """Make a subscription known."""
+        """Add a subscription."""
         self.subscriptions[subscription.name] = subscription
         self._index.add(subscription.name, subscription.filter)
 
     def drop_subscription(self, name: str) -> S:
-        """Forget a subscription."""
+        """Remove a subscription."""
         self._index.remove(name)
         return self.subscriptions.pop(name)
 
     def match(self, attributes: Attributes) -> Iterator[S]:
-        """The subscriptions that the event matches, in the order in which they became known."""
+        """Return the subscriptions that the event matches, oldest first."""
         return map(self.subscriptions.__getitem__, self._index.match(attributes))
 
     # ---- advertisements -----------------------------------------------------------------------------------
 
     def enter_advertisement(self, advertisement: A) -> None:
-        """Make an advertisement known."""
+        """Add an advertisement."""
         self.advertisements[advertisement.name] = advertisement
         self._publishers.setdefault(advertisement.publisher, {})[advertisement.name] = advertisement
         if advertisement.origin is not None:
             advertisement.origin.advertisements[advertisement.name] = advertisement
 
     def drop_advertisement(self, name: str) -> A:
-        """Forget an advertisement."""
+        """Remove an advertisement."""
         advertisement = self.advertisements.pop(name)
         of_publisher = self._publishers[advertisement.publisher]
         del of_publisher[name]
@@ -88,9 +88,9 @@ class Tables(Generic[S, A]):
         return advertisement
 
     def advertised_by(self, publisher: str) -> Iterator[A]:
-        """What the publisher may publish."""
+        """Return the filters under which the publisher can publish."""
         return iter(self._publishers.get(publisher, {}).values())
 
     def is_served(self, subscription: S) -> bool:
-        """Whether any publisher known here may match the subscription."""
+        """Return whether any publisher known here may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.advertisements.values())

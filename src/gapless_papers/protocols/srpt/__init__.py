@@ -1,26 +1,26 @@
-"""SRPT, a single root per topic: what the paper on VCube-PS compares it with (section IV), after Scribe.
+"""SRPT, a single root per topic, after Scribe: the baseline of the paper on VCube-PS (section IV).
 
-**What it promises**: within each topic causal order and no gaps, while subscribers come and go. Brokers and links must
-not fail.
+**Guarantee**: within each topic, causal order and no gaps, while subscribers come and go. Brokers and links must not
+fail.
 
-**How.** A topic's name chooses its root, one of the brokers. Publishers send their events to the root, which sends them
-down one tree, the same for all: the hypercube's broadcast tree of the root over *all* brokers (`tree`), as far as it
-leads to subscribers. A broker on the way that has none itself passes on what nobody there wants: a forwarder.
+**How it works.** A topic's name selects its root, one of the brokers. Publishers send their events to the root, which
+sends them down one tree, the same for all: the hypercube's broadcast tree of the root over *all* brokers (`tree`),
+pruned to the branches with subscribers. A broker on a path that has no subscribers itself is a forwarder.
 
-**Why it is right.** One root and FIFO links put the events of a topic into one order, and a broker that joins gets
-everything from some place of it on: see `broker`.
+**Why it is correct.** One root and FIFO links put the events of a topic into one order, and a broker that joins gets
+all events from some point of that order on: see `broker`.
 
-The paper says little of it. What it leaves open:
+The paper says little of it, and leaves open:
 
-- *Which tree.* Its figures are those of the root's broadcast tree: 449 messages for 256 subscribers of 1,024 brokers,
-  10 children of the root, 512 brokers that pass nothing on when all subscribe.
-- *Who may publish*: whoever subscribes or advertises, as in `vcube`, though the tree needs to know of neither. The
-  message goes straight to the root, one hop ("additional hop").
-- *The publisher's own events* come back to it down the tree, like everyone else's.
+- *The tree.* The paper's figures match the root's broadcast tree: 449 messages for 256 subscribers of 1,024 brokers,
+  10 children of the root, 512 brokers that forward nothing when all subscribe.
+- *The publishers*: any client that subscribes or advertises, as in `vcube`, though the tree needs neither. The message
+  goes directly to the root, one hop ("additional hop").
+- *The publisher's own events* return to it down the tree, like all others.
 - *Joining and leaving*: as in Scribe, from broker to parent until one is in the tree already; see `broker`.
 - *Causal order* is not mentioned for SRPT. It needs no barriers.
-- *Starting cuts.* A new subscriber knows that it has joined, not which event of each publisher is the next: the cut
-  exists, and shows with the first event of each.
+- *Starting cuts.* A new subscriber knows that it has joined, but not the next number of each publisher: the cut exists,
+  and becomes visible with the first event of each.
 """
 
 from gapless.protocol import ClientPlace, ProtocolSpec

@@ -1,15 +1,15 @@
 """A broker of the `srpt` protocol: a node of the trees of all topics.
 
-Everything that is published on a topic goes to its root and from there down the tree, to every broker below which
-someone subscribes. All links are FIFO, so every broker gets the events of a topic in the order in which the root has
-them. That order is causal: who answers an event has got it from the root, so the answer comes to the root after it.
+Every event of a topic goes to its root and from there down the tree, to every broker below which there is a subscriber.
+All links are FIFO, so every broker gets the events of a topic in the root's order. That order is causal: a publisher
+that answers an event has received it from the root, so the answer reaches the root after it.
 
-A broker joins the tree at its parent, which joins at its own first, if it must; each is told when it has joined, and
-gets everything from then on. So it starts somewhere in the root's order and misses nothing after. Until it is told it
-ignores what comes: that was meant for its former stay. It leaves when neither a client nor a child needs it, but not
-before it has been told that it has joined: a `Joined` always answers the latest `Join`.
+A broker joins the tree at its parent, which first joins at its own parent if needed; each is notified when it has
+joined, and gets all later events. So it starts somewhere in the root's order and misses nothing after. Before it is
+notified it ignores events: they belong to its former membership. It leaves when neither a client nor a child needs it,
+but not before it has been notified that it has joined: a `Joined` always answers the latest `Join`.
 
-Nothing is kept but who is next in the trees: a broker that is on no way to a subscriber knows nothing of a topic.
+The only state is the neighbours in the trees: a broker on no path to a subscriber knows nothing of a topic.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class _Place:
     def __init__(self, has_joined: bool) -> None:
         self.has_joined = has_joined
         self.children: dict[int, None] = {}
-        """Those that have asked; they are told when this broker has joined itself."""
+        """The children that have sent `Join`; they are notified when this broker has joined itself."""
         self.subscribers: dict[str, tuple[int, ...]] = {}
         """By client, the numbers of its subscriptions."""
 
@@ -63,7 +63,7 @@ class SrptBroker(BrokerNode):
             self._begin_with(topic, mask_of(self._names, members), options.first == "largest")
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input. Only messages matter: without failures nothing else happens."""
+        """Process one input. Only messages matter, because this protocol supports no failures."""
         if not isinstance(item, Received):
             return ()
         self._effects = []
@@ -103,7 +103,7 @@ class SrptBroker(BrokerNode):
                 assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps: the topics that it serves or passes on, and the children in their trees."""
+        """Return how much the broker keeps: the topics that it serves or forwards, and the children in their trees."""
         return {
             "topics": len(self._places),
             "children": sum(len(place.children) for place in self._places.values()),
@@ -150,7 +150,7 @@ class SrptBroker(BrokerNode):
     # ---- the tree -----------------------------------------------------------------------------------------
 
     def _place(self, topic: str) -> _Place:
-        """The place in the tree, taken now if need be."""
+        """Return the place in the tree, created if needed."""
         place = self._places.get(topic)
         if place is None:
             root = root_of(topic, len(self._names))

@@ -1,4 +1,4 @@
-"""What brokers of the `srpt` protocol say to each other; with clients they talk as all that serve topics do."""
+"""The messages between brokers of the `srpt` protocol; those to and from clients are in `topics.messages`."""
 
 from typing import TypeAlias
 
@@ -9,31 +9,31 @@ __all__ = ["FromBroker", "Join", "Joined", "Leave", "Pub", "ToRoot"]
 
 
 class _Message(Message, frozen=True):
-    """Of one topic."""
+    """Base of messages about one topic."""
 
     topic: str
 
 
 class Join(_Message, frozen=True):
-    """From a child: pass on to me what is published. Answered by `Joined`."""
+    """From a child: asks for all later events. Answered by `Joined`."""
 
 
 class Joined(_Message, frozen=True):
-    """From the parent: you get everything from now on."""
+    """From the parent: says that the child gets all events from now on."""
 
 
 class Leave(_Message, frozen=True):
-    """From a child: nobody below me needs it any longer."""
+    """From a child: says that it needs no events any longer."""
 
 
 class ToRoot(_Message, frozen=True):
-    """An event on its way to the root."""
+    """An event in transit to the root."""
 
     event: Event
 
 
 class Pub(_Message, frozen=True):
-    """An event on its way down the tree."""
+    """An event in transit down the tree."""
 
     event: Event
 

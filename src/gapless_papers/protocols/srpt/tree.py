@@ -1,10 +1,10 @@
-"""The tree of a topic: the hypercube's broadcast tree of one node, the topic's root, over all brokers.
+"""The tree of a topic: the hypercube's broadcast tree of the topic's root, over all brokers.
 
-The root of a topic follows from its name, by a hash that mixes: names that are alike have roots that are not. (With a
-linear one, such as a CRC, the roots of `t1`, `t2`… stand in the same relation whatever comes before the number.) On the
-way from the root r to a node k the bits in which they differ change one by one, the highest first, so the parent of k
-differs from it in the lowest of them. The nodes below k are those of a sub-cube around it, of as many dimensions as
-there are equal bits below that one.
+The root of a topic follows from its name by a hash that mixes, so that similar names have unrelated roots. (With a
+linear one, such as a CRC, the roots of `t1`, `t2`… have the same relation whatever the prefix.) On the path from the
+root r to a node k the bits in which they differ change one by one, the highest first, so the parent of k differs from
+it in the lowest of them. The nodes below k are those of a sub-cube around it, of as many dimensions as there are equal
+bits below that one.
 """
 
 from functools import lru_cache
@@ -17,19 +17,20 @@ __all__ = ["children", "parent_of", "root_of"]
 
 @lru_cache(maxsize=4096)
 def root_of(topic: str, brokers: int) -> int:
-    """The node through which everything of a topic goes."""
+    """Return the root node of a topic."""
     return int.from_bytes(blake2b(topic.encode(), digest_size=8).digest(), "big") % brokers
 
 
 def parent_of(node: int, root: int) -> int:
-    """The next node on the way to the root; the node is not the root itself."""
+    """Return the next node on the path to the root; the node must not be the root itself."""
     difference = node ^ root
     assert difference, "the root has no parent"
     return node ^ (difference & -difference)
 
 
 def children(node: int, root: int, dimension: int, members: int, *, largest_first: bool = True) -> list[int]:
-    """The next nodes on the ways to these members, given as bits of the whole cube; the longest ways first, or last."""
+    """Return the next nodes on the paths to these members, given as bits of the whole cube; longest paths first, or
+    last."""
     difference = node ^ root
     height = (difference & -difference).bit_length() - 1 if difference else dimension
     levels = range(height)

@@ -1,1 +1,2 @@
-"""What protocols of topics share: the client, what it says, which filters are topics, and the hypercube of brokers."""
+"""Shared by protocols of topics: the client, its messages, the filters that are topics, and the hypercube of
+brokers."""

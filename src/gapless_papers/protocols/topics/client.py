@@ -1,8 +1,8 @@
-"""A client of topics, attached to one broker for good; `vcube` and `srpt` share it.
+"""A client of topics, permanently attached to one broker; `vcube` and `srpt` share it.
 
 It numbers its calls, and turns its broker's answers into effects. A client that subscribes to a topic or advertises it
-may publish on it. The connection is FIFO, so what has been delivered when a subscription ends is an exact ending cut:
-everything of each publisher up to its last event, and nothing after. Whatever is still on its way then is dropped.
+can publish on it. The connection is FIFO, so the events delivered when a subscription ends are an exact ending cut:
+everything of each publisher up to its last event, and nothing after. Events still in transit then are dropped.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ __all__ = ["TopicClient"]
 
 
 class _Use(Held):
-    """A subscription or an advertisement as the client holds it."""
+    """A subscription or an advertisement as the client keeps it."""
 
     def __init__(self, call: Subscribe | Advertise, name: str, topic: str) -> None:
         super().__init__(name)
@@ -53,7 +53,7 @@ class _Use(Held):
 
 
 class TopicClient(CallingClient):
-    """A client node. With a window, publications are confirmed, and so many may be unconfirmed at a time."""
+    """A client node. With a window, publications are confirmed, and at most that many are unconfirmed at a time."""
 
     def __init__(self, place: ClientPlace, window: int | None) -> None:
         super().__init__(place)
@@ -65,11 +65,11 @@ class TopicClient(CallingClient):
 
     @property
     def window(self) -> int:
-        """How many publications may be unconfirmed."""
+        """Return how many publications can be unconfirmed."""
         return super().window if self._window is None else self._window
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         subscriptions = sum(use.is_subscription for use in self._uses.values())
         return {
             "subscriptions": subscriptions,
@@ -142,7 +142,7 @@ class TopicClient(CallingClient):
         return use
 
     def _find(self, name: str, kind: type[Subscribe] | type[Advertise]) -> int | None:
-        """The number of the use of that name; a client has few."""
+        """Return the number of the use of that name; a linear search, because a client has few."""
         found = (number for number, use in self._uses.items() if use.name == name and isinstance(use.call, kind))
         return next(found, None)
 

@@ -1,16 +1,16 @@
-"""The virtual hypercube (section II of the paper): who passes a broadcast on to whom.
+"""The virtual hypercube (section II of the paper): how a broadcast is forwarded.
 
-Brokers have the numbers 0 … n - 1, in the order of the overlay, and n is a power of two. Seen from i the others fall
-into log2 n clusters. Cluster s holds the 2^(s-1) nodes whose numbers differ from i's in bit s, counted from 1, and in
-no higher one, in the order of their distance `k XOR i`. So a cluster is one half of a sub-cube of 2^s nodes whose other
-half is i's own, and every sub-cube is a run of consecutive numbers.
+Brokers have the numbers 0 … n - 1, in the order of the overlay, and n is a power of two. From the view of node i the
+others form log2 n clusters. Cluster s contains the 2^(s-1) nodes whose numbers differ from i's in bit s, counted from
+1, and in no higher one, in the order of their distance `k XOR i`. So a cluster is one half of a sub-cube of 2^s nodes
+whose other half is i's own, and every sub-cube is a range of consecutive numbers.
 
-A broadcast is split, never flooded: who is responsible for a sub-cube of 2^h nodes hands each of its clusters 1 … h to
-the first member there, which is then responsible for that cluster, a sub-cube of half the size. So every member gets
-one copy, over at most log2 n hops, and no one else gets any.
+A broadcast is split, never flooded: the node responsible for a sub-cube of 2^h nodes hands each of its clusters 1 … h
+to the first member there, which is then responsible for that cluster, a sub-cube of half the size. So every member gets
+one copy, over at most log2 n hops, and no other node gets any.
 
-Members of a sub-cube are the bits of one integer, bit k for its k-th node: finding the first in a cluster takes a
-shift and a mask where all nodes are members, and at most log2 n of them where few are.
+Members of a sub-cube are the bits of one integer, bit k for its k-th node: finding the first in a cluster takes a shift
+and a mask if all nodes are members, and at most log2 n of them if few are.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _FULL = tuple((1 << (1 << height)) - 1 for height in range(17))
 
 
 def refusal(overlay: Overlay, _f: int = 0, _options: Any = None) -> str | None:
-    """Why there is no hypercube of these brokers; None if there is."""
+    """Return why there is no hypercube of these brokers; None if there is."""
     count = len(overlay.brokers)
     if count & (count - 1):
         below, above = 1 << (count.bit_length() - 1), 1 << count.bit_length()
@@ -45,13 +45,13 @@ def refusal(overlay: Overlay, _f: int = 0, _options: Any = None) -> str | None:
 
 @lru_cache(maxsize=16)
 def numbering(brokers: tuple[str, ...]) -> Mapping[str, int]:
-    """The number of each broker; one table for all brokers of a run."""
+    """Return the number of each broker; one table for all brokers of a run."""
     return MappingProxyType({name: number for number, name in enumerate(brokers)})
 
 
 @lru_cache(maxsize=1024)
 def mask_of(brokers: tuple[str, ...], members: tuple[str, ...]) -> int:
-    """These brokers, as bits of the whole cube."""
+    """Return these brokers as bits of the whole cube."""
     numbers = numbering(brokers)
     mask = 0
     for name in members:
@@ -62,18 +62,18 @@ def mask_of(brokers: tuple[str, ...], members: tuple[str, ...]) -> int:
 
 
 def cluster(i: int, s: int) -> tuple[int, ...]:
-    """c(i, s): the nodes of cluster s as i sees it, in order."""
+    """Return c(i, s): the nodes of cluster s from the view of i, in order."""
     first = i ^ (1 << (s - 1))
     return tuple(first ^ k for k in range(1 << (s - 1)))
 
 
 def cluster_of(i: int, j: int) -> int:
-    """CLUSTER: in which of i's clusters j is, and i in which of j's."""
+    """Return CLUSTER: in which of i's clusters j is, and i in which of j's."""
     return (i ^ j).bit_length()
 
 
 def first_member(members: int, place: int, height: int) -> int:
-    """The member nearest to a place of a sub-cube, by XOR; there is one."""
+    """Return the member nearest to a place of a sub-cube, by XOR; there must be one."""
     if members >> place & 1:
         return place
     start = 0
@@ -87,11 +87,10 @@ def first_member(members: int, place: int, height: int) -> int:
 
 
 def branches(i: int, height: int, members: int, *, largest_first: bool = True) -> list[tuple[int, int]]:
-    """NEIGHBORHOOD: where i passes on what the members of its sub-cube of 2^height nodes shall get.
+    """Return NEIGHBORHOOD: the nodes to which i forwards a message for members of its sub-cube of 2^height nodes.
 
-    Each next node (FF_NEIGHBOR: the first member of a cluster) comes with the members behind it, as bits of the
-    sub-cube that it is responsible for. The largest cluster comes first, unless asked otherwise: who
-    has the longest way ahead leaves first.
+    Each next node (FF_NEIGHBOR: the first member of a cluster) is returned with the members behind it, as bits of its
+    own sub-cube. The largest cluster comes first by default, because its copy has the longest path.
     """
     found: list[tuple[int, int]] = []
     if not members:
@@ -109,15 +108,15 @@ def branches(i: int, height: int, members: int, *, largest_first: bool = True) -
 
 
 def sub_cube(members: int, i: int, height: int) -> int:
-    """Of the members of the whole cube, those of i's sub-cube of 2^height nodes."""
+    """Return, of the members of the whole cube, those of i's sub-cube of 2^height nodes."""
     return members >> (i >> height << height) & _FULL[height]
 
 
 def pack(members: int) -> bytes:
-    """Members as they travel."""
+    """Return members as bytes for a message."""
     return members.to_bytes((members.bit_length() + 7) >> 3, "little")
 
 
 def unpack(members: bytes) -> int:
-    """Members as they were packed."""
+    """Return the members in a message."""
     return int.from_bytes(members, "little")

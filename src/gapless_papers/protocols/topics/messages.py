@@ -1,4 +1,4 @@
-"""What a client of topics and its broker say to each other."""
+"""The messages between a client of topics and its broker."""
 
 from typing import TypeAlias
 
@@ -24,21 +24,21 @@ __all__ = [
 
 
 class ClientSubscribe(Message, frozen=True):
-    """The client wants what is published on the topic. Answered by `Ready` or `Refused`."""
+    """A client's subscription to the topic. Answered by `Ready` or `Refused`."""
 
     number: int
     topic: str
 
 
 class ClientAdvertise(Message, frozen=True):
-    """The client may publish on the topic. Answered by `Ready` or `Refused`."""
+    """A client's advertisement: it may publish on the topic. Answered by `Ready` or `Refused`."""
 
     number: int
     topic: str
 
 
 class ClientEnd(Message, frozen=True):
-    """The client has ended a subscription, or taken an advertisement back."""
+    """Ends a subscription of the client, or withdraws an advertisement."""
 
     number: int
     topic: str
@@ -55,21 +55,22 @@ class ClientPublish(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """The broker is a member of the topic. A subscription starts with these numbers, and with all of any other one."""
+    """Says that the broker is a member of the topic. A subscription starts with these numbers, and with all of other
+    publishers."""
 
     number: int
     cuts: Cuts
 
 
 class Refused(Message, frozen=True):
-    """The broker cannot serve the call."""
+    """Says that the broker cannot serve the call."""
 
     number: int
     reason: str
 
 
 class Taken(Message, frozen=True):
-    """Every member has received the client's event."""
+    """Says that every member has received the client's event."""
 
     seq: int
 

@@ -7,11 +7,11 @@ __all__ = ["TopicError", "topic_of"]
 
 
 class TopicError(Exception):
-    """Not a topic: a sentence for the user."""
+    """Raised for a filter that is not a topic, with a message for the user."""
 
 
 def topic_of(text: str) -> str:
-    """The topic that a filter asks for."""
+    """Return the topic that a filter asks for."""
     try:
         condition = parse(text).condition
     except FilterError as error:

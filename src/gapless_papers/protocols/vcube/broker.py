@@ -1,17 +1,16 @@
 """A broker of the `vcube` protocol: a node of the hypercube (Algorithms 1 and 2).
 
-Its clients' calls make it join and leave topics. Whatever it broadcasts, joining, leaving or an event, goes down a tree
-of its own (`hypercube`), and comes back as acknowledgements; only then it broadcasts the next for the same topic. So
-what one source sends on a topic is received by everyone in order, and a wave that is back has reached everyone.
+Its clients' calls make it join and leave topics. It broadcasts joining, leaving, and events down its own tree
+(`hypercube`), and gets acknowledgements back; only then it broadcasts the next for the same topic. So all members
+receive a source's messages on a topic in order, and an acknowledged broadcast has reached all receivers.
 
-**Joining** (`Sub`) goes to every broker. Each one that is or was a member answers, with the acknowledgement, what it
-has settled of each source, itself included, at the moment at which it learns of the new member; from that moment on
-its messages go to the new member. What is settled is closed (`causal_order`), so the union of all answers is a
-consistent cut, everything after it will come, and nothing before it is waited for. Until the last answer is there
-the new member keeps what it receives.
+**Joining** (`Sub`) goes to every broker. Each present or former member acknowledges with what it has settled of each
+source, itself included, at the moment at which it learns of the new member; from then on its messages go to the new
+member. Settled sets are closed (`causal_order`), so the union of all answers is a consistent cut: everything after it
+will arrive, and nothing before it is waited for. Until the last answer arrives the new member buffers its messages.
 
-**An event** (`Pub`) goes to the members that its source knows, and each message names those that its receiver has to
-pass it on to: a broker on the way needs to know nothing. **Leaving** (`Uns`) goes the same way.
+**An event** (`Pub`) goes to the members that its source knows, and each message names those to which its receiver has
+to forward it: a broker on the path needs no knowledge of its own. **Leaving** (`Uns`) works in the same way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +67,7 @@ class VcubeBroker(BrokerNode):
             self._begin_with(name, mask_of(self._names, members))
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input. Only messages matter: without failures nothing else happens."""
+        """Process one input. Only messages matter, because this protocol supports no failures."""
         if not isinstance(item, Received):
             return ()
         self._effects = []
@@ -107,11 +106,12 @@ class VcubeBroker(BrokerNode):
                 assert_never(call)
 
     def measured(self) -> Mapping[str, Mapping[int, int]]:
-        """What the paper measures at a broker."""
+        """Return the paper's measurements at this broker."""
         return {} if self.measures is None else self.measures.told()
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps; waiting are messages received and not delivered, queued those not broadcast."""
+        """Return how much the broker keeps; `waiting` are messages received but not delivered, `queued` those not
+        broadcast."""
         topics = self._topics.values()
         return {
             "topics": len(topics),
@@ -179,7 +179,7 @@ class VcubeBroker(BrokerNode):
     # ---- broadcasts of one's own (Algorithm 2, task T1) ---------------------------------------------------
 
     def _advance(self, topic: Topic) -> None:
-        """Broadcast what is next, unless something is under way. Publications go before leaving."""
+        """Broadcast the next message, unless one is in flight. Publications go before leaving."""
         while not topic.busy:
             if topic.phase is Phase.MEMBER and topic.queue:
                 self._publish(topic, topic.queue.popleft())
@@ -233,7 +233,7 @@ class VcubeBroker(BrokerNode):
             self._complete(topic, wave)
 
     def _complete(self, topic: Topic, wave: Wave) -> None:
-        """Everyone has it."""
+        """Finish a broadcast that has reached all receivers."""
         topic.busy = False
         if topic.phase is Phase.JOINING:
             self._start(topic, wave)
@@ -245,7 +245,7 @@ class VcubeBroker(BrokerNode):
             self._effects.append(Send(topic.on_its_way.publisher, Taken(topic.on_its_way.seq)))
 
     def _start(self, topic: Topic, wave: Wave) -> None:
-        """All brokers know of the new member, and it knows where it starts."""
+        """Start the membership: all brokers know of it, and its starting cut is known."""
         topic.phase = Phase.MEMBER
         if wave.answers is not None:
             topic.order.adopt(wave.answers.settled)
@@ -312,7 +312,7 @@ class VcubeBroker(BrokerNode):
                 self._release(topic)
 
     def _onward(self, sender: int, message: Pub | Uns, topic: Topic | None) -> list[tuple[int, int]]:
-        """Where a message goes from here, with the members behind each."""
+        """Return the next hops of a message, with the members behind each."""
         if self._names_receivers and not message.behind:
             return []
         height = cluster_of(self._own, sender) - 1
@@ -331,7 +331,7 @@ class VcubeBroker(BrokerNode):
     # ---- acknowledgements ---------------------------------------------------------------------------------
 
     def _await(self, sender: int, message: Pub | Sub | Uns, copies: int, answer: Answer | None = None) -> Wave | None:
-        """Acknowledge at once what nobody else needs; else when all behind have done so."""
+        """Acknowledge at once a message without further receivers; otherwise when all behind have acknowledged it."""
         if copies == 0:
             self._send(sender, Ack(message.source, message.topic, message.number, answer))
             return None
@@ -344,7 +344,7 @@ class VcubeBroker(BrokerNode):
     def _on_ack(self, sender: int, message: Ack) -> None:
         wave = self._waves.get((message.topic, message.source))
         if wave is None or wave.number != message.number:
-            return  # of an earlier life of this broker
+            return  # of an earlier incarnation of this broker
         if message.answer is not None:
             wave.collect(message.answer)
             topic = self._topics.get(message.topic)
@@ -367,7 +367,7 @@ class VcubeBroker(BrokerNode):
             self._advance(topic)
 
     def _release(self, topic: Topic) -> None:
-        """Acknowledge what was withheld, once there is room again."""
+        """Send withheld acknowledgements once there is room again."""
         if topic.withheld and topic.backlog < self._options.waiting_max:
             withheld, topic.withheld = topic.withheld, []
             for wave in withheld:

@@ -1,18 +1,18 @@
 """Causal order within one topic, by causal barriers (CHECK_CB and CHECK_RECS of Algorithm 3).
 
-A message carries its *barrier*: those messages that it directly depends on. It is delivered when each of them is
-settled. `settled` says for each source up to which number everything has been delivered here or never will be: it is
-the paper's `delvs` and `first_rec` in one, for both are only ever asked whether a message need not be waited for.
+A message carries its *barrier*: the messages that it directly depends on. It is delivered when each of them is settled.
+For each source, `settled` is the number up to which every message has been delivered here or never will be. It replaces
+the paper's `delvs` and `first_rec`, which both only serve to decide whether a message need not be waited for.
 
-**Why the barrier suffices.** Call a set of messages *closed* if it holds the causes of all that it holds. What is
-settled is closed at all times. Delivering a message whose barrier is settled keeps it closed, because the barrier
-generates the message's past: whatever leaves the barrier of a broker is a cause of something that enters it. A new
-member starts with the union of what others have settled (see `broker`), and a union of closed sets is closed. So
-nothing that was left out is the effect of something that is still to be delivered.
+**Why the barrier suffices.** Call a set of messages *closed* if it contains the causes of all its messages. The settled
+set is always closed. Delivering a message whose barrier is settled keeps it closed, because the barrier generates the
+message's past: a message leaves a broker's barrier only as the cause of one that enters it. A new member starts with
+the union of what others have settled (see `broker`), and a union of closed sets is closed. So no omitted message is the
+effect of one that is still to be delivered.
 
 A message is one integer here, its stamp: number and source, so that stamps of one source compare like its numbers. A
-barrier of hundreds of messages is compared as one set: mostly they all are the latest of their sources, and only what
-is not is looked at one by one.
+barrier of hundreds of messages is compared as one set: most are the latest of their sources, and only the rest is
+checked one by one.
 """
 
 from collections.abc import Mapping
@@ -26,33 +26,33 @@ _SOURCE = (1 << _SOURCE_BITS) - 1
 
 
 def stamp_of(source: int, number: int) -> int:
-    """The one integer that stands for a message of a topic."""
+    """Return the integer that identifies a message of a topic."""
     return number << _SOURCE_BITS | source
 
 
 class CausalOrder:
-    """What one broker has delivered of a topic, and what waits."""
+    """The delivered and the waiting messages of one topic at one broker."""
 
     def __init__(self, *, reduces: bool = True) -> None:
         self._reduces = reduces
-        """Whether the causes of a cause leave the barrier; else it only grows until the next publication."""
+        """Whether transitive causes are removed from the barrier; otherwise it grows until the next publication."""
         self.settled: dict[int, int] = {}
         """By source, the stamp of the last message that is settled."""
         self.waiting = 0
         """Messages received whose causes are not settled yet."""
         self._latest: set[int] = set()
-        """What is in `settled`."""
+        """The stamps in `settled`, as a set."""
         self._barrier: set[int] = set()
         self._blocked: dict[int, list[Pub]] = {}
-        """What waits, by a source that it waits for."""
+        """The waiting messages, by a source that they wait for."""
 
     @property
     def barrier_size(self) -> int:
-        """On how many messages the next publication depends directly; one of each source at most."""
+        """Return how many messages the next publication directly depends on; one of each source at most."""
         return len(self._barrier)
 
     def publish(self, source: int, number: int) -> frozenset[int]:
-        """The barrier of the broker's own next message, which then stands for all of it."""
+        """Return the barrier of the broker's own next message, which then replaces it."""
         barrier = frozenset(self._barrier)
         stamp = stamp_of(source, number)
         self._settle(source, stamp)
@@ -60,7 +60,7 @@ class CausalOrder:
         return barrier
 
     def receive(self, message: Pub) -> list[Pub]:
-        """What can be delivered now, in order."""
+        """Return the messages that can be delivered after this one, in order."""
         source = message.source
         known = self.settled.get(source)
         if known is not None and stamp_of(source, message.number) <= known:
@@ -85,18 +85,18 @@ class CausalOrder:
         return delivered
 
     def adopt(self, settled: Mapping[int, int]) -> None:
-        """Leave out what others have delivered already."""
+        """Omit the messages that others have delivered already."""
         for source, stamp in settled.items():
             if stamp > self.settled.get(source, 0):
                 self._settle(source, stamp)
 
     def drop_waiting(self) -> None:
-        """What waits is no longer wanted."""
+        """Drop the waiting messages, which are no longer wanted."""
         self._blocked.clear()
         self.waiting = 0
 
     def forget(self) -> None:
-        """What was delivered no longer matters: as the paper prints it, and wrongly."""
+        """Clear the barrier on leaving, as printed in the paper: this is wrong."""
         self.settled.clear()
         self._latest.clear()
 
@@ -117,7 +117,7 @@ class CausalOrder:
         self._barrier.add(stamp)
 
     def _missing_cause(self, barrier: frozenset[int]) -> int | None:
-        """The source of a message that is not settled yet."""
+        """Return the source of an unsettled message of the barrier."""
         if barrier <= self._latest:
             return None
         for stamp in sorted(barrier - self._latest):

@@ -1,8 +1,8 @@
-"""What the paper measures at a broker (section IV), kept where the option `measured` asks for it.
+"""The paper's measurements at a broker (section IV), kept if the option `measured` is set.
 
-- Size of messages: how many direct causes each message has that is received here.
+- Size of messages: the number of direct causes of each message received here.
 - Delay: the time between the reception of a message and its delivery.
-- False positives: messages received by a broker that does not want them any more.
+- False positives: messages received by a broker that no longer wants them.
 """
 
 from collections import Counter
@@ -15,17 +15,17 @@ class Measures:
 
     def __init__(self) -> None:
         self.published: Counter[int] = Counter()
-        """How many messages of this broker have so many direct causes."""
+        """The number of this broker's messages by their number of direct causes."""
         self.received: Counter[int] = Counter()
-        """How many messages that it received and wanted have so many direct causes."""
+        """The number of received and wanted messages by their number of direct causes."""
         self.delays_us: Counter[int] = Counter()
-        """How many messages were delivered so long after they were received."""
+        """The number of deliveries by their delay after reception."""
         self.false_positives: Counter[int] = Counter()
-        """How many messages that it did not want have so many direct causes."""
+        """The number of unwanted messages by their number of direct causes."""
         self._arrivals: dict[tuple[str, int, int], int] = {}
 
     def told(self) -> dict[str, Counter[int]]:
-        """All counts, for who experiments."""
+        """Return all counts, for experiments."""
         return {
             "published": self.published,
             "received": self.received,
@@ -34,10 +34,10 @@ class Measures:
         }
 
     def arrive(self, topic: str, source: int, number: int, causes: int, now: int) -> None:
-        """A message has come that is wanted."""
+        """Record the arrival of a wanted message."""
         self.received[causes] += 1
         self._arrivals[topic, source, number] = now
 
     def deliver(self, topic: str, source: int, number: int, now: int) -> None:
-        """It is delivered."""
+        """Record its delivery."""
         self.delays_us[now - self._arrivals.pop((topic, source, number))] += 1

@@ -1,7 +1,7 @@
-"""What brokers and clients of the `vcube` protocol say to each other.
+"""The messages between brokers and clients of the `vcube` protocol.
 
-A broadcast is named by its source, its topic and its number; a source has one under way for each topic at most. Brokers
-are numbers: see `hypercube`. A message in a causal barrier is one integer, its *stamp*: see `causal_order`.
+A broadcast is identified by its source, its topic and its number; a source has at most one in flight for each topic.
+Brokers are numbers: see `hypercube`. A message in a causal barrier is one integer, its *stamp*: see `causal_order`.
 """
 
 from typing import TypeAlias
@@ -50,18 +50,18 @@ Entry: TypeAlias = tuple[int, int, bool]
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What the brokers of a sub-tree say to a new member."""
+    """The answer of the brokers of a sub-tree to a new member."""
 
     entries: tuple[Entry, ...]
-    """Of those that are, or were, members."""
+    """The present and former members among them."""
     settled: dict[int, int]
-    """By source, the stamp of the last message that one of them has delivered or left out."""
+    """By source, the stamp of the last message that one of them has delivered or omitted."""
     last: dict[str, int]
     """By publisher, the number of its last event among them."""
 
 
 class Sub(Message, frozen=True):
-    """The source joins the topic; goes to every broker."""
+    """Says that the source joins the topic; goes to every broker."""
 
     source: int
     topic: str
@@ -69,13 +69,13 @@ class Sub(Message, frozen=True):
 
 
 class Uns(Message, frozen=True):
-    """The source leaves the topic; goes to its members."""
+    """Says that the source leaves the topic; goes to its members."""
 
     source: int
     topic: str
     number: int
     behind: bytes
-    """The members that the receiver passes it on to, as bits of its sub-cube."""
+    """The members to which the receiver forwards it, as bits of its sub-cube."""
 
 
 class Pub(Message, frozen=True):
@@ -88,11 +88,11 @@ class Pub(Message, frozen=True):
     barrier: frozenset[int]
     """The stamps of its direct causes."""
     behind: bytes
-    """The members that the receiver passes it on to, as bits of its sub-cube."""
+    """The members to which the receiver forwards it, as bits of its sub-cube."""
 
 
 class Ack(Message, frozen=True):
-    """A broadcast has reached everyone behind the sender."""
+    """Says that a broadcast has reached all receivers behind the sender."""
 
     source: int
     topic: str

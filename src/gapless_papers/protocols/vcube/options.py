@@ -7,41 +7,41 @@ import msgspec
 __all__ = ["REPAIRS", "VcubeOptions"]
 
 REPAIRS = frozenset({"receivers", "starting-cut"})
-"""What tests can switch off to see that the checkers notice."""
+"""The repairs that tests can switch off to check that the checkers detect it."""
 
 
 class VcubeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     initial_members: dict[str, tuple[str, ...]] = {}
-    """By topic, brokers that are members from the start, and that all members know: as in the paper's experiments.
-    Without it each broker joins when a client of its first asks for the topic."""
+    """By topic, brokers that are members from the start and known to all members, as in the paper's experiments.
+    Without it each broker joins when its first client asks for the topic."""
 
     topics_max: int = 10_000
-    """How many topics the clients of one broker may use in its life: it keeps the barrier and the numbers of each, also
-    after it has left. A call for one more is refused. (The paper's MAX_TOPICS.)"""
+    """How many topics the clients of one incarnation of a broker can use: it keeps the barrier and the numbers of each,
+    also after it has left. A call for one more is refused. (The paper's MAX_TOPICS.)"""
 
     client_window: int = 1_000
-    """How many publications of a client may be on their way; one more is rejected. They wait in memory."""
+    """How many publications of a client can be in flight or queued in memory; one more is rejected."""
 
     waiting_max: int = 10_000
-    """How many messages of a topic may wait for their causes at a broker before it withholds acknowledgements. A
-    source has one broadcast under way at most, so no more than one message of each source comes on top."""
+    """How many messages of a topic can wait for their causes at a broker before it withholds acknowledgements. A source
+    has one broadcast in flight at most, so the total exceeds this by at most one message per source."""
 
     first: Literal["largest", "smallest"] = "largest"
-    """Which sub-cube a broker sends to first. The largest is fastest, for who has the longest way ahead leaves first;
-    the paper's loop (Algorithm 3, line 26) begins with the smallest."""
+    """The sub-cube that a broker sends to first. The largest is fastest, because its copy has the longest path; the
+    paper's loop (Algorithm 3, line 26) begins with the smallest."""
 
     barrier: Literal["direct", "all"] = "direct"
-    """What a message names as its causes: the direct ones, or all that was delivered since the source's last message.
-    The paper promises the first, and prints the second: line 36 of Algorithm 3 empties what line 49 subtracts."""
+    """The causes that a message names: the direct ones, or all messages delivered since the source's last one. The
+    paper promises the first, and prints the second: line 36 of Algorithm 3 empties what line 49 subtracts."""
 
     measured: bool = False
-    """Keep what experiments ask for: see `measures`. It grows with the run."""
+    """Whether to keep the measurements for experiments: see `measures`. They grow with the run."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of `receivers` and `starting-cut`, which then are as the paper prints them; see the
-    package's text for what they repair."""
+    """For tests only: any of `receivers` and `starting-cut`, which then behave as printed in the paper; see the
+    package's docstring for what they repair."""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]

@@ -1,4 +1,4 @@
-"""What a broker keeps of one topic that its clients use, or have used."""
+"""The state of one topic that a broker's clients use or have used."""
 
 from collections import deque
 from enum import Enum
@@ -15,18 +15,18 @@ Key = TypeVar("Key")
 
 
 class Phase(Enum):
-    """Where the broker stands; it goes round and round."""
+    """The broker's membership, a cycle of these states."""
 
     OUT = "out"
     JOINING = "joining"
-    """Its `Sub` is on its way: it is counted as a member already, and keeps what it receives."""
+    """Its `Sub` is in flight: others may count it as a member already, and it buffers messages."""
     MEMBER = "member"
     LEAVING = "leaving"
-    """Its `Uns` is on its way: some may still count it as a member."""
+    """Its `Uns` is in flight: others may still count it as a member."""
 
 
 class Answers:
-    """What was said to a new member, as far as it has come in."""
+    """The answers to a new member so far."""
 
     __slots__ = ("_entries", "last", "settled")
 
@@ -36,13 +36,13 @@ class Answers:
         self.last: dict[str, int] = {}
 
     def add(self, answer: Answer) -> None:
-        """One more answer."""
+        """Add one answer."""
         self._entries += answer.entries
         raise_to(self.settled, answer.settled)
         raise_to(self.last, answer.last)
 
     def summary(self) -> Answer:
-        """All of it as one answer."""
+        """Return all answers merged into one."""
         return Answer(tuple(self._entries), self.settled, self.last)
 
 
@@ -53,15 +53,15 @@ class Wave:
 
     def __init__(self, topic: str, source: int, number: int, parent: int | None, left: int) -> None:
         self.name = (topic, source)
-        """There is one of that name at a time."""
+        """The identifier of the broadcast, unique at a time."""
         self.number = number
         self.parent = parent
-        """Who is to be told when all is acknowledged; None if it is the broker's own."""
+        """The broker to notify when all receivers have acknowledged; None if the broadcast is this broker's own."""
         self.left = left
         self.answers: Answers | None = None
 
     def collect(self, answer: Answer) -> None:
-        """Keep what someone behind has said."""
+        """Merge the answer of a broker behind this one."""
         if self.answers is None:
             self.answers = Answers()
         self.answers.add(answer)
@@ -81,17 +81,17 @@ class Topic:
         self.clock = 0
         """The number of the broker's latest `Sub` or `Uns`."""
         self.busy = False
-        """A broadcast of the broker's own is not acknowledged yet."""
+        """Whether a broadcast of this broker is not acknowledged yet."""
         self.view = View()
         self.order = order
         self.last: dict[str, int] = {}
         """By publisher, the number of its last event that is settled here."""
         self.held: list[Pub] = []
-        """What came while joining."""
+        """Messages that arrived while joining."""
         self.withheld: list[Wave] = []
-        """What is not acknowledged because too much waits."""
+        """Acknowledgements withheld because too many messages wait."""
         self.queue: deque[Event] = deque()
-        """What clients have published and is not broadcast yet. (The paper's br_queue.)"""
+        """Publications of clients that are not broadcast yet. (The paper's br_queue.)"""
         self.on_its_way: Event | None = None
         self.uses: dict[tuple[str, int], bool] = {}
         """The clients' subscriptions (True) and advertisements (False): while there are any, the broker is a member."""
@@ -100,39 +100,39 @@ class Topic:
 
     @property
     def is_member(self) -> bool:
-        """Does the broker want what is published?"""
+        """Return whether the broker wants the topic's events."""
         return self.phase is Phase.MEMBER or self.phase is Phase.JOINING
 
     @property
     def backlog(self) -> int:
-        """How much was received and is not delivered."""
+        """Return how many messages were received but not delivered."""
         return len(self.held) + self.order.waiting
 
     def use(self, client: str, number: int, delivers: bool) -> None:
-        """A client subscribes or advertises."""
+        """Add a client's subscription or advertisement."""
         self.uses[client, number] = delivers
         if delivers:
             self.subscribers[client] = (*self.subscribers.get(client, ()), number)
 
     def end(self, client: str, number: int) -> None:
-        """A client no longer does."""
+        """Remove a client's subscription or advertisement."""
         if self.uses.pop((client, number), False):
             rest = tuple(other for other in self.subscribers.pop(client) if other != number)
             if rest:
                 self.subscribers[client] = rest
 
     def cuts(self) -> Cuts:
-        """Where a subscription starts that starts now."""
+        """Return where a subscription starts that starts now."""
         return {publisher: seq + 1 for publisher, seq in self.last.items()}
 
     def answer(self, own: int, with_cuts: bool) -> Answer:
-        """What this broker says to a new member."""
+        """Return this broker's answer to a new member."""
         entry = (own, self.clock, self.is_member)
         return Answer((entry,), dict(self.order.settled), dict(self.last)) if with_cuts else Answer((entry,), {}, {})
 
 
 def raise_to(numbers: dict[Key, int], others: dict[Key, int]) -> None:
-    """The larger number of each key."""
+    """Raise each key to the larger of both numbers."""
     for key, number in others.items():
         if number > numbers.get(key, 0):
             numbers[key] = number

@@ -1,7 +1,7 @@
-"""Who is a member of a topic, as far as one broker knows (UPDATE of Algorithm 3).
+"""The members of a topic, as far as one broker knows (UPDATE of Algorithm 3).
 
-For each broker the latest news counts, by that broker's own clock. Those that have left are remembered, so that older
-news cannot bring them back. The table holds one entry for each broker at most.
+For each broker the latest news counts, by that broker's own clock. Former members are remembered, so that older news
+cannot restore them. The table has at most one entry for each broker.
 """
 
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ class View:
 
     def __init__(self, members: int = 0) -> None:
         self.members = members
-        """As bits of the whole cube."""
+        """The members as bits of the whole cube."""
         self._clocks: dict[int, int] = {}
 
     def update(self, entries: Iterable[Entry]) -> None:
-        """Take news, where it is newer than what is known."""
+        """Merge news that is newer than the known state."""
         for broker, clock, is_member in entries:
             if clock > self._clocks.get(broker, -1):
                 self._clocks[broker] = clock
