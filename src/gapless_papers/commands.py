@@ -77,7 +77,7 @@ def lab_figures(
 
 @lab.command("report", epilog=EPILOG)
 def lab_report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory given to `gapless lab figures --out`.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of `gapless lab figures --out`.")],
     paper: Annotated[
         list[str] | None, typer.Option(metavar="NUMBER", help="001, 002, 003 or 004; may be repeated; else all.")
     ] = None,

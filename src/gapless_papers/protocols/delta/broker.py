@@ -247,7 +247,7 @@ class DeltaBroker(BrokerNode):
     def _on_timer(self, item: TimerFired) -> None:
         latest = self._now - self._patience_us
         if item.key == RECOVERY:
-            self._recovery.despair()
+            self._recovery.give_up()
         elif item.key.startswith(GATE):
             self._give_up(item.key.removeprefix(GATE), latest)
         else:

@@ -45,7 +45,7 @@ class Recovery:
             if session.is_told and not session.sent_synchronised:
                 self._say_synchronised(session)
 
-    def despair(self) -> None:
+    def give_up(self) -> None:
         """End the recovery without state, because all brokers have lost their memories."""
         self._is_alone = True
         self.proceed()

@@ -139,7 +139,7 @@ class CausalMulticast:
     def receive(self, sender: str, packet: Packet, extra: tuple[str, ...]) -> None:
         """Process a copy of a message."""
         key = (packet.stream, packet.number)
-        self._hear_settled(packet.settled)
+        self._receive_settled(packet.settled)
         if packet.number <= self.processed.get(packet.stream, 0):
             self._repeat(packet, extra)
             return
@@ -187,7 +187,7 @@ class CausalMulticast:
             self._repeat(packet, tuple(arrived.extra))
             return
         self.processed[stream] = number
-        self._hear_due(packet.origin, packet.due)
+        self._receive_due(packet.origin, packet.due)
         self._seen(packet)
         self._note(packet)
         self._thank(packet)
@@ -259,7 +259,7 @@ class CausalMulticast:
                 elif row.get(stream, 0) < number:
                     self.due[name] = {**row, stream: number}
 
-    def _hear_due(self, sender: str, due: Due) -> None:
+    def _receive_due(self, sender: str, due: Due) -> None:
         self.take_over(due, self._heard.get(sender, _NOTHING))
         self._heard[sender] = due
 
@@ -287,7 +287,7 @@ class CausalMulticast:
 
     def receive_done(self, sender: str, done: dict[str, int], due: Due) -> None:
         """Process a receiver's report, and merge its table."""
-        self._hear_due(sender, due)
+        self._receive_due(sender, due)
         for stream, number in done.items():
             for own, missing in self._open.get(stream, {}).items():
                 if own <= number:
@@ -302,10 +302,10 @@ class CausalMulticast:
                 del open_[number]
         last = next(iter(open_)) - 1 if open_ else self.processed.get(stream, 0)
         if last > self.settled.get(stream, 0):
-            self._hear_settled({stream: last})
+            self._receive_settled({stream: last})
             self._tell_settled(stream, last)
 
-    def _hear_settled(self, settled: dict[str, int]) -> None:
+    def _receive_settled(self, settled: dict[str, int]) -> None:
         if settled is self.settled:
             return
         news = {stream: number for stream, number in settled.items() if number > self.settled.get(stream, 0)}
@@ -321,7 +321,7 @@ class CausalMulticast:
 
     # ---- failures -----------------------------------------------------------------------------------------
 
-    def bury(self, name: str) -> None:
+    def exclude(self, name: str) -> None:
         """Exclude a broker that has failed permanently."""
         self.dead[name] = None
         self.due.pop(name, None)

@@ -25,8 +25,9 @@ __all__ = [
     "AddAdvertisement",
     "AddSubscription",
     "AdvertisementStable",
-    "AskEstate",
+    "AskBackup",
     "AskPartial",
+    "BackupCopy",
     "ClientAdvertise",
     "ClientPublish",
     "ClientReturn",
@@ -42,7 +43,6 @@ __all__ = [
     "Done",
     "Due",
     "EndSubscription",
-    "Estate",
     "ForgetSubscription",
     "FromBroker",
     "FromClient",
@@ -249,15 +249,15 @@ class Kept(Message, frozen=True):
     number: int
 
 
-class AskEstate(Message, frozen=True):
+class AskBackup(Message, frozen=True):
     """Asks a backup of a failed broker for its copy of the stream of a publisher that has moved to the sender."""
 
     broker: str
     publisher: str
 
 
-class Estate(Message, frozen=True):
-    """Answers `AskEstate`: the number of the last event, and the unsettled events with their past."""
+class BackupCopy(Message, frozen=True):
+    """Answers `AskBackup`: the number of the last event, and the unsettled events with their past."""
 
     broker: str
     publisher: str
@@ -312,7 +312,7 @@ FromNeighbour: TypeAlias = (
     | AdvertisementStable | RemoveAdvertisement
 )  # fmt: skip
 """On the bare tree."""
-FromBroker: TypeAlias = Hop | Done | Dead | Keep | Kept | AskEstate | Estate
+FromBroker: TypeAlias = Hop | Done | Dead | Keep | Kept | AskBackup | BackupCopy
 """Over f + 1 paths."""
 FromClient: TypeAlias = ClientWord | ClientReturn
 ToClient: TypeAlias = Started | Stable | Delivery | Confirmation | Dead

@@ -31,7 +31,8 @@ from gapless_papers.protocols.locamu.regions import regions_of
 from gapless_papers.protocols.locaps.messages import (
     AddAdvertisement,
     AdvertisementStable,
-    AskEstate,
+    AskBackup,
+    BackupCopy,
     ClientAdvertise,
     ClientPublish,
     ClientReturn,
@@ -46,7 +47,6 @@ from gapless_papers.protocols.locaps.messages import (
     Done,
     Due,
     EndSubscription,
-    Estate,
     ForgetSubscription,
     FromBroker,
     FromClient,
@@ -65,7 +65,7 @@ from gapless_papers.protocols.locaps.messages import (
 )
 from gapless_papers.protocols.locaps.options import LocapsOptions
 from gapless_papers.protocols.locaps.path_keeping import Safekeeping, Streams, backups_of
-from gapless_papers.protocols.locaps.path_return import Inheritance, Returns
+from gapless_papers.protocols.locaps.path_return import ReturningPublisher, Returns
 from gapless_papers.protocols.locaps.path_routing import PathRouting
 from gapless_papers.protocols.locaps.path_start import PathStart
 from gapless_papers.protocols.locaps.path_tables import OwnPathSubscription, PathAdvertisement, PathTables
@@ -101,7 +101,7 @@ class PathBroker(BrokerNode):
             place.name, regions, Packet, self._send_hop, self._process, self._carry, self._on_settled
         )
         self._streams = Streams(
-            backups_of(place.overlay, place.name, place.f), self._multicast.dead, self._past, self._send, self._let_out
+            backups_of(place.overlay, place.name, place.f), self._multicast.dead, self._past, self._send, self._release
         )
         self._routing = PathRouting(
             place.name, place.f, place.overlay.brokers, regions, options, self._tables, self._multicast, self._begin,
@@ -135,7 +135,7 @@ class PathBroker(BrokerNode):
             else:
                 self._on_asked(item.peer, item.message)
         elif isinstance(item, Suspected) and item.peer in self._overlay:
-            self._bury(item.peer)
+            self._exclude(item.peer)
         elif isinstance(item, Trusted | Connected) and item.peer in self._multicast.dead:
             self._send(item.peer, Dead(item.peer))
         elif isinstance(item, TimerFired) and item.key != DONE:
@@ -153,15 +153,15 @@ class PathBroker(BrokerNode):
             case Done():
                 self._multicast.receive_done(peer, message.done, message.due)
             case Dead():
-                self._bury(message.broker)
+                self._exclude(message.broker)
             case Keep():
                 self._on_keep(peer, message)
             case Kept():
                 self._on_kept(peer, message)
-            case AskEstate():
+            case AskBackup():
                 self._on_ask(peer, message)
-            case Estate():
-                self._returns.hear_estate(peer, message)
+            case BackupCopy():
+                self._returns.receive_copy(peer, message)
             case _:
                 assert_never(message)
 
@@ -208,7 +208,7 @@ class PathBroker(BrokerNode):
             self._is_timing = True
             self._effects.append(SetTimer(DONE, self._done_us))
         self._take(packet, packet.content)
-        self._let_in()
+        self._accept_waiting()
 
     def _take(self, packet: Packet, content: Content) -> None:
         match content:
@@ -217,23 +217,23 @@ class PathBroker(BrokerNode):
             case Takeover():
                 self._go_on_here(packet.stream)
             case AddAdvertisement():
-                self._routing.hear_advertisement(packet.origin, content)
+                self._routing.receive_advertisement(packet.origin, content)
             case AdvertisementStable():
                 if self._name in packet.ends:
-                    self._routing.hear_stable(packet.origin, content.advertisement)
+                    self._routing.receive_stable(packet.origin, content.advertisement)
             case RemoveAdvertisement():
                 self._remove_advertisement(packet, content)
             case PathSubscribe():
-                self._routing.hear_subscription(content)
+                self._routing.receive_subscription(content)
             case EndSubscription():
-                self._routing.hear_end(content.subscription)
+                self._routing.receive_end(content.subscription)
             case ForgetSubscription():
                 self._forget(content.subscription)
             case PathMarker():
-                self._routing.hear_marker(packet.origin, content)
+                self._routing.receive_marker(packet.origin, content)
             case PivotMarker():
                 if self._name in packet.ends:
-                    self._routing.hear_pivot(content)
+                    self._routing.receive_pivot(content)
             case _:
                 assert_never(content)
 
@@ -254,7 +254,7 @@ class PathBroker(BrokerNode):
             if seq:
                 self._send(stream, Confirmation(seq))
 
-    def _bury(self, broker: str) -> None:
+    def _exclude(self, broker: str) -> None:
         """Exclude a failed broker: notify all neighbours, and that broker in case it is alive, and stop
         waiting for it."""
         if broker in self._multicast.dead:
@@ -266,13 +266,13 @@ class PathBroker(BrokerNode):
             if neighbour not in self._multicast.dead:
                 self._send(neighbour, Dead(broker))
         self._effects.append(SetTimer(broker, LINGER_US))
-        self._multicast.bury(broker)
-        self._routing.bury(broker)
+        self._multicast.exclude(broker)
+        self._routing.exclude(broker)
         for own in list(self._tables.own()):
             self._activate_if_unserved(own)
-        self._streams.bury(broker)
-        self._returns.bury(broker)
-        self._let_in()
+        self._streams.exclude(broker)
+        self._returns.exclude(broker)
+        self._accept_waiting()
 
     def _retire(self) -> None:
         """Send this broker's clients elsewhere, because the others have excluded it."""
@@ -320,7 +320,7 @@ class PathBroker(BrokerNode):
         ends = {sub.home for sub in self._tables.match(event.attributes) if event.publisher in sub.cuts}
         self._streams.put(event.publisher, Publication(event), ends)
 
-    def _let_out(self, publisher: str, number: int, ends: tuple[str, ...], content: Content) -> None:
+    def _release(self, publisher: str, number: int, ends: tuple[str, ...], content: Content) -> None:
         """Forward an event or a marker, after enough backups have it."""
         self._multicast.send(publisher, number, ends, content)
         if isinstance(content, Publication):
@@ -383,34 +383,34 @@ class PathBroker(BrokerNode):
 
     # ---- publishers whose broker has failed ---------------------------------------------------------------
 
-    def _on_ask(self, peer: str, ask: AskEstate) -> None:
-        self._bury(ask.broker)
-        self._send(peer, self._keeping.estate(ask))
+    def _on_ask(self, peer: str, ask: AskBackup) -> None:
+        self._exclude(ask.broker)
+        self._send(peer, self._keeping.copy(ask))
 
     def _on_keep(self, peer: str, message: Keep) -> None:
         if peer not in self._multicast.dead:
             self._send(peer, self._keeping.keep(peer, message))
 
     def _on_kept(self, peer: str, message: Kept) -> None:
-        self._streams.hear_kept(peer, message)
-        self._returns.hear_kept(peer, message)
+        self._streams.receive_kept(peer, message)
+        self._returns.receive_kept(peer, message)
 
     def _on_return(self, client: str, call: ClientReturn) -> None:
         for broker in call.brokers:
-            self._bury(broker)
+            self._exclude(broker)
         self._multicast.take_over(call.due)
         self._outboxes.setdefault(client, deque())
         self._ahead[client] = call.due.get(self._name, {})
         self._returns.begin(client, call)
-        self._let_in()
+        self._accept_waiting()
 
-    def _let_in(self) -> None:
+    def _accept_waiting(self) -> None:
         """Accept publications of clients that had seen more than this broker had processed, and no longer have."""
         for client in [client for client, due in self._ahead.items() if self._multicast.has(due)]:
             del self._ahead[client]
             self._empty_outbox(client)
 
-    def _take_over(self, client: str, coming: Inheritance) -> None:
+    def _take_over(self, client: str, coming: ReturningPublisher) -> None:
         """Send the unsettled events of a client that has moved here again, and announce that the client is here."""
         everyone = self._overlay.brokers
         for number, content, due in coming.takeover(everyone):

@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gapless.overlay import Graph, Overlay
-from gapless_papers.protocols.locaps.messages import AskEstate, Content, Due, Estate, Keep, Kept, Publication, Takeover
+from gapless_papers.protocols.locaps.messages import (
+    AskBackup,
+    BackupCopy,
+    Content,
+    Due,
+    Keep,
+    Kept,
+    Publication,
+    Takeover,
+)
 
 __all__ = ["EPOCH", "Safekeeping", "Streams", "backups_of"]
 
@@ -54,13 +63,13 @@ class Streams:
 
     def __init__(
         self, backups: tuple[str, ...], dead: dict[str, None], past: Callable[[], Due],
-        send: Callable[[str, Any], None], let_out: Callable[[str, int, tuple[str, ...], Content], None],
+        send: Callable[[str, Any], None], forward: Callable[[str, int, tuple[str, ...], Content], None],
     ) -> None:  # fmt: skip
         self._backups = backups
         self._dead = dead
         self._past = past
         self._send = send
-        self._let_out = let_out
+        self._forward = forward
         self._streams: dict[str, _Stream] = {}
 
     def __contains__(self, publisher: object) -> bool:
@@ -100,8 +109,8 @@ class Streams:
                 self._send(name, keep)
         self._release(publisher)
 
-    def hear_kept(self, backup: str, message: Kept) -> None:
-        """Note that a backup has the stream up to a number; return the entries that this releases."""
+    def receive_kept(self, backup: str, message: Kept) -> None:
+        """Note that a backup has the stream up to a number, and release the entries that waited for it."""
         stream = self._streams.get(message.publisher)
         if stream is not None:
             for item in stream.queue:
@@ -109,7 +118,7 @@ class Streams:
                     item.missing.pop(backup, None)
             self._release(message.publisher)
 
-    def bury(self, broker: str) -> None:
+    def exclude(self, broker: str) -> None:
         """Stop waiting for a backup that has failed."""
         for publisher, stream in list(self._streams.items()):
             for item in stream.queue:
@@ -128,7 +137,7 @@ class Streams:
         queue = self._streams[publisher].queue
         while queue and not queue[0].missing:
             item = queue.popleft()
-            self._let_out(publisher, item.number, item.ends, item.content)
+            self._forward(publisher, item.number, item.ends, item.content)
 
 
 class _Kept:
@@ -162,12 +171,12 @@ class Safekeeping:
         self._trim(message.publisher, kept)
         return Kept(message.publisher, message.number)
 
-    def estate(self, ask: AskEstate) -> Estate:
+    def copy(self, ask: AskBackup) -> BackupCopy:
         """Return the copy of the stream of a publisher whose broker has failed."""
         kept = self._kept.get((ask.broker, ask.publisher), _Kept())
         self._trim(ask.publisher, kept)
         items = [(number, content, due) for number, (content, due) in kept.items.items()]
-        return Estate(ask.broker, ask.publisher, kept.last, items)
+        return BackupCopy(ask.broker, ask.publisher, kept.last, items)
 
     def _trim(self, publisher: str, kept: _Kept) -> None:
         through = self._settled(publisher)

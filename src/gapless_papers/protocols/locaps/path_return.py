@@ -19,13 +19,22 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gapless.overlay import Overlay
-from gapless_papers.protocols.locaps.messages import AskEstate, ClientReturn, Content, Due, Estate, Keep, Kept, Takeover
+from gapless_papers.protocols.locaps.messages import (
+    AskBackup,
+    BackupCopy,
+    ClientReturn,
+    Content,
+    Due,
+    Keep,
+    Kept,
+    Takeover,
+)
 from gapless_papers.protocols.locaps.path_keeping import EPOCH, Safekeeping, backups_of
 
-__all__ = ["Inheritance", "Returns"]
+__all__ = ["ReturningPublisher", "Returns"]
 
 
-class Inheritance:
+class ReturningPublisher:
     """The state of one publisher that moves here."""
 
     def __init__(self, client: str, call: ClientReturn) -> None:
@@ -65,10 +74,10 @@ class Returns:
 
     def __init__(
         self, name: str, overlay: Overlay, f: int, dead: dict[str, None], keeping: Safekeeping,
-        send: Callable[[str, Any], None], complete: Callable[[str, Inheritance], None],
+        send: Callable[[str, Any], None], complete: Callable[[str, ReturningPublisher], None],
         stay: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.coming: dict[str, Inheritance] = {}
+        self.coming: dict[str, ReturningPublisher] = {}
         self._name = name
         self._overlay = overlay
         self._f = f
@@ -80,32 +89,32 @@ class Returns:
 
     def begin(self, client: str, call: ClientReturn) -> None:
         """Start moving a client whose broker has failed."""
-        coming = self.coming[client] = Inheritance(client, call)
+        coming = self.coming[client] = ReturningPublisher(client, call)
         for broker in call.brokers:
             for backup in backups_of(self._overlay, broker, self._f):
                 if backup == self._name:
-                    self._take(coming, self._keeping.estate(AskEstate(broker, client)))
+                    self._take(coming, self._keeping.copy(AskBackup(broker, client)))
                 elif backup not in self._dead:
                     coming.asked[broker, backup] = None
-                    self._send(backup, AskEstate(broker, client))
+                    self._send(backup, AskBackup(broker, client))
         self._go_on(client, coming)
 
-    def hear_estate(self, backup: str, estate: Estate) -> None:
+    def receive_copy(self, backup: str, copy: BackupCopy) -> None:
         """Process a backup's copy."""
-        coming = self.coming.get(estate.publisher)
-        if coming is not None and (estate.broker, backup) in coming.asked:
-            del coming.asked[estate.broker, backup]
-            self._take(coming, estate)
-            self._go_on(estate.publisher, coming)
+        coming = self.coming.get(copy.publisher)
+        if coming is not None and (copy.broker, backup) in coming.asked:
+            del coming.asked[copy.broker, backup]
+            self._take(coming, copy)
+            self._go_on(copy.publisher, coming)
 
-    def hear_kept(self, backup: str, message: Kept) -> None:
+    def receive_kept(self, backup: str, message: Kept) -> None:
         """Note that a backup of this broker has an entry."""
         coming = self.coming.get(message.publisher)
         if coming is not None and message.number == coming.epoch:
             coming.missing.pop(backup, None)
             self._go_on(message.publisher, coming)
 
-    def bury(self, broker: str) -> None:
+    def exclude(self, broker: str) -> None:
         """Stop waiting for a backup that has failed."""
         for client, coming in list(self.coming.items()):
             for key in [key for key in coming.asked if key[1] == broker]:
@@ -113,11 +122,11 @@ class Returns:
             coming.missing.pop(broker, None)
             self._go_on(client, coming)
 
-    def _take(self, coming: Inheritance, estate: Estate) -> None:
-        coming.last = max(coming.last, estate.last)
-        coming.items.update({number: (content, due) for number, content, due in estate.items})
+    def _take(self, coming: ReturningPublisher, copy: BackupCopy) -> None:
+        coming.last = max(coming.last, copy.last)
+        coming.items.update({number: (content, due) for number, content, due in copy.items})
 
-    def _go_on(self, client: str, coming: Inheritance) -> None:
+    def _go_on(self, client: str, coming: ReturningPublisher) -> None:
         if coming.asked:
             return
         if not coming.is_known:

@@ -100,7 +100,7 @@ class PathRouting:
         if not ad.waiting:
             self._stable(ad)
 
-    def hear_advertisement(self, origin: str, content: AddAdvertisement) -> None:
+    def receive_advertisement(self, origin: str, content: AddAdvertisement) -> None:
         """Send a publisher elsewhere the matching subscriptions, and answer its advertisement."""
         ad = PathAdvertisement(content.advertisement, content.publisher, parse(content.filter), origin, content.epoch)
         former = self._tables.advertisements.get(ad.name)
@@ -126,7 +126,7 @@ class PathRouting:
         for name, broker in answers.items():
             self._multicast.say([broker], AdvertisementStable(name))
 
-    def hear_stable(self, sender: str, name: str) -> None:
+    def receive_stable(self, sender: str, name: str) -> None:
         """Process a broker's answer to an advertisement."""
         ad = self._tables.advertisements.get(name)
         if ad is not None and ad.broker == self._name and sender in ad.waiting:
@@ -177,7 +177,7 @@ class PathRouting:
         self._mark(own, self._own_advertisements())
         self._take_part(own)
 
-    def hear_subscription(self, content: PathSubscribe) -> None:
+    def receive_subscription(self, content: PathSubscribe) -> None:
         """Process a subscription whose path includes this broker."""
         subscription = self._known(content.subscription, content.filter, content.home)
         if subscription is None:
@@ -212,13 +212,13 @@ class PathRouting:
             own, ends = self._ended.pop(told)
             self._multicast.say(ends, ForgetSubscription(own.name))
 
-    def hear_end(self, name: str) -> None:
+    def receive_end(self, name: str) -> None:
         """Note that no subscription can rely on this one any more."""
         found = self._tables.subscriptions.get(name)
         if found is not None:
             found.is_ending = True
 
-    def bury(self, broker: str) -> None:
+    def exclude(self, broker: str) -> None:
         """Handle a failed broker: its subscriptions stay for a while, but no broker can rely on them. Its publishers
         have to move to others, and its answers are not awaited."""
         for subscription in self._tables.subscriptions.values():
@@ -229,7 +229,7 @@ class PathRouting:
                 self._tables.orphaned[ad.name] = ad
                 self.drop_advertisement(ad.name)
             elif ad.broker == self._name and broker in ad.waiting:
-                self.hear_stable(broker, ad.name)
+                self.receive_stable(broker, ad.name)
 
     # ---- markers ------------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class PathRouting:
     def _gets(self, other: PathSubscription, cuts: Cuts) -> bool:
         return any(publisher in other.cuts for publisher in cuts)
 
-    def hear_marker(self, origin: str, content: PathMarker) -> None:
+    def receive_marker(self, origin: str, content: PathMarker) -> None:
         """Process a publisher's own marker: the subscription is stable here if the publisher is still attached to the
         origin.
 
@@ -294,7 +294,7 @@ class PathRouting:
             return
         marker = PivotMarker(subscription.name, self._name, cuts)
         if subscription.home == self._name:
-            self.hear_pivot(marker)
+            self.receive_pivot(marker)
         else:
             subscription.carried.update(dict.fromkeys(cuts))
             self._multicast.say([subscription.home], marker)
@@ -308,7 +308,7 @@ class PathRouting:
                 if pivots is not None and self._name in pivots:
                     cuts[publisher] = max(self._tables.passed.get(publisher, 0) + 1, other.cuts[publisher])
 
-    def hear_pivot(self, content: PivotMarker) -> None:
+    def receive_pivot(self, content: PivotMarker) -> None:
         """Process a partial marker for a subscription of this broker: start it, if no event can avoid the pivots that
         answered.
 

@@ -21,7 +21,8 @@ Where the paper is incomplete or wrong; numbers are lines of Algorithm 2 unless 
 - *Forwarding* (51 to 53). Each broker on the path uses its own view of the members behind it. A new member is known to
   some before it knows any other, a member that has left learns nothing more, and news of a third may be in transit.
   Then whole sub-cubes miss a message, or, if it was an `Uns`, keep sending to the member that left. Here a message
-  names the members to which its receiver has to forward it: bits, as many as the sub-cube has nodes. (Repair `receivers`.)
+  names the members to which its receiver has to forward it: bits, as many as the sub-cube has nodes. (Repair
+  `receivers`.)
 - *Where a new member starts* (78 to 80, Algorithm 3, 35): with the first message that it gets of each source. So a
   message with an earlier cause waits until the cause's publisher sends something else: forever, if it does not (p3 in
   the paper's own Figure 2). Also, an omitted cause hides its own causes, which may still be in transit. And messages

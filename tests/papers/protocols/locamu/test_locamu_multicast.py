@@ -76,7 +76,7 @@ class World:
                     queue.pop()
         for other, node in self.nodes.items():
             if other not in self.dead:
-                node.bury(name)
+                node.exclude(name)
 
     def judge(self) -> None:
         for name, order in self.got.items():
