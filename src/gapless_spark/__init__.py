@@ -1,1 +1,1 @@
-"""The data pipeline of Gapless on Spark: everything that imports PySpark lives here."""
+"""The data pipeline of Gapless on Spark. Only this package imports PySpark."""

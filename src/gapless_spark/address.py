@@ -1,7 +1,6 @@
-"""Where Spark is said to be: looked at before Spark is asked, so that a wrong address is one sentence.
+"""Checks the address of Spark before Spark uses it, so that a wrong address is a one-sentence error.
 
-Spark itself would try a server that is not there again and again, for minutes, and would leave the JVM with a stack
-trace if it does not know what kind of master is meant.
+Spark itself would retry an unreachable server for minutes, and would print a stack trace for an unknown kind of master.
 """
 
 import re
@@ -13,14 +12,14 @@ from gapless.runtime.address import redacted
 __all__ = ["require_address"]
 
 PATIENCE_S = 10.0
-"""For one connection to be accepted."""
+"""The timeout for one connection attempt."""
 
 _CONNECT_PORT = 15002
 _MASTERS = re.compile(r"local(-cluster)?(\[.*\])?|yarn|k8s://.+|spark://.+")
 
 
 def require_address(master: str | None, remote: str | None) -> None:
-    """A `SparkError` unless this can be an address of Spark, and somebody answers there."""
+    """Raise a `SparkError` unless this is a valid address of Spark and a server answers there."""
     if master is not None and remote is not None:
         raise SparkError("a session has a master or a remote address, not both: drop --master or --remote")
     if master is not None:

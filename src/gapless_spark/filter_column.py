@@ -1,16 +1,16 @@
-"""A filter as a Spark column: the same text, the same answer as `Filter.evaluate`: true, false, or null for unknown.
+"""Translates a filter into a Spark column with the same results as `Filter.evaluate`: true, false, or null for unknown.
 
     frame.where(column_over_json(parse("price < 10"), F.col("attributes")))    # JSON text, as in `events.attributes`
     frame.where(column_over_frame(parse("price < 10"), frame))                 # ordinary typed columns
 
-Filters know four types and never convert between them, save that integers and floats are both numbers. Columns know
-one type each. So an attribute becomes up to four columns, of which at most one is not null: a string, an integer, a
-float, a boolean. From there on every node of the filter has a counterpart whose nulls are the filter's unknowns:
+Filters have four types and never convert between them, except that integers and floats are both numbers. A Spark column
+has one type. So an attribute becomes up to four columns, of which at most one is not null: a string, an integer, a
+float, a boolean. Each node of the filter then has a counterpart whose nulls are the filter's unknowns:
 
 - AND, OR and NOT are Spark's, which has the same three values.
-- Integers and floats compare by their exact values; Spark would turn the integer into a float first.
-- Arithmetic that leaves 64 bits, divides by zero or gives not-a-number is null, and so is not-a-number itself. What
-  is computed is named once (`_let`) and then used, so a column grows with the filter's length, not with its depth.
+- Integers and floats compare by their exact values; Spark would convert the integer to a float first.
+- Arithmetic that overflows 64 bits, divides by zero or gives not-a-number is null, and so is not-a-number itself. Each
+  intermediate result is named once (`_let`), so a column grows with the filter's length, not with its depth.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["column_over_frame", "column_over_json"]
 
 
 def column_over_json(filter: Filter, attributes: Column) -> Column:
-    """The filter over attributes in a column of JSON text."""
+    """Return the filter over attributes in a column of JSON text."""
     names = list(dict.fromkeys(_names(filter.condition)))
     if not names:
         return _condition(filter.condition, lambda _: _Typed())
@@ -62,12 +62,12 @@ def column_over_json(filter: Filter, attributes: Column) -> Column:
     def answer(values: Column) -> Column:
         return _condition(filter.condition, lambda name: _of_struct(values[f"a{names.index(name)}"]))
 
-    # The text is parsed once, each attribute's type is looked at once.
+    # The text is parsed once, and each attribute's type is determined once.
     return _let(_let(F.from_json(attributes, "variant"), typed), answer)
 
 
 def column_over_frame(filter: Filter, frame: DataFrame) -> Column:
-    """The filter over the columns of a frame. A column that is not there is an attribute that is missing."""
+    """Return the filter over the columns of a frame. A column that does not exist is a missing attribute."""
     types = {field.name: field.dataType for field in frame.schema.fields}
 
     def read(name: str) -> _Typed:
@@ -90,7 +90,7 @@ class _Typed:
 
     @property
     def number(self) -> _Typed:
-        """The value where it is a number."""
+        """Return the value as a number; null if it is not one."""
         return _Typed(integer=self.integer, float=_no_nan(self.float))
 
     @property
@@ -103,10 +103,10 @@ _Reader = Callable[[str], _Typed]
 
 
 def _from_json(attributes: Column, name: str) -> Column:
-    """The attribute as one column, a struct of what it is by type."""
+    """Return the attribute as one column, a struct with one field for each type."""
     path = f"$['{name}']"
     if "'" in name:
-        # No path can say such a name; a map takes any, but costs a copy of all attributes.
+        # A JSON path cannot express such a name; a map accepts any, but copies all attributes.
         attributes, path = F.try_element_at(attributes.cast("map<string, variant>"), F.lit(name)), "$"
 
     def of(wanted: Column, spark_type: str) -> Column:
@@ -116,7 +116,7 @@ def _from_json(attributes: Column, name: str) -> Column:
     return F.struct(
         of(kind == "STRING", "string"),
         of(kind == "BIGINT", "bigint"),
-        # What JSON writes with a point is a decimal to Spark until it is asked to be a float.
+        # Spark reads a JSON number with a decimal point as a decimal unless it is cast to a float.
         of(kind.startswith("D"), "double"),
         of(kind == "BOOLEAN", "boolean"),
     )
@@ -127,7 +127,7 @@ def _of_struct(column: Column) -> _Typed:
 
 
 def _names(node: Condition | Expression) -> Iterator[str]:
-    """The attributes that a filter reads, with repeats."""
+    """Return the attributes that a filter reads, with repetitions."""
     match node:
         case Attribute(name):
             yield name
@@ -183,7 +183,7 @@ def _condition(condition: Condition, read: _Reader) -> Column:
 
 
 def _or_unknown(*choices: Column | None) -> Column:
-    """The first that is not null."""
+    """Return the first one that is not null."""
     known = [choice for choice in choices if choice is not None]
     if not known:
         return F.lit(None).cast("boolean")
@@ -191,7 +191,7 @@ def _or_unknown(*choices: Column | None) -> Column:
 
 
 def _balanced(columns: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
-    """Join many columns without making a deep tree of them."""
+    """Combine many columns without building a deep tree of them."""
     if len(columns) == 1:
         return columns[0]
     middle = len(columns) // 2
@@ -229,7 +229,7 @@ def _number_in(number: _Typed, values: tuple[Value, ...]) -> Column:
     floats = sorted({float(v) + 0.0 for v in values if float(v) == v})
     return _or_unknown(
         None if number.integer is None else _among(number.integer, integers),
-        # Adding 0.0 makes one zero of both.
+        # Adding 0.0 turns -0.0 into 0.0.
         None if number.float is None else _among(number.float + F.lit(0.0), floats),
     )
 
@@ -255,7 +255,7 @@ _OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
 
 
 def _compared(symbol: str, a: _Typed, b: _Typed) -> Column | None:
-    """Two numbers; each is an integer or a float, so one of four comparisons has an answer."""
+    """Compare two numbers; each is an integer or a float, so one of four comparisons is not null."""
     compare = _OPERATORS[symbol]
     choices = [
         None if a.integer is None or b.integer is None else compare(a.integer, b.integer),
@@ -267,7 +267,8 @@ def _compared(symbol: str, a: _Typed, b: _Typed) -> Column | None:
 
 
 def _mixed(symbol: str, integer: Column, real: Column) -> Column:
-    """An integer with a float, exactly: i < x is i < ⌈x⌉, i <= x is i <= ⌊x⌋, where ⌈x⌉ and ⌊x⌋ fit into 64 bits."""
+    """Compare an integer with a float exactly: i < x is i < ⌈x⌉, i <= x is i <= ⌊x⌋, if ⌈x⌉ and ⌊x⌋ fit into
+    64 bits."""
     whole = F.floor(real) if symbol in ("<=", ">", "=", "<>") else F.ceil(real)
     within = _OPERATORS[symbol](integer, whole)
     if symbol == "=":
@@ -281,7 +282,7 @@ def _mixed(symbol: str, integer: Column, real: Column) -> Column:
 
 
 def _simple(expression: Expression, read: _Reader) -> _Typed | None:
-    """The value of an attribute or a constant; None for what has to be computed."""
+    """Return the value of an attribute or a constant; None for an expression."""
     match fold(expression):
         case None:
             return _Typed()
@@ -304,7 +305,7 @@ def _literal(value: Value) -> _Typed:
 
 
 def _number(expression: Expression, read: _Reader) -> Column:
-    """A number as one column, a struct of the integer and the float."""
+    """Return a number as one column, a struct of the integer and the float."""
     match fold(expression):
         case Negate(operand):
             return _let(_number(operand, read), lambda v: _to_struct(_negated(_of_number(v))))
@@ -317,7 +318,7 @@ def _number(expression: Expression, read: _Reader) -> Column:
 
 
 def _let(value: Column, use: Callable[[Column], Column]) -> Column:
-    """What `use` makes of the value, which is computed once however often it is used."""
+    """Return `use(value)`, with the value computed once however often it is used."""
     return F.get(F.transform(F.array(value), use), F.lit(0))
 
 
@@ -358,7 +359,7 @@ def _computed(symbol: str, a: _Typed, b: _Typed) -> _Typed:
     result = _FLOATS[symbol](x, y)
     if symbol == "/":
         return _Typed(float=_no_nan(result))
-    # Two integers give an integer, if it fits; as floats they count only beside a float.
+    # Two integers give an integer, if it fits; the float result is only used with a float operand.
     integers = a.integer.isNotNull() & b.integer.isNotNull()
     return _Typed(integer=_INTEGERS[symbol](a.integer, b.integer), float=_no_nan(F.when(~integers, result)))
 

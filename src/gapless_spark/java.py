@@ -1,4 +1,4 @@
-"""The Java that Spark will run on: found before Spark looks for it, so that its absence is one sentence."""
+"""Checks for the Java that Spark needs before Spark starts, so that its absence is a one-sentence error."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from gapless.errors import SparkError
 __all__ = ["require_java"]
 
 VERSION_LEAST = 17
-"""What Spark 4 asks for."""
+"""The minimum version for Spark 4."""
 
 _WAY_OUT = (
     f"install Java {VERSION_LEAST} or newer (on Debian: apt-get install default-jre-headless) "
@@ -19,7 +19,7 @@ _WAY_OUT = (
 
 
 def require_java() -> None:
-    """A `SparkError` unless Spark will find a Java that is new enough."""
+    """Raise a `SparkError` unless Spark will find a Java that is recent enough."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None:

@@ -1,11 +1,11 @@
-"""What can be measured on a trace: each metric a function from the tables of a trace to a DataFrame.
+"""Metrics of a trace: each is a function from the tables of a trace to a DataFrame.
 
-Every result has the column `run` and one row for each thing that is measured, so results of many runs, protocols and
-seeds are joined with `runs` and grouped as an experiment wants them. `summarised` does the grouping that figures need.
+Every result has the column `run` and one row for each measured object, so results of many runs, protocols and seeds can
+be joined with `runs` and grouped. `summarised` does the grouping that figures need.
 
-`metric_rows` brings a result into the one long form (run, metric, subject, value) in which metrics of any origin are
-stored side by side: those of a trace, and those that only brokers can count, such as the sizes of their states and of
-causal barriers, which no trace holds. `measured` and `distribution` read that form.
+`metric_rows` converts a result to the one long form (run, metric, subject, value) in which metrics of any origin are
+stored together: those of a trace, and those that only brokers can count, such as the sizes of their states and of
+causal barriers, which are not in a trace. `measured` and `distribution` read that form.
 
 | metric | function | from |
 | --- | --- | --- |
@@ -43,17 +43,18 @@ _RATIO = pa.schema([
 ])  # fmt: skip
 
 METRIC_DDL = "run string, metric string, subject string, value double"
-"""The long form: `subject` is what the value belongs to (a broker, a subscription, a kind), null if the whole run."""
+"""The long form. `subject` is the object of the value (a broker, a subscription, a kind), null for the whole run."""
 
 
 def subscription_latency(subscriptions: DataFrame) -> DataFrame:
-    """run, subscription_id, client, latency_ms: from the call until the starting cut was held; null if it never was."""
+    """Return run, subscription_id, client, latency_ms: from the call until the starting cut was known; null if it never
+    was."""
     latency = F.col("active_ms") - F.col("requested_ms")
     return subscriptions.select("run", "subscription_id", "client", latency.alias("latency_ms"))
 
 
 def delivery_latency(history: DataFrame, events: DataFrame) -> DataFrame:
-    """run, event_id, client, subscription_id, latency_ms: from publication to each delivery."""
+    """Return run, event_id, client, subscription_id, latency_ms: from publication to each delivery."""
     deliveries = history.where("kind = 'deliver'").select("run", "event_id", "client", "subscription_id", "time_ms")
     joined = deliveries.join(events.select("run", "event_id", "published_ms"), ["run", "event_id"])
     latency = F.col("time_ms") - F.col("published_ms")
@@ -61,7 +62,7 @@ def delivery_latency(history: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def message_counts(messages: DataFrame) -> DataFrame:
-    """run, kind, sent, lost, bytes: by kind of message."""
+    """Return run, kind, sent, lost, bytes: by kind of message."""
     return messages.groupBy("run", "kind").agg(
         F.count("*").alias("sent"),
         F.count_if(F.col("received_ms").isNull()).alias("lost"),
@@ -70,7 +71,7 @@ def message_counts(messages: DataFrame) -> DataFrame:
 
 
 def node_load(messages: DataFrame) -> DataFrame:
-    """run, node, sent, received, bytes: what each node had to handle; bytes in both directions."""
+    """Return run, node, sent, received, bytes: the load of each node; bytes in both directions."""
     sent = messages.select(
         "run", F.col("sender").alias("node"), F.lit(1).alias("sent"), F.lit(0).alias("received"), "bytes"
     )
@@ -82,16 +83,17 @@ def node_load(messages: DataFrame) -> DataFrame:
 
 
 def queue_lengths(messages: DataFrame) -> DataFrame:
-    """run, sender, receiver, sent, mean, peak: of each link, how many messages a message finds on it, itself included.
+    """Return run, sender, receiver, sent, mean, peak: the queue length of each link as seen by its messages, themselves
+    included.
 
-    A message is on the link from when it was sent until it was received. One that was lost is on it for no time: it
-    counts, but no other finds it.
+    A message is on the link from sending to reception. A lost message is on it for no time: it counts, but no other
+    message sees it.
     """
     link = ["run", "sender", "receiver"]
     stays = F.coalesce(F.col("received_ms") > F.col("sent_ms"), F.lit(False))
     come = messages.select(*link, F.col("sent_ms").alias("time_ms"), stays.cast("int").alias("change"))
     gone = messages.where(stays).select(*link, "received_ms", F.lit(-1))
-    # At one instant, those who arrive make room first; those who are sent then find those who were sent before them.
+    # At equal times, received messages leave first; then sent messages queue behind those sent before them.
     before = Window.partitionBy(*link).orderBy("time_ms", "change").rowsBetween(Window.unboundedPreceding, -1)
     length = F.coalesce(F.sum("change").over(before), F.lit(0)) + 1
     found = come.union(gone).withColumn("length", length).where("change >= 0").groupBy(*link)
@@ -99,10 +101,10 @@ def queue_lengths(messages: DataFrame) -> DataFrame:
 
 
 def false_positives(messages: DataFrame, history: DataFrame, kinds: Sequence[str]) -> DataFrame:
-    """run, arrived, used, false_positives: arrivals of messages that carry events, and led to no delivery.
+    """Return run, arrived, used, false_positives: arrivals of messages that carry events but led to no delivery.
 
-    `kinds` are the messages that carry an event to one who subscribes to it or is believed to. Events that a client
-    delivers to itself were carried by none.
+    `kinds` are the messages that carry an event to a known or presumed subscriber. Events that a client delivers to
+    itself were not carried by any message.
     """
     arrived = messages.where(F.col("kind").isin(list(kinds)) & F.col("received_ms").isNotNull())
     arrived = arrived.groupBy("run").agg(F.count("*").alias("arrived"))
@@ -118,9 +120,9 @@ def false_positives(messages: DataFrame, history: DataFrame, kinds: Sequence[str
 
 
 def delivery_ratio(tables: TraceTables) -> DataFrame:
-    """run, subscription_id, due, delivered: matches that were published while the subscription was active, and came.
+    """Return run, subscription_id, due, delivered: matching events published while the subscription was active.
 
-    A loose measure, for protocols that promise nothing: it knows no cuts and no order. The audit is strict.
+    A loose measure, for protocols without guarantees: it ignores cuts and order. The audit is strict.
     """
     spark = tables.runs.sparkSession
     names = sorted(row["run"] for row in tables.runs.select("run").collect())
@@ -147,7 +149,7 @@ def _ratios(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def metric_rows(frame: DataFrame, metric: str, value: str, subject: Column | str | None = None) -> DataFrame:
-    """The column `value` of a result in the long form of `METRIC_DDL`."""
+    """Return the column `value` of a result in the long form of `METRIC_DDL`."""
     about = F.lit(None) if subject is None else F.col(subject) if isinstance(subject, str) else subject
     return frame.select(
         "run",
@@ -158,12 +160,13 @@ def metric_rows(frame: DataFrame, metric: str, value: str, subject: Column | str
 
 
 def measured(rows: DataFrame, metric: str) -> DataFrame:
-    """run, subject, value: one metric of the long form."""
+    """Return run, subject, value: one metric of the long form."""
     return rows.where(F.col("metric") == metric).select("run", "subject", "value")
 
 
 def distribution(rows: DataFrame, metric: str) -> DataFrame:
-    """run, count, mean, median, p99, greatest of a metric that says of each subject, a number, how often it was."""
+    """Return run, count, mean, median, p99, greatest of a metric whose subjects are numbers and whose values are their
+    counts."""
     number, times = F.col("subject").cast("double"), F.col("value").cast("bigint")
     counted = measured(rows, metric).select("run", number.alias("number"), times.alias("times")).where("times > 0")
     return counted.groupBy("run").agg(
@@ -176,7 +179,8 @@ def distribution(rows: DataFrame, metric: str) -> DataFrame:
 
 
 def summarised(frame: DataFrame, value: str, *by: str) -> DataFrame:
-    """The columns `by`; count, mean, deviation, least, median, p95, p99, greatest of `value`. Nulls do not count."""
+    """Return the columns `by`; count, mean, deviation, least, median, p95, p99, greatest of `value`. Nulls
+    are ignored."""
     column = F.col(value).cast("double")
     return frame.groupBy(*by).agg(
         F.count(column).alias("count"),

@@ -1,10 +1,10 @@
-"""The search of the simulator on Spark: seeds are tasks, and what was tried is kept as Parquet.
+"""The search of the simulator on Spark: seeds are tasks, and their results are stored as Parquet.
 
-    search.json                 what is searched: the protocol, its options, the faults
-    verdicts/0-8.parquet        one row for each seed that was tried: `seed`, `status`, `symptom`
+    search.json                 the search: the protocol, its options, the faults
+    verdicts/0-8.parquet        one row for each finished seed: `seed`, `status`, `symptom`
 
-A search that is started again with the same directory tries only seeds that have no row. A seed whose worker ended (out
-of memory, for example) has none.
+A search that is started again with the same directory tries only seeds without a row. A seed whose worker died (out of
+memory, for example) has none.
 """
 
 import os
@@ -24,16 +24,16 @@ from gapless_spark.task_pool import SparkPool
 __all__ = ["Frontier", "Plan", "Tried", "try_seeds"]
 
 CHUNK = 8
-"""Seeds of one task."""
+"""The number of seeds of one task."""
 KEEP_EVERY = 64
-"""So many tasks have their rows in one file, at most."""
+"""The maximum number of tasks whose rows share one file."""
 
 VERDICTS = pa.schema([("seed", pa.int64()), ("status", pa.string()), ("symptom", pa.string())])
 _ROW = pa.schema([("key", pa.string()), ("tried", pa.list_(pa.struct(list(VERDICTS))))])
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is searched."""
+    """The parameters of a search."""
 
     protocol: str
     faults: str
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True):
     invariants: bool = True
 
     def search(self, seed: int, **more: Any) -> Any:
-        """The report on one seed."""
+        """Return the report on one seed."""
         return search(
             self.protocol, 1, seed, self.faults, self.options, 1, limits=GeneratorLimits(f=self.f), scale=self.scale,
             invariants=self.invariants, **more,
@@ -51,7 +51,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What became of one seed."""
+    """The result of one seed."""
 
     seed: int
     status: str
@@ -60,7 +60,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class Frontier:
-    """A directory that remembers what was tried."""
+    """A directory with the results of finished seeds."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._folder = folder / "verdicts"
@@ -75,20 +75,20 @@ class Frontier:
         self._tasks = 0
 
     def tried(self) -> list[Tried]:
-        """All that were, by seed."""
+        """Return all results, by seed."""
         tables = [pq.read_table(file, schema=VERDICTS) for file in sorted(self._folder.glob("*.parquet"))]
         rows = [row for table in tables for row in table.to_pylist()]
         return [Tried(**row) for row in sorted(rows, key=lambda row: row["seed"])]
 
     def add(self, tried: Iterable[Tried]) -> None:
-        """Remember what a task has tried, with the next few."""
+        """Add the results of a task; they are written together with the next few."""
         self._waiting += tried
         self._tasks += 1
         if self._tasks >= KEEP_EVERY:
             self.keep()
 
     def keep(self) -> None:
-        """Write what is remembered."""
+        """Write the results added so far."""
         if self._waiting:
             seeds = [each.seed for each in self._waiting]
             table = pa.Table.from_pylist([msgspec.structs.asdict(each) for each in self._waiting], VERDICTS)
@@ -98,7 +98,7 @@ class Frontier:
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file that is there as a whole, or not at all."""
+    """Write a file atomically."""
     beside = path.with_suffix(".new")
     write(beside)
     os.replace(beside, path)
@@ -107,9 +107,9 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
 def try_seeds(
     pool: SparkPool, plan: Plan, seeds: Iterable[int], on_done: Callable[[int], None] = lambda _: None
 ) -> Generator[list[Tried], None, None]:
-    """What became of these seeds, a task at a time, in the order in which tasks end.
+    """Yield the results of these seeds, a task at a time, as tasks end.
 
-    A task ends at its first seed that fails. `on_done` is told how many tasks are done of those that are under way.
+    A task ends at its first failing seed. `on_done` is called with the number of finished tasks of those in flight.
     """
     given = list(seeds)
     parts = (given[place : place + CHUNK] for place in range(0, len(given), CHUNK))
@@ -124,11 +124,11 @@ def _text(plan: Plan, seeds: list[int]) -> str:
 
 
 def _try(key: str, text: str) -> dict[str, Any]:
-    """A task."""
-    told = msgspec.json.decode(text)
-    plan = msgspec.convert(told["plan"], Plan)
+    """Run a task."""
+    task = msgspec.json.decode(text)
+    plan = msgspec.convert(task["plan"], Plan)
     tried: list[Tried] = []
-    for seed in told["seeds"]:
+    for seed in task["seeds"]:
         report = plan.search(seed, shrink_seconds=0.0)
         if report.finding is not None:
             tried.append(Tried(seed, "failed", report.finding.symptom))

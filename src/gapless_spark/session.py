@@ -4,14 +4,15 @@
     with spark_session(master="spark://host:7077") as spark:
     with spark_session(remote="sc://host:15002") as spark:
 
-Starting Spark takes seconds, so a command opens one session and does all its work in it. A session that is open
-already is used as it is, and left open.
+Starting Spark takes seconds, so a command opens one session and does all its work in it. An existing session is used as
+it is, and left open.
 
-- Executors run the interpreter that runs the command. Where they may stand on other machines, our own packages
-  are sent along; what these need (msgspec, pyarrow, numpy) must be installed there.
+- Executors run the interpreter that runs the command. If they may be on other machines, our own packages are sent
+  along;
+  their dependencies (msgspec, pyarrow, numpy) must be installed there.
 - Spark's own output, with its stack traces, goes to a log file and never to the terminal. The file is removed at
   the end, unless Spark failed: then the error names it.
-- What goes wrong comes out as a `GaplessError`: see `spark_errors`.
+- Errors are raised as `GaplessError`: see `spark_errors`.
 """
 
 import os
@@ -35,50 +36,51 @@ from gapless_spark.spark_errors import plain_errors
 __all__ = ["DRIVER_MEMORY", "spark_session"]
 
 DRIVER_MEMORY = "4g"
-"""Heap of the JVM where we start it: joins and sorts spill to disk, so more buys little, and the Python workers
-beside it need memory, too."""
+"""The heap of a JVM that we start: joins and sorts spill to disk, so more helps little, and the Python workers need
+memory, too."""
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     "spark.sql.session.timeZone": "UTC",
-    # Many small steps over tables of very different sizes: let Spark look at what came out before it goes on.
+    # Many small steps over tables of very different sizes: adaptive execution uses the sizes of intermediate results.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64m",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "64m",
     "spark.sql.autoBroadcastJoinThreshold": "64m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-    # A filter for each side of a join of tables that it takes for large costs more than it saves.
+    # A filter for each side of a join of presumably large tables costs more than it saves.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-    # Where in our code a column was made is of no use to anybody, and asking costs a walk up the stack each time.
+    # The place in our code where a column was made is not useful, and finding it walks the stack each time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Nobody looks at plans while they run, so they are not written out in full, again after each step.
+    # Plans are not read while they run, so they are not written out in full after each step.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
-    # A page with a flipped bit must not pass for another trace.
+    # A page with a flipped bit must be detected.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
-"""Of every session that we start."""
+"""Settings of every session that we start."""
 
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
-    # Dozens of small joins and sorts: pages of their default size cost more to clear than to fill.
+    # Dozens of small joins and sorts: clearing pages of the default size takes longer than filling them.
     "spark.buffer.pageSize": "4m",
 }
-"""Where Spark runs on this machine alone."""
+"""Settings if Spark runs on this machine alone."""
 
 
 @contextmanager
 def spark_session(
     *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session for the block. `master` and `remote` exclude each other; without both Spark runs here, on all cores.
+    """Open a session for the block. `master` and `remote` exclude each other; without both Spark runs locally, on all
+    cores.
 
-    `settings` are Spark's own, and win over ours.
+    `settings` are Spark's own, and override ours.
     """
     require_address(master, remote)
     running = SparkSession.getActiveSession()
@@ -94,7 +96,7 @@ def spark_session(
             try:
                 yield spark
             finally:
-                with suppress(Exception):  # a session whose Spark is gone cannot be stopped any more
+                with suppress(Exception):  # a session whose Spark has died cannot be stopped any more
                     spark.stop()
     except SparkError:
         shutil.rmtree(workshop / "scratch" if log.exists() else workshop, ignore_errors=True)
@@ -110,7 +112,7 @@ def _start(
 ) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     for variable in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "MASTER"):
-        os.environ.pop(variable, None)  # the command line decides, and nothing else
+        os.environ.pop(variable, None)  # only the command line decides
     settings = dict(_SETTINGS)
     if remote is None or remote.startswith("local"):
         require_java()
@@ -132,7 +134,7 @@ def _start(
 
 
 def _our_packages(workshop: Path) -> Path:
-    """Our own code as a zip file that executors can import from, with the entry points by which it is found."""
+    """Return our own code as a zip file that executors can import from, with its entry points."""
     archive = workshop / "gapless_packages.zip"
     source = Path(gapless.__file__).parents[1]
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -147,7 +149,7 @@ def _our_packages(workshop: Path) -> Path:
 
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
-    """Whatever is started within writes to the log, then and for ever; we go on writing where we did."""
+    """Redirect the output of processes started within to the log permanently; our own output is not redirected."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

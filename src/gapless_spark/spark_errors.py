@@ -1,8 +1,8 @@
-"""What Spark complains of, in our words: one sentence, no stack trace of another language.
+"""Converts Spark's errors into ours: one sentence, without a JVM stack trace.
 
-A damaged or missing file is a `TraceError`. Everything else that happens inside Spark (a machine that is gone, a
-full disk, no memory) is a `SparkError`. A query that Spark refuses to plan, and an error in Python code of ours on an
-executor, are bugs of ours and pass as they are.
+A damaged or missing file is a `TraceError`. Any other failure inside Spark (a lost machine, a full disk, no memory) is
+a `SparkError`. A query that Spark refuses to plan, and an error in our Python code on an executor, are bugs in Gapless
+and are raised unchanged.
 """
 
 import re
@@ -18,12 +18,12 @@ from gapless.errors import SparkError, TraceError
 __all__ = ["TOO_SLOW", "plain_errors", "started_too_slowly"]
 
 TOO_SLOW = "failed to connect back"
-"""What Spark says of a process of Python that did not start in time: it has no kind of error for that."""
+"""Spark's message for a Python process that did not start in time; there is no error class for that."""
 
 
 @contextmanager
 def plain_errors(log: Path | None = None) -> Iterator[None]:
-    """Turn Spark's errors into ours. `log` is where Spark's own words are kept, for whoever wants them."""
+    """Convert Spark's errors into ours. `log` is the file with Spark's own messages, for details."""
     try:
         yield
     except AnalysisException as error:
@@ -36,14 +36,14 @@ def plain_errors(log: Path | None = None) -> Iterator[None]:
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise _in_our_words(error, log) from None
     except Exception as error:
-        # The client of Spark Connect lets errors of its transport through.
+        # The client of Spark Connect does not convert errors of its transport.
         if type(error).__module__.partition(".")[0] != "grpc":
             raise
         raise _in_our_words(error, log) from None
 
 
 def started_too_slowly(error: Exception) -> bool:
-    """Whether a process of Python did not start in the time that Spark gives it: the next one may."""
+    """Return whether a Python process did not start in the time that Spark gives it; a retry may succeed."""
     return TOO_SLOW in str(error)
 
 
@@ -57,7 +57,7 @@ def _in_our_words(error: Exception, log: Path | None) -> SparkError | TraceError
 
 
 def _first_sentence(text: str) -> str:
-    """What is wrong, without the stack below it."""
+    """Return the error's message without its stack trace."""
     lines = [line.strip() for line in text.splitlines()]
     causes = [line for line in lines if line and not line.startswith(("at ", "Traceback", "File ", "JVM", "Driver"))]
     said = causes[0] if causes else "it gave no reason"

@@ -1,11 +1,11 @@
 """A trace as DataFrames, and results as Parquet.
 
-`read_tables` gives one DataFrame for each table of `docs/TRACE_FORMAT.md`. What it refuses, with a `TraceError`,
-is what `gapless.trace.read_trace` refuses: a missing table, another version of the format, a missing column or one
-of another type, nulls where none may be, a damaged file. It reads only the end of each file for that: here, where
-Spark runs on this machine, or else on the executors, so that a trace can lie wherever Spark reads and pyarrow can look.
+`read_tables` gives one DataFrame for each table of `docs/TRACE_FORMAT.md`. It raises a `TraceError` in the same cases
+as `gapless.trace.read_trace`: a missing table, another version of the format, a missing column or one of another type,
+forbidden nulls, a damaged file. For that it reads only the end of each file: here, if Spark runs on this machine, or
+otherwise on the executors, so that a trace can be in any place that both Spark and pyarrow can read.
 
-`write_tables` writes under another name and renames at the end: what stands at its place is whole.
+`write_tables` writes under another name and renames at the end, so that results are complete.
 """
 
 import re
@@ -33,13 +33,13 @@ __all__ = ["TraceTables", "located", "read_tables", "write_tables"]
 _INSPECTED = "table string, address string, file string, rows bigint, complaint string, names array<string>"
 
 NAMES_MAX = 10_000
-"""Rows of a file of the table `runs` whose names are told with the rest of what is seen of it."""
+"""The maximum number of rows of a file of the table `runs` for which the inspection also reads the names."""
 
 
 class TraceTables:
-    """The tables of a trace, one attribute each, how many rows each has, and in which files they are.
+    """The tables of a trace, one attribute each, with the rows and the files of each.
 
-    A table is opened when it is asked for: what workers read themselves costs Spark no plan.
+    A table is opened when it is used: tables that workers read themselves need no plan of Spark.
     """
 
     runs: DataFrame
@@ -73,17 +73,18 @@ class TraceTables:
         return opened
 
     def count(self) -> int:
-        """How many rows all of it has, save for messages."""
+        """Return the number of rows of all tables except `messages`."""
         return sum(count for table, count in self.rows.items() if table != "messages")
 
     def fits(self, rows: int, pairs: int) -> bool:
-        """Whether all of it together has no more rows, and no more pairs of a subscription and an event."""
+        """Return whether the tables together have at most `rows` rows, and at most `pairs` pairs of a subscription and
+        an event."""
         return self.count() <= rows and self.rows["subscriptions"] * self.rows["events"] <= pairs
 
 
 def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
-    """Open every table of the trace; a `TraceError` says what is wrong with it."""
-    # Spark would look for a relative path from where it was started, which need not be where we are.
+    """Open every table of the trace; raise a `TraceError` that says what is wrong with it."""
+    # Spark resolves a relative path from the directory it was started in, which may differ from ours.
     place = _without_scheme(str(trace))
     place = place.rstrip("/") if "://" in place else str(Path(place).absolute())
     rows, files, names = _inspect(spark, place)
@@ -102,7 +103,7 @@ def read_tables(spark: SparkSession, trace: str | Path) -> TraceTables:
 
 
 def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None:
-    """Write each DataFrame to a folder of its own in `directory`, which must be free, empty, or hold such tables."""
+    """Write each DataFrame to its own folder in `directory`, which must be new, empty, or contain such tables."""
     with results_folder(directory, tables) as folder:
         for name, frame in tables.items():
             frame.write.parquet(f"file://{folder}/{name}")
@@ -111,7 +112,7 @@ def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None
 
 
 def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
-    """In place of columns that an earlier version of the format lacks, the values that they would have."""
+    """Add default values for columns that an earlier version of the format lacks."""
     defaults = {name: column_default(table, name) for name in frame.columns}
     known = {name: default for name, default in defaults.items() if default is not None}
     return frame.fillna(known) if known else frame
@@ -123,7 +124,7 @@ def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
 def _inspect(
     spark: SparkSession, place: str
 ) -> tuple[dict[str, int], dict[str, list[str]], list[str] | None]:  # fmt: skip
-    """The rows of each table that is there, the files of every table, and the names of the runs, if they are few."""
+    """Return the rows of each existing table, the files of every table, and the names of the runs, if they are few."""
     if _is_here(spark, place):
         files = _files_here(Path(place))
         found = [row for file in files for row in _looked_into(file)]
@@ -150,20 +151,20 @@ def _inspect(
 
 
 def _is_here(spark: SparkSession, place: str) -> bool:
-    """Whether we see what Spark's tasks see: then a look at the ends of some files needs no task."""
+    """Return whether this process sees the same files as Spark's tasks: then no task is needed to inspect them."""
     is_local = not is_remote() and (spark.sparkContext.master or "").startswith("local")
     return is_local and "://" not in place and Path(place).is_dir()
 
 
 def _files_here(place: Path) -> list[str]:
-    """The files of all tables, as Spark would list them."""
+    """Return the files of all tables, as Spark would list them."""
     folders = [place / table for table in TABLES if (place / table).is_dir()]
     files = [path for folder in folders for path in sorted(folder.glob("*.parquet")) if path.is_file()]
     return [f"file:{path}" for path in files if not path.name.startswith((".", "_"))]
 
 
 def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]]) -> None:
-    """Spark leaves out files without a single byte; a table of a trace never has one."""
+    """Raise an error about an empty file: Spark skips such files, and a table of a trace never has one."""
     listed = Counter(PurePosixPath(file).parent.name for file in files)
     looked_at = Counter(row["table"] for row in found)
     for table in TABLES:
@@ -172,7 +173,7 @@ def _must_be_complete(place: str, files: list[str], found: list[dict[str, Any]])
 
 
 def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Looks into the files whose addresses are given; on an executor."""
+    """Inspect the files whose addresses are given; runs on an executor."""
     schema = pa.schema([
         ("table", pa.string()), ("address", pa.string()), ("file", pa.string()), ("rows", pa.int64()),
         ("complaint", pa.string()), ("names", pa.list_(pa.string())),
@@ -183,7 +184,7 @@ def _inspected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def _looked_into(address: str) -> list[dict[str, Any]]:
-    """What is seen of a file, if it belongs to a table and is not empty."""
+    """Return the properties of a file, if it belongs to a table and is not empty."""
     table = PurePosixPath(address).parent.name
     if table not in TABLES or (address.startswith("file:") and not Path(_without_scheme(address)).stat().st_size):
         return []
@@ -206,9 +207,9 @@ def _inspected(table: str, address: str) -> dict[str, int | str | list[str] | No
 
 
 def located(address: str) -> tuple[fs.FileSystem, str]:
-    """Where pyarrow finds a file that Spark has named.
+    """Return the address for pyarrow of a file that Spark has named.
 
-    Spark writes addresses without escapes; pyarrow wants them escaped, save for files of this machine.
+    Spark writes addresses without escapes; pyarrow requires them, except for local files.
     """
     if address.startswith("file:"):
         return fs.LocalFileSystem(), _without_scheme(address)
@@ -217,12 +218,12 @@ def located(address: str) -> tuple[fs.FileSystem, str]:
 
 
 def _without_scheme(address: str) -> str:
-    """The path, if it is one of this machine."""
+    """Return the path, if the file is on this machine."""
     return re.sub(r"^file:/+", "/", address)
 
 
 def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:
-    """What does not fit the format, in the words of `gapless.trace`."""
+    """Return what does not fit the format, in the words of `gapless.trace`."""
     found = file.schema_arrow
     version = (found.metadata or {}).get(VERSION_KEY)
     if version is None:
@@ -247,7 +248,7 @@ def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:
 
 
 def _nulls(file: pq.ParquetFile, column: int) -> int:
-    """How many nulls a column has, by the statistics in the file, or by reading it where there are none."""
+    """Return how many nulls a column has, from the statistics in the file, or by reading it if there are none."""
     total = 0
     for number in range(file.metadata.num_row_groups):
         statistics = file.metadata.row_group(number).column(column).statistics
@@ -260,5 +261,5 @@ def _nulls(file: pq.ParquetFile, column: int) -> int:
 
 
 def _escaped(path: str) -> str:
-    """Spark takes paths for patterns; ours are names."""
+    """Return the path with its special characters escaped, because Spark treats paths as patterns."""
     return re.sub(r"([\[\]{}*?,\\])", r"\\\1", path)

@@ -1,14 +1,13 @@
 """Spark as a pool of workers: many independent tasks, each a row, on whatever machine Spark chooses.
 
-Tasks go out in batches; each is a DataFrame with as many partitions as rows, so that Spark hands out one task at a time
-to whoever is free. The rows of a batch come back together, so whoever interrupts loses a batch or two. Two batches are
-under way at any time, so that nobody waits for the slowest task of one. Short tasks go in larger batches: what takes no
-time is not worth a job of its own.
+Tasks run in batches; each is a DataFrame with as many partitions as rows, so that Spark assigns one task at a time to a
+free core. The rows of a batch return together, so an interruption loses a batch or two. Two batches run at any time, so
+that no core waits for the slowest task of one. Short tasks run in larger batches, because a Spark job has overhead.
 
-A task that takes its worker along (out of memory, say) makes Spark give up its batch; the tasks of that batch are then
-tried one by one, and the one that does so again has no row.
+If a task kills its worker (out of memory, for example), Spark gives up its batch. The tasks of that batch are then
+tried one by one, and one that does so again has no row.
 
-Spark starts when there is a first task. A wrong address is an error at once.
+Spark starts with the first task. A wrong address is an error at once.
 """
 
 import time
@@ -32,18 +31,18 @@ from gapless_spark.session import spark_session
 __all__ = ["SparkPool"]
 
 UNDER_WAY = 2
-"""Batches at a time."""
+"""The number of batches that run at a time."""
 BATCH_LEAST = 1
-"""Tasks of a batch for each core, to begin with: the first ones take the longest."""
+"""The initial number of tasks per core in a batch: the first tasks take the longest."""
 BATCH_MOST = 64
 SHORT_S = 10.0
-"""A batch that took less makes the next ones larger."""
+"""If a batch took less time than this, the next ones are larger."""
 POLL_S = 0.5
 REMOTE_CORES = 8
-"""Assumed of a Spark that does not tell."""
+"""The number of cores assumed if Spark does not report it."""
 
 TASKS = pa.schema([("place", pa.int32()), ("key", pa.string()), ("task", pa.string())])
-"""A task: where it stands in its batch, its key, and its text."""
+"""A task: its index in the batch, its key, and its text."""
 
 _Task: TypeAlias = tuple[str, str]
 _Found: TypeAlias = Generator[tuple[str, dict[str, Any] | None], None, None]
@@ -72,7 +71,7 @@ class SparkPool:
     def run(
         self, work: _Work, tasks: Sequence[_Task], schema: pa.Schema, on_done: Callable[[int], None] = lambda _: None
     ) -> _Found:
-        """Each key with its row, in batches; `work` must be importable where the executors are."""
+        """Yield each key with its row, in batches; executors must be able to import `work`."""
         if self._session is None:
             self._session = self._stack.enter_context(spark_session(master=self._master, remote=self._remote))
         return _Job(self._session, work, schema, on_done).run(tasks)
@@ -90,10 +89,10 @@ class _Job:
         self._on_done = on_done
         self._waiting: deque[_Task] = deque()
         self._alone: deque[_Task] = deque()
-        """To be tried one by one."""
+        """Tasks to be tried one by one."""
 
     def run(self, tasks: Sequence[_Task]) -> _Found:
-        """All of them."""
+        """Run all tasks."""
         self._waiting.extend(tasks)
         cores = _cores(self._spark)
         size = BATCH_LEAST * cores
@@ -111,7 +110,7 @@ class _Job:
                             size = min(2 * size, BATCH_MOST * cores)
                     self._on_done(_tasks_done(self._spark, {len(batch) for batch, _ in under_way.values()}))
             except BaseException:
-                with suppress(Exception):  # whatever ended us may have ended Spark, too
+                with suppress(Exception):  # the reason of our end may have ended Spark, too
                     self._spark.interruptAll()
                 raise
 
@@ -148,16 +147,16 @@ def _carry_out(work: _Work, schema: pa.Schema, batches: _Batches) -> _Batches:
 
 
 def _cores(spark: SparkSession) -> int:
-    """How many tasks Spark can have under way, as far as it says."""
+    """Return how many tasks Spark can run at a time, as far as it reports that."""
     try:
         return max(1, spark.sparkContext.defaultParallelism)
-    except PySparkException:  # a client of Spark Connect is not told
+    except PySparkException:  # Spark Connect does not report it
         return REMOTE_CORES
 
 
 def _tasks_done(spark: SparkSession, sizes: set[int]) -> int:
-    """How many tasks of the batches under way are over; of stages that are as large as a batch, for others move
-    data."""
+    """Return how many tasks of the running batches are finished. Only stages as large as a batch count, because others
+    move data."""
     try:
         tracker = spark.sparkContext.statusTracker()
     except PySparkException:

@@ -1,7 +1,7 @@
-"""Which Python Spark's workers run, and whether it has what they need.
+"""Checks which Python Spark's workers run, and whether it has the packages they need.
 
-Unless PYSPARK_PYTHON says otherwise, Spark runs `python3` of the path, which need not be the interpreter of the
-program. If it lacks a package, Spark reports that with two long stack traces, so it is looked at before.
+Unless PYSPARK_PYTHON is set, Spark runs the first `python3` in the path, which may not be the interpreter of the
+program. If it lacks a package, Spark reports that with two long stack traces, so this module checks it first.
 """
 
 import os
@@ -23,8 +23,8 @@ _VARIABLE = "PYSPARK_PYTHON"
 
 
 def prepare_worker_python(spark: SparkSession) -> None:
-    """Let local workers run this interpreter, unless the user chose one. One on this machine that lacks a package is a
-    `SparkError`; with Spark Connect, and for executors elsewhere, nobody can know."""
+    """Let local workers run this interpreter, unless the user chose one. Raise a `SparkError` if one on this machine
+    lacks a package; with Spark Connect, and for executors elsewhere, this cannot be checked."""
     if is_remote():
         return
     context = spark.sparkContext
@@ -43,7 +43,8 @@ def prepare_worker_python(spark: SparkSession) -> None:
 
 @lru_cache(maxsize=16)
 def _missing_in(python: str) -> str:
-    """The package that this interpreter lacks; empty if it lacks none, or if the machine is too busy to tell."""
+    """Return the package that this interpreter lacks; empty if it lacks none, or if the machine is too busy
+    to answer."""
     command = [python, "-m", "gapless_spark.stream.sink"]  # which imports what a worker needs, and does nothing
     try:
         tried = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -1,6 +1,7 @@
-"""What a worker says of a run, or of a share of one: a row of a DataFrame, and what follows from all rows of a run.
+"""The findings of a worker on a run, or on a share of one, as rows of a DataFrame, and the verdict from all rows of a
+run.
 
-What cannot be judged comes out as a sentence, since an exception on an executor has no good way to the user.
+A run that cannot be judged is described in a sentence, because an exception on an executor reaches the user garbled.
 """
 
 from collections import Counter
@@ -39,7 +40,7 @@ VERDICT = {
 
 
 def found_row(evidence: Evidence, found: RunFindings) -> Row:
-    """What was found in a run or a share of it."""
+    """Return a row with the findings on a run or a share of it."""
     counts = Counter(anomaly.kind for anomaly in found.anomalies)
     cut_short: IncompleteClient = evidence.cut_short
     return {
@@ -55,12 +56,12 @@ def found_row(evidence: Evidence, found: RunFindings) -> Row:
 
 
 def fault_row(run: str, fault: str | None) -> Row:
-    """A run that is refused; without a fault, one that needs another look."""
+    """Return a row for a run that is refused; without a fault, one that needs another pass."""
     return {"run": run, "fault": fault, "unclear": fault is None}
 
 
 def verdict_rows(rows: Iterable[Row]) -> list[Row]:
-    """The verdict on each run, from the rows of its shares, without what they found; a `TraceError` for a fault."""
+    """Return the verdict on each run, from the rows of its shares; raise a `TraceError` for a fault."""
     by_run: dict[str, list[Row]] = {}
     faults = []
     for row in rows:
@@ -91,6 +92,6 @@ def _verdict_row(shares: Sequence[Row]) -> Row:
 
 
 def _first_text(shares: Sequence[Row], name: str) -> str | None:
-    """What the share says whose subscription stands first in the table."""
+    """Return the text of the share whose subscription is first in the table."""
     said: list[Any] = [share[name] for share in shares if share[name] is not None]
     return min((each["place"], each["text"]) for each in said)[1] if said else None

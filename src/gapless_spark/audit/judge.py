@@ -1,6 +1,6 @@
-"""The audit on Spark: every run is judged by the rules of `gapless.checkers`, in workers.
+"""The audit on Spark: workers check every run by the rules of `gapless.checkers`.
 
-A run that fits into a worker is judged there as a whole (`workers`); a larger one in shares of its clients (`shares`).
+A run that fits into a worker is checked there as a whole (`workers`); a larger one in shares of its clients (`shares`).
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from gapless_spark.tables import TraceTables
 __all__ = ["Audit", "audit", "first_anomalies"]
 
 COLLECTED_MAX = 20_000
-"""So many anomalies are sorted here, where that is asked for: Spark takes seconds to plan it."""
+"""Up to this number, anomalies are sorted in the driver on request: Spark needs seconds to plan a sort."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found."""
+    """The result of an audit."""
 
     rows: list[dict[str, Any]]
     """The verdicts, by name of the run."""
@@ -36,7 +36,7 @@ class Audit:
     """run, kind, client, subscription, event, publisher, witness, message"""
 
     def tell(self, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The verdict on each run, by name, and so many anomalies (see `first_anomalies`)."""
+        """Return the verdict on each run, by name, and at most `limit` anomalies (see `first_anomalies`)."""
         total = sum(row["anomalies"] for row in self.rows)
         if not total:
             return self.rows, []
@@ -48,10 +48,9 @@ class Audit:
 def audit(
     spark: SparkSession, tables: TraceTables, *, rows_max: int = ROWS_MAX, rows_per_share: int = ROWS_PER_SHARE
 ) -> Audit:
-    """Judge every run of the trace by the guarantee that it claims; a `TraceError` if no run can have left it.
+    """Check every run of the trace by the guarantee that it claims; raise a `TraceError` if no run can have written it.
 
-    `rows_max` is how many rows a run may have to be judged as a whole; a larger one is judged in shares of
-    `rows_per_share`.
+    A run with at most `rows_max` rows is checked as a whole; a larger one in shares of `rows_per_share`.
     """
     small, large = sizes_of_runs(spark, tables, rows_max, PAIRS_MAX)
     parts = []
@@ -69,7 +68,7 @@ def audit(
 
 
 def first_anomalies(found: DataFrame, count: int) -> DataFrame:
-    """So many anomalies, the first of each kind in each run before the second of any."""
+    """Return at most `limit` anomalies, the first of each kind in each run before the second of any."""
     place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*IN_ORDER))
     chosen = found.withColumn("place", place).orderBy("place", "run", "kind").limit(count)
     return chosen.orderBy("run", "place", "kind", *IN_ORDER).drop("place")

@@ -1,7 +1,7 @@
-"""The files of a trace, read by a worker: the rows of some runs, and of one run those of some clients.
+"""Reads the files of a trace in a worker: the rows of some runs, or of some clients of one run.
 
-Runs stand in the files in the order in which they were written, and a group of rows says between which names its runs
-lie: so a worker skips most of what is not its own.
+Runs are in the files in the order in which they were written, and each row group stores the range of its runs' names,
+so a worker skips most of the rows of others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ from gapless_spark.tables import located
 __all__ = ["batches_of_run", "opened", "read_rows"]
 
 _FEW_VALUES = ("run", "client", "kind", "subscription_id")
-"""Columns that repeat a few names: they are read as numbers."""
+"""Columns with few distinct names: they are read as dictionary indices."""
 
 
 @contextmanager
 def opened(address: str, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A file of the trace; a `TraceError` if it cannot be read."""
+    """Open a file of the trace; raise a `TraceError` if it cannot be read."""
     system, path = located(address)
     try:
         with system.open_input_file(path) as source:
@@ -35,7 +35,7 @@ def opened(address: str, **options: Any) -> Iterator[pq.ParquetFile]:
 
 
 def read_rows(table: str, addresses: Sequence[str], runs: pa.Array, clients: pa.Array | None = None) -> list[Any]:
-    """The rows of these runs; with `clients`, of theirs alone."""
+    """Return the rows of these runs; with `clients`, only those of these clients."""
     rows: list[Any] = []
     for address in addresses:
         with opened(address) as file:
@@ -49,7 +49,7 @@ def read_rows(table: str, addresses: Sequence[str], runs: pa.Array, clients: pa.
 
 
 def batches_of_run(addresses: Sequence[str], run: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """These columns of one run's rows, some hundred thousand at a time."""
+    """Yield these columns of one run's rows, some hundred thousand at a time."""
     few = [name for name in ("run", *columns) if name in _FEW_VALUES]
     for address in addresses:
         with opened(address, read_dictionary=few) as file:
@@ -62,7 +62,7 @@ def batches_of_run(addresses: Sequence[str], run: str, columns: Sequence[str]) -
 
 
 def _row_groups(file: pq.ParquetFile, first: str, last: str) -> Iterator[int]:
-    """The groups of rows that may hold something of runs between these names."""
+    """Return the row groups that can contain runs between these names."""
     column = file.schema_arrow.get_field_index("run")
     for number in range(file.metadata.num_row_groups):
         statistics = file.metadata.row_group(number).column(column).statistics

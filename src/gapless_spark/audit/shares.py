@@ -1,13 +1,14 @@
-"""A run that is too large for one worker: judged in *shares*, each of some of its clients, by the same rules.
+"""Checks a run that is too large for one worker: in *shares*, each of some of its clients, by the same rules.
 
-All rules but one are about one client: what it did, and what its subscriptions were delivered. The one that is not, the
-certificate, is checked publisher by publisher (see `gapless.checkers.certificate`). So a task reads the events and the
-certificate of the whole run, and of the history what its own clients did. Nothing is sorted or sent by Spark.
+All rules but one concern one client: its actions, and the deliveries to its subscriptions. The exception is the
+certificate, which is checked publisher by publisher (see `gapless.checkers.certificate`). So a task reads the events
+and the certificate of the whole run, and from the history only its own clients' actions. Spark neither sorts nor moves
+rows.
 
-Where a claim of the certificate does not follow, and within topics, for which there is no certificate, the pasts come
-from a replay of all histories instead: each task reads what all clients did, four bytes an act, and holds them against
-the certificate. The proof of a causal anomaly leads through the histories of others, too: a task that finds one reads
-them then.
+If a claim of the certificate does not follow, and within topics, for which there is no certificate, the pasts come from
+a replay of all histories instead: each task reads the actions of all clients, four bytes per action, and compares them
+with the certificate. The proof of a causal anomaly also needs the histories of others; a task that finds one reads them
+then.
 """
 
 import gc
@@ -40,10 +41,10 @@ from gapless_spark.tables import TraceTables
 __all__ = ["ROWS_PER_SHARE", "judge_in_shares"]
 
 ROWS_PER_SHARE = 2_000_000
-"""Of a run, in the hands of a task: about half a gigabyte. A client is not divided."""
+"""The number of a run's rows per task: about half a gigabyte. A client is not divided."""
 
 CHAINS_MAX = 100
-"""Chains that a share searches for. Beyond that, a witness is cause and effect alone."""
+"""The number of causal chains that a share searches for. Beyond that, a witness is only the cause and the effect."""
 
 _SMALL = ("runs", "subscriptions", "cuts", "cut_short", "skipped")
 
@@ -61,12 +62,12 @@ class Share(NamedTuple):
     """Whether the certificate is known to be false."""
 
     def has(self, client: str) -> bool:
-        """Whether the client belongs to it."""
+        """Return whether the client belongs to the share."""
         return crc32(client.encode()) % self.of == self.number
 
 
 def judge_in_shares(spark: SparkSession, tables: TraceTables, runs: Sizes, rows_per_share: int) -> DataFrame:
-    """Rows for each of these runs, as many as it has shares."""
+    """Return a row for each share of each of these runs."""
     shares = [
         Share(run, number, count)
         for run, rows in runs.items()
@@ -103,7 +104,7 @@ def _judged_batches(
 
 
 def judge_share(share: Share, files: _Files) -> dict[str, Any]:
-    """What is found in the share."""
+    """Return the row with the findings in the share."""
     evidence = _evidence(share, files)
     ids = pa.array([row.event_id for row in evidence.listed], pa.string())
 
@@ -116,7 +117,7 @@ def judge_share(share: Share, files: _Files) -> dict[str, Any]:
     if certificate is None or not _is_true(certificate, acts_of(evidence)):
         return fault_row(share.run, None)
     judge = RunChecker(evidence, certificate.events, all_acts, CHAINS_MAX, share.has)
-    gc.freeze()  # what was read stays: the collector need not look through it again and again
+    gc.freeze()  # the data stays in use: the garbage collector need not scan it again and again
     try:
         return found_row(evidence, judge.findings())
     except NoChainError:  # a claim about another share's events is false
@@ -164,7 +165,7 @@ def _evidence(share: Share, files: _Files) -> Evidence:
 
 
 def _read_certificate(run: str, files: _Files, evidence: Evidence, ids: pa.Array) -> Certificate | None:
-    """What the trace claims; `None` if it claims something of what was never published."""
+    """Return the certificate in the trace; `None` if it mentions an event that was never published."""
     publishers = pa.array(list(evidence.by_publisher), pa.string())
     columns: list[list[_Numbers]] = [[], [], []]
     for batch in batches_of_run(files["pasts"], run, ["event_id", "publisher", "seq"]):
@@ -184,7 +185,7 @@ def _read_certificate(run: str, files: _Files, evidence: Evidence, ids: pa.Array
 
 
 def _read_acts(run: str, files: _Files, ids: pa.Array) -> Acts:
-    """What all clients of the run did, without deliveries of what was never published."""
+    """Return the actions of all clients of the run, without deliveries of events that were never published."""
     names: dict[str, int] = {}
     columns: list[list[_Numbers]] = [[], [], []]
     for batch in batches_of_run(files["history"], run, ["client", "step", "kind", "event_id"]):
@@ -206,7 +207,7 @@ def _read_acts(run: str, files: _Files, ids: pa.Array) -> Acts:
 
 
 def _places(column: pa.Array, values: pa.Array) -> _Numbers:
-    """For each entry its place among the values; -1 for what is not there."""
+    """Return, for each entry, its index among the values; -1 if it is not there."""
     found = pc.index_in(column, value_set=values).fill_null(-1)
     return found.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
 

@@ -1,7 +1,7 @@
-"""Runs that fit into a worker: their rows are read there, put together, and judged by `gapless.checkers`.
+"""Checks runs that fit into a worker: reads their rows there, and checks them with `gapless.checkers`.
 
-Nothing is sorted or sent, so all such runs of a trace cost one step of Spark. Runs are dealt out in the order of their
-files, many at a time.
+Spark neither sorts nor moves rows, so all such runs of a trace take one Spark job. Runs are distributed in the order of
+their files, many at a time.
 """
 
 from collections import Counter
@@ -26,10 +26,10 @@ from gapless_spark.tables import TraceTables
 __all__ = ["Sizes", "in_workers", "judge_in_workers", "read_runs", "sizes_of_runs", "tasks_of"]
 
 Sizes = dict[str, int]
-"""How many rows each run has."""
+"""The number of rows of each run."""
 
 Work: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[str]]], Iterable[Row]]
-"""From the names of runs and the files of each table to rows."""
+"""Takes the names of runs and the files of each table; returns rows."""
 
 _JUDGED = tuple(table for table in TABLES if table != "messages")
 
@@ -40,11 +40,11 @@ _COUNTED = pa.schema([("table", pa.string()), ("run", pa.string()), ("rows", pa.
 
 
 def sizes_of_runs(spark: SparkSession, tables: TraceTables, rows_max: int, pairs_max: int) -> tuple[Sizes, Sizes]:
-    """The runs of the trace that fit into a worker, in the order of their files, and those that do not."""
+    """Return the runs of the trace that fit into a worker, in the order of their files, and those that do not."""
     if tables.fits(rows_max, pairs_max):
-        # All together fit, so each does, and it does not matter which is the larger.
-        told = tables.names
-        names = set(told) if told is not None else {row["run"] for row in tables.runs.select("run").collect()}
+        # All together fit, so each does, and their order by size does not matter.
+        known = tables.names
+        names = set(known) if known is not None else {row["run"] for row in tables.runs.select("run").collect()}
         return dict.fromkeys(sorted(names), tables.count() // max(1, len(names))), {}
     counted = _counted(spark, tables)
     small, large = Sizes(), Sizes()
@@ -56,7 +56,7 @@ def sizes_of_runs(spark: SparkSession, tables: TraceTables, rows_max: int, pairs
 
 
 def _counted(spark: SparkSession, tables: TraceTables) -> dict[str, Counter[str]]:
-    """How many rows each table has of each run."""
+    """Return the number of rows that each table has of each run."""
     files = [(table, file) for table in _JUDGED for file in tables.files[table]]
     listed = spark.range(0, len(files), 1, max(1, min(len(files), 4 * tasks_of(spark))))
     rows: dict[str, Counter[str]] = {table: Counter() for table in _JUDGED}
@@ -68,24 +68,25 @@ def _counted(spark: SparkSession, tables: TraceTables) -> dict[str, Counter[str]
 
 
 def judge_in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes) -> DataFrame:
-    """A row for each of these runs; `fault` where one cannot be judged."""
+    """Return a row for each of these runs, with `fault` set if one cannot be checked."""
     return in_workers(spark, tables, runs, _judged, FOUND)
 
 
 def in_workers(spark: SparkSession, tables: TraceTables, runs: Sizes, work: Work, schema: pa.Schema) -> DataFrame:
-    """What `work` says of these runs, some at a time; it must be importable where the executors are."""
+    """Return the rows that `work` gives for these runs, some runs at a time; executors must be able to import
+    `work`."""
     shares = _dealt_out(runs, tasks_of(spark))
     carrier = partial(_worked, shares, {table: tables.files[table] for table in _JUDGED}, work, schema)
     return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(carrier, from_arrow_schema(schema))
 
 
 def tasks_of(spark: SparkSession) -> int:
-    """Into how many tasks work is dealt out."""
+    """Return the number of tasks."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 4)
 
 
 def _dealt_out(runs: Sizes, tasks: int) -> list[list[str]]:
-    """The runs in shares of about the same size: so many, or more where they would be too large."""
+    """Divide the runs into shares of about the same size: `tasks` shares, or more if they would be too large."""
     most = min(ROWS_MAX, max(1, sum(runs.values()) // tasks))
     shares: list[list[str]] = []
     held = 0
@@ -102,7 +103,7 @@ def _dealt_out(runs: Sizes, tasks: int) -> list[list[str]]:
 
 
 def _counted_batches(files: Sequence[tuple[str, str]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """How many rows each file has of each run."""
+    """Yield the number of rows that each file has of each run."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             table, address = files[number]
@@ -137,14 +138,14 @@ def _worked(
 
 
 def read_runs(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> list[Trace]:
-    """The traces of these runs."""
+    """Return the traces of these runs."""
     chosen = pa.array(runs, pa.string())
     tables = {table: read_rows(table, addresses, chosen) for table, addresses in files.items()}
     return Trace(**tables, messages=[]).split()
 
 
 def _judged(runs: Sequence[str], files: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """What is found of each of these runs."""
+    """Yield the findings on each of these runs."""
     try:
         for trace in read_runs(runs, files):
             evidence = Evidence.of(trace)

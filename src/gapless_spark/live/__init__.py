@@ -1,11 +1,11 @@
-"""The live audit: a streaming query over the parts that the clients of a running network write.
+"""The live audit: a streaming query over the recordings that the clients of a running network write.
 
-| what | file |
+| topic | module |
 | --- | --- |
-| parts as a stream: an offset is how far each file was read | `parts_source` |
-| the acts of all clients in an order, then each subscription: state by run, and by subscription | `processors` |
+| recordings as a stream: an offset is how far each file was read | `parts_source` |
+| the actions of all clients in order, then each subscription: state by run, and by subscription | `processors` |
 | the query, from its first batch to its verdict | `query` |
 
-What is judged, and how, is in `gapless.checkers.live`, which knows no Spark. Nothing is imported here: Spark starts
-processes for the source, and waits for them ten seconds.
+The rules are in `gapless.checkers.live`, which does not depend on Spark. Nothing is imported here, because Spark waits
+at most ten seconds for the processes that it starts for the source.
 """

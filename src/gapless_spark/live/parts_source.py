@@ -1,10 +1,10 @@
 """Parts of a trace as a stream: `spark.readStream.format("gapless-parts").option("path", DIR)`.
 
-An offset is how far each file was read, always to the end of a record; a part that is written has half a record at its
-end now and then. So a batch that is read again is the same. Files that grow are divided among tasks.
+An offset is how far each file was read, always to the end of a record, because a part that is being written can end
+with half a record. So a batch that is read again is the same. Growing files are divided among tasks.
 
-When nothing is written any more, a few batches without a record follow, each with a *tick*: who waits for something
-sees that all was read again and it was not there.
+When no more records arrive, a few batches without a record follow, each with a *tick*: a subscription that waits for a
+record can conclude that it does not exist.
 """
 
 import zlib
@@ -20,14 +20,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from gapless.errors import TraceError
 from gapless.trace.part_log import MAGIC
 from gapless.trace.part_recorder import PARTS, SUFFIX
-from gapless_spark.told import sentences
+from gapless_spark.error_sentences import sentences
 
 __all__ = ["TICKS", "PartsSource", "whole_frames"]
 
 TICKS = 3
-"""Batches without a record that follow the last one with some."""
+"""The number of empty batches after the last one with records."""
 BATCH_BYTES = 64 * 1024 * 1024
-"""Read at most in one batch."""
+"""The maximum read in one batch."""
 TASKS = 2
 
 _HEAD = Struct("<II")
@@ -35,19 +35,19 @@ _SCHEMA = pa.schema([("part", pa.string()), ("place", pa.int64()), ("record", pa
 
 
 class PartsSource(DataSource):
-    """What Spark asks for readers."""
+    """Implements Spark's interface for data sources."""
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "gapless-parts"
 
     def schema(self) -> str:
-        """Of which part, where in it, and what it says; a tick has no part."""
+        """Return the columns: part, place in it, and record; a tick has no part."""
         return "part string, place bigint, record binary"
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's word
-        """Of a stream: there is nothing else."""
+        """Return the reader of a stream, the only supported kind."""
         return PartsReader(self.options["path"])
 
 
@@ -59,21 +59,21 @@ class _Share(InputPartition):
 
 
 class PartsReader(DataSourceStreamReader):
-    """Reads what clients write, from where it was read to where it ends."""
+    """Reads the clients' recordings, from the last offset to their present end."""
 
     def __init__(self, path: str) -> None:
         self._folder = Path(path) / PARTS
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The beginning of all parts."""
+        """Return the beginning of all parts."""
         return {"read": {}, "ticks": TICKS, "batch": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """All that is there."""
+        """Return that a batch reads everything available."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """How far each part can be read; the same as before if nothing is new."""
+        """Return how far each part can be read; the previous offset if there is nothing new."""
         with sentences():
             read, budget = dict(start["read"]), BATCH_BYTES
             for path in sorted(self._folder.glob(f"*{SUFFIX}")):
@@ -89,7 +89,7 @@ class PartsReader(DataSourceStreamReader):
             return start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What was written in between, dealt out."""
+        """Return the records between two offsets, divided among tasks."""
         pieces = [
             (str(self._folder / name), start["read"].get(name, 0), upto)
             for name, upto in end["read"].items()
@@ -99,7 +99,7 @@ class PartsReader(DataSourceStreamReader):
         return [_Share(share, -1) for share in shares] + [_Share([], end["batch"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of some parts."""
+        """Yield the records of some parts."""
         assert isinstance(partition, _Share)
         with sentences():
             if partition.tick >= 0:
@@ -109,7 +109,7 @@ class PartsReader(DataSourceStreamReader):
 
 
 def whole_frames(path: Path, begin: int, most: int) -> int:
-    """Up to where the part can be read, from a record's beginning on: to the end of one that is whole."""
+    """Return the end of the last complete record after `begin`, which is the beginning of a record."""
     try:
         with path.open("rb") as file:
             file.seek(begin)

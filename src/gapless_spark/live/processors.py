@@ -1,8 +1,8 @@
-"""The two steps of the query, each with its state in Spark's hands.
+"""The two steps of the query, each with its state kept by Spark.
 
-*By run*: one task follows all clients, and tells each subscription what it has to know (`Replay`). *By subscription*:
-any number of tasks judge, each some subscriptions (`LiveChecker`). The state of a key is what its object holds,
-and is read and written once a batch.
+*By run*: one task follows all clients, and sends each subscription the facts it needs (`Replay`). *By subscription*:
+any number of tasks check some subscriptions each (`LiveChecker`). The state of a key is that of its object, read and
+written once per batch.
 """
 
 import pickle
@@ -21,18 +21,18 @@ __all__ = ["FACTS", "OF_RUN", "REPORTS", "Following", "Judging", "report_of"]
 FACTS = "subscription string, number bigint, fact binary"
 REPORTS = "subscription string, report binary"
 OF_RUN = ""
-"""In place of a subscription: what is said of the run."""
+"""Used instead of a subscription for reports about the run."""
 
 
 class _Keeping(StatefulProcessor):
     """Keeps one object for each key."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark hands over its state."""
+        """Store the handle of the state that Spark keeps."""
         self._state = handle.getValueState("state", "state binary")
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Do nothing: there is nothing to close."""
 
     def _kept(self) -> Any:
         kept = self._state.get()
@@ -43,27 +43,27 @@ class _Keeping(StatefulProcessor):
 
 
 class Following(_Keeping):
-    """By run."""
+    """The step by run."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """A batch of records; what subscriptions are told, and at last what is said of the run."""
+        """Process a batch of records; yield the facts for subscriptions, and at the end the report on the run."""
         replay: Replay = self._kept() or Replay()
         lines = sorted((row.part, row.place, bytes(row.record)) for row in rows if row.part)
-        told = replay.feed([(part, part_records.decode(record)) for part, _, record in lines])
-        for number, (name, fact) in enumerate(told):
+        new_facts = replay.feed([(part, part_records.decode(record)) for part, _, record in lines])
+        for number, (name, fact) in enumerate(new_facts):
             yield Row(subscription=name, number=number, fact=facts.encode(fact))
-        yield Row(subscription=OF_RUN, number=len(told), fact=msgspec.msgpack.encode(replay.report()))
+        yield Row(subscription=OF_RUN, number=len(new_facts), fact=msgspec.msgpack.encode(replay.report()))
         self._keep(replay)
 
 
 class Judging(_Keeping):
-    """By subscription."""
+    """The step by subscription."""
 
     def __init__(self, skew_ms: float) -> None:
         self._skew_ms = skew_ms
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """What it has to know; what there is to say of it."""
+        """Process facts for a subscription, and yield its report."""
         found = sorted((row.number, bytes(row.fact)) for row in rows)
         if key[0] == OF_RUN:
             yield Row(subscription=OF_RUN, report=found[-1][1])
@@ -77,7 +77,7 @@ class Judging(_Keeping):
 
 
 def report_of(subscription: str, report: bytes) -> RunReport | SubscriptionReport:
-    """What the query says."""
+    """Return the report in a row."""
     if subscription == OF_RUN:
         return msgspec.msgpack.decode(report, type=RunReport)
     return msgspec.msgpack.decode(report, type=SubscriptionReport)

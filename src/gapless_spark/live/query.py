@@ -1,7 +1,7 @@
-"""The live audit as a query: started, looked at batch by batch, ended with a verdict.
+"""The live audit as a query: start it, read batches, and get its verdict.
 
-It begins with the beginning of all parts, however long the network has been running, and keeps nothing for a second
-start but what clients wrote. Its checkpoint, with the states, is a directory that goes with it.
+It begins at the start of all recordings, however long the network has been running, and can always start again from
+them. Its checkpoint is a temporary directory.
 """
 
 import queue
@@ -33,28 +33,29 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "2",
 }
-"""That a session has to be started with, or given."""
+"""Settings that the session must be started with."""
 
 LOOK_S = 0.2
 STARTS_MAX = 20
-"""Spark gives a process of Python ten seconds to start. Where that is too short, the query goes on with a new one."""
+"""The number of restarts. Spark gives a Python process ten seconds to start; if that is too short, the query is
+restarted."""
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one batch brought."""
+    """The results of one batch."""
 
     number: int
     run: RunReport
     subscriptions: list[SubscriptionReport]
-    """Those of which there is something new."""
+    """The subscriptions with new results."""
     anomalies: list[Anomaly]
-    """Those that were not there before."""
+    """The new anomalies."""
     withdrawn: list[Anomaly]
-    """Those that were, and are not: what was missing came after all, late."""
+    """The anomalies that no longer hold, because missing records have arrived late."""
 
 
 class LiveAudit:
-    """One query. Ask it for batches, then for its verdict."""
+    """One query. Read batches, then ask for its verdict."""
 
     def __init__(
         self, spark: SparkSession, directory: Path | str, *, every_s: float = 1.0, clock_skew_ms: float | None = None
@@ -68,9 +69,9 @@ class LiveAudit:
         self._starts = 0
         self._checkpoint = tempfile.mkdtemp(prefix="gapless-live.")
         self.run: RunReport | None = None
-        """What is known of the run; None before the first batch."""
+        """The report on the run; None before the first batch."""
         self.reports: dict[str, SubscriptionReport] = {}
-        """What was last said of each subscription."""
+        """The latest report on each subscription."""
 
     def __enter__(self) -> Self:
         self._start()
@@ -84,8 +85,8 @@ class LiveAudit:
         spark.dataSource.register(PartsSource)
         records = spark.readStream.format("gapless-parts").option("path", str(self._directory)).load()
         of_run = records.withColumn("run", F.lit("")).groupBy("run")
-        told = of_run.transformWithState(Following(), FACTS, "Append", "None")
-        judged = told.groupBy("subscription").transformWithState(Judging(skew_ms), REPORTS, "Append", "None")
+        facts = of_run.transformWithState(Following(), FACTS, "Append", "None")
+        judged = facts.groupBy("subscription").transformWithState(Judging(skew_ms), REPORTS, "Append", "None")
         writing = judged.writeStream.foreachBatch(self._take).outputMode("append")
         writing = writing.trigger(processingTime=f"{self._every_s} seconds")
         self._query = writing.option("checkpointLocation", self._checkpoint).start()
@@ -96,7 +97,7 @@ class LiveAudit:
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def next(self, timeout_s: float) -> Batch | None:
-        """The next batch, if one comes in time. If the query failed, that is raised."""
+        """Return the next batch, or None after the timeout. Raises the error of a failed query."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -109,7 +110,8 @@ class LiveAudit:
             return self._batch(number, rows)
 
     def verdict(self, *, quiesced: bool) -> Verdict | None:
-        """If the run ended here; None if nothing was written. `quiesced`: in silence, with all faults healed."""
+        """Return the verdict as if the run ended here; None if there are no records. `quiesced`: all traffic has ended,
+        and all faults are healed."""
         if self.run is None or self.run.run is None:
             return None
         return sum_up(self.run, self.reports.values(), quiesced=quiesced)
@@ -158,6 +160,6 @@ class LiveAudit:
 
 
 def _name(anomaly: Anomaly) -> tuple[str, ...]:
-    """What tells it from others: a duplicate is one for each step."""
+    """Return the fields that identify an anomaly: there is one duplicate for each step."""
     steps = anomaly.witness if anomaly.kind in ("duplicate", "spurious") else ()
     return (anomaly.kind, anomaly.client, str(anomaly.subscription), str(anomaly.event), *steps)

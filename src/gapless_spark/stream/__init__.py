@@ -1,25 +1,25 @@
 """Streams of events on Spark: the format `gapless`.
 
-| rule | file |
+| topic | module |
 | --- | --- |
-| what the options mean | `options` |
+| the options of the source | `options` |
 | events as columns | `columns`, `variant`, `arrays` |
 | conditions that brokers evaluate | `pushdown` |
-| where a micro-batch ends | `lookout`, `offsets` |
-| what a task reads | `reading`, `connection` |
-| a worker that Spark needs no longer ends quietly | `quiet_worker` |
-| what Spark asks for | `source`, `sink` |
+| the end of a micro-batch | `lookout`, `offsets` |
+| reading in a task | `reading`, `connection` |
+| quiet end of a worker that Spark no longer needs | `quiet_worker` |
+| Spark's interfaces | `source`, `sink` |
 | older history, from an archive | `continuing` |
-| brokers know how far a query got | `durable` |
-| how far a query is behind | `lag` |
-| what the options of the sink mean | `sink_options` |
+| the durable position of a query | `durable` |
+| the lag of a query | `lag` |
+| the options of the sink | `sink_options` |
 | columns as events | `layout` |
 | timestamps, dates, decimals, arrays | `conversions` |
-| the directory of what is to be published | `staging`, `files` |
-| the same in a store of objects | `object_staging`, `objects` |
-| how a batch is published exactly once | `committing`, `share` |
+| the staging directory of the sink | `staging`, `files` |
+| the same in an object store | `object_staging`, `objects` |
+| exactly-once publication of a batch | `committing`, `share` |
 | workers that publish their share of a batch | `publishers` |
-| errors as sentences | `gapless_spark.told` |
+| errors as sentences | `gapless_spark.error_sentences` |
 """
 
 from gapless_spark.stream.source import GaplessSource, register

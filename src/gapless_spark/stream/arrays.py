@@ -1,7 +1,7 @@
 """Arrow arrays of Python values, made without pandas.
 
-`pyarrow.array` looks whether it was given something of pandas, and imports it for that, which takes a task longer than
-its work does. Strings joined and numbers in numpy are what an array is made of anyway.
+`pyarrow.array` checks whether its argument comes from pandas, and imports pandas for that, which takes longer than a
+task's work. These functions build arrays from joined strings and numpy numbers instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ import pyarrow as pa
 __all__ = ["binaries", "maps", "numbers", "strings", "structs"]
 
 _BEYOND = 2**31 - 1
-"""Bytes in one array of strings."""
+"""The maximum number of bytes in one array of strings."""
 
 
 def strings(values: Sequence[str | None], kind: pa.DataType) -> pa.Array:
-    """Text; None is null."""
+    """Return an array of strings; None is null."""
     if None not in values:
         joined = "".join(values)  # type: ignore[arg-type]
         if joined.isascii():
@@ -27,7 +27,7 @@ def strings(values: Sequence[str | None], kind: pa.DataType) -> pa.Array:
 
 
 def binaries(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
-    """Bytes, or text that is encoded already; None is null."""
+    """Return an array of bytes, or of text that is encoded already; None is null."""
     valid, nulls = _validity(values)
     filled: Any = [b"" if value is None else value for value in values] if nulls else values
     return _bytes(b"".join(filled), map(len, filled), len(values), kind, valid, nulls)
@@ -41,24 +41,24 @@ def _bytes(
 
 
 def numbers(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Integers, floats or booleans; None is null."""
+    """Return an array of integers, floats or booleans; None is null."""
     valid, nulls = _validity(values)
     filled = [0 if value is None else value for value in values] if nulls else values
     if pa.types.is_boolean(kind):
         data = np.packbits(np.array(filled, np.bool_), bitorder="little")
     else:
-        with np.errstate(over="ignore"):  # what is too large for a FLOAT is infinite there
+        with np.errstate(over="ignore"):  # a value beyond the range of FLOAT becomes infinite
             data = np.array(filled, kind.to_pandas_dtype())
     return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(data)], nulls)
 
 
 def structs(children: Sequence[pa.Array], kind: pa.StructType) -> pa.Array:
-    """Rows of the children, of which none is null."""
+    """Return structs of the children, of which none is null."""
     return pa.Array.from_buffers(kind, len(children[0]), [None], 0, children=list(children))
 
 
 def maps(sizes: Sequence[int], keys: pa.Array, items: pa.Array, kind: pa.MapType) -> pa.Array:
-    """Maps with so many keys each."""
+    """Return maps with the given numbers of keys."""
     entries = structs([keys, items], pa.struct([kind.key_field, kind.item_field]))
     return pa.Array.from_buffers(kind, len(sizes), [None, _offsets(sizes, len(sizes))], 0, children=[entries])
 
@@ -68,7 +68,7 @@ def _offsets(sizes: Iterable[int], count: int) -> pa.Buffer:
 
 
 def _validity(values: Sequence[Any]) -> tuple[pa.Buffer | None, int]:
-    """The bitmap of what is not null, and how much is."""
+    """Return the validity bitmap, and the number of nulls."""
     if None not in values:
         return None, 0
     there = np.array([value is not None for value in values])

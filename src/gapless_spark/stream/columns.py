@@ -1,8 +1,8 @@
-"""Events as columns: what a query sees of them, made in batches of Arrow.
+"""Events as columns of a query, made in batches of Arrow.
 
-Some columns every event has; they have these names and types. A query that gives a schema of its own chooses among
-them, and adds columns for attributes, by their names. There, an attribute that is missing is null, and so is one of
-another type; the column `misfits` counts the latter.
+Every event has the standard columns with these names and types. A query with its own schema selects some of them, and
+adds columns for attributes by their names. There, a missing attribute is null, and so is one of another type; the
+column `misfits` counts the latter.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ __all__ = ["ATTRIBUTES", "STANDARD", "Columns", "default_schema"]
 RANK = StructType(
     [StructField("timestamp", LongType()), StructField("publisher", StringType()), StructField("seq", LongType())]
 )
-"""The order in which everyone reads history: effects come after their causes."""
+"""The order of history, the same for all readers: effects after their causes."""
 
 STANDARD: dict[str, DataType] = {
     "event_id": StringType(),
@@ -54,16 +54,16 @@ STANDARD: dict[str, DataType] = {
     "misfits": IntegerType(),
     "origin": StringType(),
 }
-"""Columns that are no attributes. `attributes` may be a VARIANT, too."""
+"""Columns that are not attributes. `attributes` can be a VARIANT, too."""
 
 ON_REQUEST = ("misfits", "origin")
-"""Those that are there if they are asked for."""
+"""Columns that exist only on request."""
 
 ATTRIBUTES: dict[type[DataType], type] = {
     StringType: str, BooleanType: bool, ByteType: int, ShortType: int, IntegerType: int, LongType: int,
     FloatType: float, DoubleType: float,
 }  # fmt: skip
-"""Types that a column of an attribute may have; for those that are converted see `conversions`."""
+"""The allowed types of attribute columns; for the converted ones see `conversions`."""
 
 _INT_BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 
@@ -71,13 +71,13 @@ Events: TypeAlias = Sequence[Event]
 
 
 def default_schema(*, is_variant: bool) -> StructType:
-    """What there is if the query does not say what it wants."""
+    """Return the columns of a query without a schema of its own."""
     kinds = STANDARD | ({"attributes": VariantType()} if is_variant else {})
     return StructType([StructField(name, kind) for name, kind in kinds.items() if name not in ON_REQUEST])
 
 
 class Columns:
-    """Makes batches of one schema; or says why it cannot."""
+    """Makes batches of one schema; raises an error if the schema is not possible."""
 
     def __init__(self, schema: StructType, origin: str = "brokers") -> None:
         self._origin = origin
@@ -86,10 +86,10 @@ class Columns:
         self._arrow = to_arrow_schema(schema, timezone="UTC")
         self._kinds = {field.name: type(field.dataType) for field in schema.fields if field.name not in STANDARD}
         self.misfits = 0
-        """Values so far that did not fit the type of their column."""
+        """The number of values so far that did not fit the type of their column."""
 
     def batch(self, events: Events) -> pa.RecordBatch:
-        """One row for each."""
+        """Return a batch with one row for each event."""
         misfits = [0] * len(events)
         rows = _Rows(events)
         found = {
@@ -148,7 +148,7 @@ def _attribute(field: pa.Field, kind: type[DataType], events: Events, misfits: l
 
 
 def _test_of(kind: type[DataType]) -> Callable[[Any], bool]:
-    """Whether a value fits: integers are numbers, and fit a DOUBLE, rounded; what is no number (NaN) fits nothing."""
+    """Return whether a value fits: integers are numbers, and fit a DOUBLE, rounded; not-a-number fits nothing."""
     wanted = ATTRIBUTES[kind]
     if wanted is float:
         return lambda value: type(value) is int or (type(value) is float and value == value)
@@ -162,7 +162,7 @@ def _test_of(kind: type[DataType]) -> Callable[[Any], bool]:
 
 
 class _Rows:
-    """What several columns are made of, made once."""
+    """Intermediate values that several columns share, computed once."""
 
     def __init__(self, events: Events) -> None:
         self.events = events
@@ -191,7 +191,7 @@ def _attributes(rows: _Rows, kind: pa.DataType) -> pa.Array:
 
 
 def _text(value: Any) -> str:
-    """A value as JSON writes it, and SQL reads it."""
+    """Return a value as JSON text, which SQL can read."""
     return ("true" if value else "false") if type(value) is bool else repr(value)
 
 

@@ -1,22 +1,22 @@
-"""How a batch is published exactly once: clients publish the events that the batch's manifest lists, each its share.
+"""Publishes a batch exactly once: clients publish the events that the batch's manifest lists, each its share.
 
 The clients are the same for all batches of a sink, whichever processes connect as them (`gapless.client.identity`), and
 the manifest fixes the number of each event (`staging`). Brokers accept each number of a client once, so the events of a
-batch may be sent again without harm. With one client the driver publishes the batch itself, in order. With several, it
-sends each its share, in order, from a worker of Spark (`publishers`). No client connects to publish before the manifest
-is on the disk. After a failure, of the driver or of a worker, the driver
+batch can be sent again without harm. With one client the driver publishes the batch itself, in order. With several,
+workers of Spark (`publishers`) publish one share each, in order. No client connects to publish before the manifest is
+on the disk. After a failure, of the driver or of a worker, the driver
 
-1. takes the clients over: brokers no longer listen to the processes before, and nothing that they sent arrives late;
-2. reads from history how many events of each share are there, because brokers may have forgotten a client meanwhile.
-   History reports the numbers of events that it has lost, so they count, too. If brokers have forgotten even those,
-   the commit ends with an error that says how to find out;
+1. takes over the clients: brokers ignore the previous processes from then on, and none of their messages arrives late;
+2. reads from history how many events of each share exist, because brokers may have forgotten a client meanwhile.
+   History reports the numbers of lost events, so they count, too. If brokers have forgotten even those, the commit ends
+   with an error that says how to find out;
 3. publishes the rest, under the numbers that follow.
 
-**Effects come after their causes.** Before it publishes, each client reads up to the newest position, which lies after
-the end of everything that any source has read. So its broker gives what it publishes larger timestamps, and forwards it
-later than everything up to there.
+**Effects come after their causes.** Before it publishes, each client reads up to the newest position, which is after
+everything that any source has read. So its broker gives its events larger timestamps, and forwards them later than
+everything before that position.
 
-In that reading it also sees whether another client uses the name of the sink.
+The same read also shows whether another client uses the name of the sink.
 """
 
 import asyncio
@@ -52,23 +52,23 @@ _logger = logging.getLogger("gapless.spark")
 
 @dataclass(frozen=True)
 class Batch:
-    """What Spark wants to be published."""
+    """A batch to publish."""
 
     owner: str
-    """The streaming query, or that it is none."""
+    """The streaming query, or a marker for none."""
     run: str
-    """Of the owner, if it is new."""
+    """The run of the owner, if it is new."""
     number: int
-    """Of a streaming query's batch; -1 of another."""
+    """The number of a streaming query's batch; otherwise -1."""
     name: str
-    """Of another; empty if nobody will ask for it again."""
+    """The name of any other batch; empty if it is never repeated."""
     key: str
-    """What tells it from the others of its owner."""
+    """Identifies the batch among those of its owner."""
     files: list[tuple[str, int]]
     largest: int
-    """The bytes of its largest event."""
+    """The size of its largest event in bytes."""
     publishers: tuple[Publisher, ...] = ()
-    """Processes that may publish it; if there are fewer than two, the driver does."""
+    """Processes that can publish it; with fewer than two, the driver does."""
 
 
 class _OutrunError(Exception):
@@ -89,7 +89,7 @@ class Committing:
         self._layout = layout
 
     async def commit(self, batch: Batch) -> None:
-        """Publish it, if it is not done yet. The caller holds the lock of the directory, if it has one."""
+        """Publish a batch unless that is done. The caller must hold the lock of the directory, if it has one."""
         while True:
             try:
                 await self._commit(self._staging.state(), batch)
@@ -109,7 +109,7 @@ class Committing:
             await self._publish_new(state, batch)
 
     def _check_alone(self) -> None:
-        """No other process changed the state before this one was connected."""
+        """Raise an error if another process changed the state before this one was connected."""
         found = self._staging.outrun()
         if found is not None:
             raise _OutrunError(found)
@@ -122,7 +122,7 @@ class Committing:
     # ---- the first time -----------------------------------------------------------------------------------
 
     async def _begin(self, client: Client, batch: Batch) -> State:
-        """The state of a new sink. Its name must be unused, as far back as brokers keep history."""
+        """Return the state of a new sink. Its name must be unused in the whole history that brokers keep."""
         first, position = await self._look(client, advertised(self._options.sink), EARLIEST)
         state = State(self._options.sink, client.network, batch.owner, batch.run, [client.identity], position)
         if first is None:
@@ -173,7 +173,8 @@ class Committing:
             )
 
     async def _look_for_others(self, client: Client, state: State) -> State:
-        """Nobody else has used the name of the sink since we looked last; all up to now has happened before."""
+        """Raise an error if another client has used the name of the sink since the last check. Everything before the
+        check happened before later publications."""
         theirs = f"{advertised(state.sink)} AND {_quoted(BATCH)} NOT LIKE {_text(state.run + '/%')}"
         other, position = await self._look(client, theirs, state.position)
         state = msgspec.structs.replace(state, position=position)
@@ -186,7 +187,7 @@ class Committing:
         return state
 
     async def _look(self, client: Client, text: str, since: Position) -> tuple[Event | None, Position]:
-        """The first event that matches, and up to where there is no other that is not known."""
+        """Return the first matching event, and the position up to which there is no other unknown one."""
         reading = await self._in_time(client.read(text, since=since), LONG)
         found: Event | None = None
         while True:
@@ -224,7 +225,7 @@ class Committing:
         await self._publish_shares(state, manifest, batch.publishers)
 
     def _decided(self, state: State, batch: Batch) -> State:
-        """The state in which the batch is decided: which client publishes which of its files."""
+        """Return the state in which the batch is decided: each file with the client that publishes it."""
         clients = list(state.clients)
         listed: list[int] = []
         if len(batch.publishers) > 1:
@@ -238,7 +239,7 @@ class Committing:
         return msgspec.structs.replace(state, clients=clients, manifest=manifest)
 
     async def _publish_shares(self, state: State, manifest: Manifest, publishers: Sequence[Publisher]) -> None:
-        """Let other processes publish the batch; publish here what they do not."""
+        """Let other processes publish their shares of the batch, and publish the rest here."""
 
         async def publish_one(place: int) -> Identity | None:
             try:
@@ -263,7 +264,7 @@ class Committing:
         return await share_published(publisher, share, identity, position, patience_s)
 
     def _take_over(self, state: State) -> State:
-        """The state of the next process that connects as the sink's clients, written down before it does."""
+        """Store and return the state of the next process that connects as the sink's clients, before it connects."""
         state = self._staging.later(state)
         self._staging.keep(state)
         return state
@@ -272,13 +273,13 @@ class Committing:
         await self._in_time(client.advertise(advertised(self._options.sink)), LONG)
 
     async def _publish(self, client: Client, state: State, manifest: Manifest, place: int, there: int) -> State:
-        """Publish the share of one client, but for the first so many events, which are there."""
+        """Publish the share of one client, except the first `skipped` events, which exist."""
         events = self._events(manifest, place, there)
         await publish(client, events, manifest.label, PATIENT * self._network.timeout_s)
         return state.with_client(place, client.identity)
 
     def _events(self, manifest: Manifest, place: int, skipped: int) -> Iterator[tuple[Attributes, bytes]]:
-        """The share of one client, without the first so many."""
+        """Yield the share of one client, without the first `skipped` events."""
         return manifest.share(place, skipped).events(self._staging.opened, self._layout, self._options.sink)
 
     # ---- after a failure ----------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class Committing:
         return state.finished(manifest)
 
     async def _publish_rest(self, state: State, manifest: Manifest, places: Sequence[int]) -> State:
-        """Publish what is missing of the shares of these clients."""
+        """Publish the missing events of the shares of these clients."""
         state = self._take_over(state)
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(self._client(state.clients[place])) for place in places]
@@ -300,7 +301,7 @@ class Committing:
             there = await self._published(clients[0], state, manifest, places)
             for place, client in zip(places, clients, strict=True):
                 state = state.with_client(place, client.identity)
-        # The numbers go on after the events that are there, and brokers learn that when a client attaches again.
+        # The numbers continue after the existing events; brokers learn that when a client attaches again.
         state = self._take_over(state)
         for place in places:
             identity = state.clients[place]
@@ -313,7 +314,7 @@ class Committing:
     async def _published(
         self, client: Client, state: State, manifest: Manifest, places: Sequence[int]
     ) -> dict[int, int]:
-        """How many events of its share each client has published; they are the first so many."""
+        """Return how many events of its share each client has published; these are always the first ones."""
         mine = f"{advertised(state.sink)} AND {_quoted(BATCH)} = {_text(manifest.label)}"
         last = {state.clients[place].name: state.clients[place].seq for place in places}
         reading = await self._in_time(client.read(mine, since=state.position), LONG)
@@ -322,7 +323,7 @@ class Committing:
             try:
                 events = await self._in_time(reading.take(TAKE), LONG)
             except SkippedError as error:
-                # An event after the forgotten ones tells how many they are; without such an event nobody knows.
+                # An event after the forgotten ones shows how many they are; without one their number is unknown.
                 is_sure = is_sure and error.gap is None
                 for name in last:
                     last[name] = max([last[name], *(end for _, end in error.lost.get(name, ()))])
@@ -334,23 +335,23 @@ class Committing:
                     last[event.publisher] = max(last[event.publisher], event.seq)
         there = {place: last[state.clients[place].name] - state.clients[place].seq for place in places}
         unknown = [] if is_sure else [place for place in places if not there[place]]
-        return there | self._told_by_user(state, manifest, unknown)
+        return there | self._stated_by_user(state, manifest, unknown)
 
-    def _told_by_user(self, state: State, manifest: Manifest, places: Sequence[int]) -> dict[int, int]:
-        """How many events are there of shares of which brokers know nothing any more."""
+    def _stated_by_user(self, state: State, manifest: Manifest, places: Sequence[int]) -> dict[int, int]:
+        """Return how many events exist according to the user, for shares that brokers have forgotten."""
         if not places:
             return {}
-        told = self._options.published
-        if len(told) != len(places):
+        stated = self._options.published
+        if len(stated) != len(places):
             raise self._unknown(state, manifest, places)
-        for place, count in zip(places, told, strict=True):
+        for place, count in zip(places, stated, strict=True):
             if count > manifest.count(place):
                 raise SparkError(
                     f"the option 'published' is {count:,}, but batch {manifest.label} has "
                     f"{manifest.count(place):,} events of {state.clients[place].name}; give the number of those that "
                     f"have {BATCH} = {manifest.label!r}"
                 )
-        return dict(zip(places, told, strict=True))
+        return dict(zip(places, stated, strict=True))
 
     def _unknown(self, state: State, manifest: Manifest, places: Sequence[int]) -> SparkError:
         names = ", ".join(state.clients[place].name for place in places)
@@ -374,7 +375,7 @@ class Committing:
 
 
 def _evenly(counts: Sequence[int], shares: int) -> list[int]:
-    """For each file, which share it belongs to: the largest first, each to the share that is smallest so far."""
+    """Return the share of each file: the largest file first, each assigned to the smallest share so far."""
     sums = [0] * min(shares, len(counts))
     found = [0] * len(counts)
     for place in sorted(range(len(counts)), key=lambda place: -counts[place]):

@@ -1,4 +1,4 @@
-"""A client of the network, for a process of Spark: its event loop runs in a thread."""
+"""A client of the network for a Spark process: its event loop runs in a thread."""
 
 import asyncio
 import logging
@@ -15,16 +15,16 @@ from gapless_spark.stream.options import Options
 __all__ = ["LONG", "Connection", "handle_loss", "in_time", "urls"]
 
 SPARE = 3
-"""Brokers that a task may turn to, beside its first."""
+"""The number of alternative brokers of a task, besides its first."""
 
 LONG = 60
-"""So many timeouts may pass while brokers go through all that they keep."""
+"""The number of timeouts allowed while brokers search their whole history."""
 
 T = TypeVar("T")
 
 
 class Connection:
-    """Made where it is used: it cannot go from one process to another."""
+    """A connection, created where it is used because it cannot move between processes."""
 
     def __init__(self, options: Options, url: str = "") -> None:
         self._loop = LoopThread()
@@ -35,15 +35,15 @@ class Connection:
             raise
 
     async def _connect(self, options: Options, url: str) -> Client:
-        # No part of a trace: a query makes thousands of clients, and none of them delivers anything to an application.
+        # Not recorded: a query makes thousands of clients, and none of them delivers events to an application.
         return await connect(url, name="spark", timeout_s=options.timeout_s, trace="", credentials=options.credentials)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let the client's event loop do something, and wait."""
+        """Run a coroutine in the client's event loop, and wait for its result."""
         return self._loop.run(work)
 
     def close(self) -> None:
-        """Leave the network."""
+        """Disconnect from the network."""
         try:
             self._loop.run(self.client.close())
         finally:
@@ -59,7 +59,7 @@ class Connection:
 
 
 async def in_time(options: Options, work: Awaitable[T], times: int = 2) -> T:
-    """Wait for the network, but not for ever: who cannot get on says so."""
+    """Wait for the network, and raise an error after the timeout."""
     patience_s = times * options.timeout_s
     try:
         async with asyncio.timeout(patience_s):
@@ -72,17 +72,17 @@ async def in_time(options: Options, work: Awaitable[T], times: int = 2) -> T:
 
 
 def urls(options: Options, client: Client, count: int) -> list[str]:
-    """For so many tasks, with which broker each begins, and who comes next if that one is down."""
-    told = [address for _, address in sorted(client.addresses.items())] or parse_url(options.url)
+    """Return the broker addresses for each task: its first broker, and the alternatives if that one is down."""
+    known = [address for _, address in sorted(client.addresses.items())] or parse_url(options.url)
     scheme = "gapless+tls://" if is_tls(options.url) else "gapless://"
     return [
-        scheme + ",".join(told[(task + step) % len(told)] for step in range(min(1 + SPARE, len(told))))
+        scheme + ",".join(known[(task + step) % len(known)] for step in range(min(1 + SPARE, len(known))))
         for task in range(count)
     ]
 
 
 def handle_loss(options: Options, error: SkippedError) -> int:
-    """Some of what is to be read is gone: end the query, or count what is known to be missing and go on."""
+    """Handle lost history: end the query, or count the missing events and continue."""
     if options.fails_on_loss:
         raise SparkError(
             f"{error}; to go on without them set the option failOnDataLoss to false, and for the future let brokers "

@@ -1,7 +1,7 @@
-"""One history over an archive and brokers: what lies in the archive is read there, the rest from brokers.
+"""One history over an archive and brokers: reads the archived part from the archive, the rest from brokers.
 
-The seam is the position up to which the archive is whole. What lies before the archive began is asked of brokers, too:
-they may still have it.
+The seam is the position up to which the archive is complete. History from before the archive began is also read from
+brokers, because they may still have it.
 """
 
 import logging
@@ -18,7 +18,7 @@ __all__ = ["archived", "archived_portion", "archived_ranges", "around"]
 
 
 def archived(directory: str, network: str, text: str) -> Contents:
-    """What the archive holds, if it is one of this network, and has all that matches."""
+    """Return the contents of the archive if it belongs to this network and has all matching events; otherwise None."""
     contents = Archive(directory).contents()
     if contents.network != network:
         raise SparkError(
@@ -36,14 +36,16 @@ def archived(directory: str, network: str, text: str) -> Contents:
 def archived_ranges(
     directory: str, contents: Contents, since: Position, until: Position, *, fails: bool
 ) -> list[ArchivedRange]:
-    """What tasks read of the archive, a file each."""
+    """Return the ranges that tasks read of the archive, one for each file."""
     since, until = max(since, contents.since), min(until, contents.until)
     for first, last in contents.gaps:
         if first < until and last >= since:
-            told = f"the archive {directory} lacks something between positions {first} and {last}: brokers had lost it"
+            message = (
+                f"the archive {directory} lacks something between positions {first} and {last}: brokers had lost it"
+            )
             if fails:
-                raise SparkError(f"{told}; to go on without it set the option failOnDataLoss to false")
-            logging.getLogger("gapless.spark").warning(told)
+                raise SparkError(f"{message}; to go on without it set the option failOnDataLoss to false")
+            logging.getLogger("gapless.spark").warning(message)
     logging.getLogger("gapless.spark").info(f"up to position {contents.until} history is read from {directory}")
     return [
         ArchivedRange(max(since, file.since), min(until, file.until), str(Path(directory) / file.path))
@@ -52,9 +54,9 @@ def archived_ranges(
 
 
 def archived_portion(contents: Contents, since: Position, target: Position | None, events_max: int) -> Portion | None:
-    """What a micro-batch reads of an archive, whole files of it; None if it has nothing after that position.
+    """Return the part of an archive that a micro-batch reads, in whole files; None if nothing is after that position.
 
-    Without a limit it is all that there is. A batch has at least one file.
+    Without a limit it is everything. A batch has at least one file.
     """
     files = [file for file in contents.between(since, target or contents.until) if file.events]
     if not files or since < contents.since:
@@ -70,6 +72,6 @@ def archived_portion(contents: Contents, since: Position, target: Position | Non
 
 
 def around(contents: Contents, since: Position, until: Position) -> list[tuple[Position, Position]]:
-    """What of a range has to come from brokers."""
+    """Return the parts of a range that must come from brokers."""
     parts = [(since, min(until, contents.since)), (max(since, contents.until), until)]
     return [(first, last) for first, last in parts if first < last]

@@ -1,4 +1,4 @@
-"""Columns of types that no attribute has: what they become when they are published, and how they are read again.
+"""Conversions of column types that attributes do not have, for publishing and for reading.
 
 | column | attribute |
 | --- | --- |
@@ -35,7 +35,7 @@ _TEXT = "%Y-%m-%dT%H:%M:%S"
 
 
 def as_attribute(name: str, column: pa.Array) -> pa.Array:
-    """The column as it is published; a `SparkError` if a value cannot be."""
+    """Return the column as it is published; raise a `SparkError` if a value cannot be converted."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         shown = pc.strftime(pc.cast(column, pa.timestamp("us", kind.tz and "UTC")), _TEXT + ("Z" if kind.tz else ""))
@@ -50,7 +50,7 @@ def as_attribute(name: str, column: pa.Array) -> pa.Array:
 def _float(name: str, value: Decimal | None) -> float | None:
     if value is None:
         return None
-    found = float(value)  # Arrow does not round to the nearest
+    found = float(value)  # Arrow truncates instead of rounding
     if Decimal(repr(found)) != value:
         raise SparkError(
             f"the column {name!r} has the value {value}, which no float has exactly; round it, or cast the column to "
@@ -60,7 +60,7 @@ def _float(name: str, value: Decimal | None) -> float | None:
 
 
 def as_payload(column: pa.Array) -> pa.Array:
-    """The column as bytes: text encoded, and what is nested as JSON."""
+    """Return the column as bytes: text encoded, and nested values as JSON."""
     if pa.types.is_string(column.type):
         return column.cast(pa.binary())
     if pa.types.is_nested(column.type):
@@ -74,7 +74,7 @@ _json = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def typed(values: list[Any], kind: pa.DataType, misfits: list[int]) -> pa.Array:
-    """Attributes as a column of such a type. What does not fit is null, and counted in its row."""
+    """Return attributes as a column of such a type. A value that does not fit is null, and counted in its row."""
     convert, whole = _reader(kind)
     found: list[Any] = []
     for row, value in enumerate(values):
@@ -87,7 +87,7 @@ def typed(values: list[Any], kind: pa.DataType, misfits: list[int]) -> pa.Array:
 
 
 def _reader(kind: pa.DataType) -> tuple[Callable[[Any], Any], pa.DataType | None]:
-    """What makes a value of an attribute, and as which number Arrow keeps it."""
+    """Return the conversion from an attribute, and the number type that Arrow uses for the result."""
     if pa.types.is_timestamp(kind):
         return (_instant if kind.tz else _local), pa.int64()
     if pa.types.is_date(kind):
@@ -115,7 +115,7 @@ def _microseconds(moment: datetime) -> int:
 
 
 def _decimal(value: Any, kind: pa.DataType) -> Decimal:
-    """The digits of a number or of a text, if they fit without rounding."""
+    """Return the digits of a number or of a text, if they fit without rounding."""
     if type(value) not in (int, float, str):
         raise TypeError
     found = Decimal(repr(value) if type(value) is float else value).normalize()

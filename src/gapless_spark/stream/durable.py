@@ -1,7 +1,6 @@
-"""The durable position of a query: brokers know up to where it has read.
+"""The durable position of a query, stored by brokers.
 
-It is a durable subscription of the network to which no client is attached. `gapless subscriptions` lists it with its
-lag.
+It is a durable subscription of the network without an attached client. `gapless subscriptions` lists it with its lag.
 """
 
 import logging
@@ -19,7 +18,7 @@ _logger = logging.getLogger("gapless.spark")
 
 
 class DurablePosition:
-    """Of one query, by the option `durable`."""
+    """The durable position of one query, set by the option `durable`."""
 
     def __init__(self, options: Options, client: Client) -> None:
         self._options = options
@@ -27,7 +26,8 @@ class DurablePosition:
         self._moved: Position | None = None
 
     async def find(self) -> Position | None:
-        """Where it is; None if the network does not know it. A `SparkError` if it belongs to somebody else."""
+        """Return the position; None if the network does not know it. Raise a `SparkError` if it belongs to another
+        user."""
         found = await self._info()
         if found is None:
             return None
@@ -46,14 +46,14 @@ class DurablePosition:
         return found.position
 
     async def create(self, position: Position) -> None:
-        """Let the network know it, at this position."""
+        """Create it in the network, at this position."""
         subscription = await self._client.durable(self._options.durable, self._options.filter, ack="manual")
         await subscription.close()
         await self._client.admin.move(self._options.durable, position)
         self._moved = position
 
     async def move(self, position: Position) -> None:
-        """All up to there is processed. If brokers cannot store that now, a later call does."""
+        """Record that everything up to there is processed. If brokers cannot store that now, a later call does."""
         if self._moved is not None and position <= self._moved:
             return
         try:

@@ -1,8 +1,8 @@
-"""The file operations of a staging directory, and how long each may be undone by a crash.
+"""The file operations of a staging directory, and what a crash can undo.
 
-A machine that crashes may lose the content of a file until the file is synced, and any change of names in a folder
-until the folder is synced. Staging goes through these operations alone, so a test can crash between any two of them and
-undo each that was not synced.
+A machine that crashes can lose the content of a file until the file is synced, and any change of names in a folder
+until the folder is synced. Staging uses only these operations, so a test can crash between any two of them and undo
+each that was not synced.
 """
 
 import os
@@ -19,18 +19,18 @@ class Files:
 
     @contextmanager
     def create(self, path: Path) -> Iterator[BinaryIO]:
-        """Write a new file. Its content is on the disk afterwards; its name is, once the folder is synced."""
+        """Write a new file. Its content is durable afterwards; its name is durable once the folder is synced."""
         with path.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name in its folder, in one step; a file that had that name is replaced."""
+        """Rename a file within its folder atomically, replacing any file with the new name."""
         path.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         path.unlink(missing_ok=True)
 
     def sync(self, folder: Path) -> None:
@@ -42,7 +42,7 @@ class Files:
             os.close(number)
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder, and those above it, if they are missing. They are durable afterwards."""
+        """Create a folder and its missing parents. They are durable afterwards."""
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         for each in reversed(missing):

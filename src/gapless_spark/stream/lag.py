@@ -1,7 +1,7 @@
-"""How far a streaming query is behind the newest event: in time, in events and in bytes.
+"""The lag of a streaming query behind the newest event: in time, in events and in bytes.
 
 PySpark gives Python sources no way to add metrics to the progress that a `StreamingQueryListener` sees. But the
-progress holds the offset up to which a query has read, and that is enough to ask the network.
+progress contains the offset up to which a query has read, and that is enough to ask the network.
 """
 
 import json
@@ -21,23 +21,23 @@ __all__ = ["Lag", "lag_of"]
 
 @dataclass(frozen=True)
 class Lag:
-    """What one source of a query has not read yet."""
+    """The distance of one source of a query to the newest position."""
 
     position: Position
-    """Up to here the query has read."""
+    """The position up to which the query has read."""
     newest: Position
     ms: float
-    """The time between these positions; 0 if nothing that matches lies between them."""
+    """The time between these positions; 0 if no matching event is between them."""
     events: int
-    """Those between them that match the filter, and the bytes of their attributes and payloads."""
+    """The number of matching events between them, and the bytes of their attributes and payloads."""
     bytes: int
 
 
 def lag_of(progress: Mapping[str, Any], source: int = 0, **options: str) -> Lag | None:
-    """The lag of a query: of its `lastProgress`, or of the progress that a listener gets, as a mapping.
+    """Return the lag of a query, from its `lastProgress` or the progress that a listener gets, as a mapping.
 
-    The options are those of the source. It reads what lies between the query and now, as the query will. None if the
-    query has not read anything yet.
+    The options are those of the source. It reads all events between the query and now, as the query will. Returns None
+    if the query has not read anything yet.
     """
     reached = progress["sources"][source]["endOffset"]
     if reached is None:

@@ -1,8 +1,8 @@
-"""Columns as events: what a row becomes when it is published.
+"""Converts rows to events.
 
-One column becomes the payload. A column `attributes`, a map of strings, brings attributes with it. Each other column is
-an attribute by its name; where it is null, the event lacks that attribute. Values of some types are converted when a
-task writes them (`conversions`).
+One column becomes the payload. A column `attributes`, a map of strings, adds its entries as attributes. Each other
+column is an attribute by its name; where it is null, the event lacks that attribute. Values of some types are converted
+when a task writes them (`conversions`).
 """
 
 from collections.abc import Iterator
@@ -22,15 +22,15 @@ from gapless_spark.stream.conversions import CONVERTED, NESTED, as_attribute, as
 __all__ = ["BATCH", "NUMBER", "SINK", "Layout"]
 
 SINK, BATCH, NUMBER = "sink.id", "sink.batch", "sink.n"
-"""Attributes of all that a sink publishes: its name; its run and batch; the place in the batch, from 0 on."""
+"""Attributes of all events of a sink: its name; its run and batch; the index in the batch, from 0 on."""
 
 _MAP = "attributes"
 _OWN_BYTES = 3 * ATTRIBUTE_BYTES + len(SINK + BATCH + NUMBER)
-"""What the three of them need, without their values."""
+"""The size of these three attributes, without their values."""
 
 
 class Layout:
-    """Of one schema; or it says what does not fit."""
+    """The layout of one schema; raises an error if a column does not fit."""
 
     def __init__(self, schema: StructType, payload: str) -> None:
         self._payload = payload if payload in schema.names else ""
@@ -42,7 +42,7 @@ class Layout:
             _check(field, is_payload=field.name == self._payload)
 
     def plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with columns that events can have; or it says which value does not fit."""
+        """Return the batch with columns that events can have; raise an error if a value does not fit."""
         columns = [
             as_payload(column) if name == self._payload else as_attribute(name, column)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -50,7 +50,8 @@ class Layout:
         return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
     def largest(self, batch: pa.RecordBatch, added: int) -> int:
-        """The bytes of its largest event, as the network counts them, or a little more; so many are the sink's own."""
+        """Return the size of its largest event in bytes, slightly overestimated; `own` bytes are the sink's
+        attributes."""
         if not batch.num_rows:
             return 0
         fixed = sum(len(name.encode()) + ATTRIBUTE_BYTES for name in self._names)
@@ -65,7 +66,7 @@ class Layout:
         return int(pc.max(sizes).as_py()) + fixed + added + _OWN_BYTES
 
     def events(self, batch: pa.RecordBatch, sink: str, label: str, first: int) -> Iterator[tuple[Attributes, bytes]]:
-        """What to publish, one for each row; the first of them is the batch's number `first`."""
+        """Yield one event for each row; the first has the index `first` in the batch."""
         found: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in self._names}
         names = (*self._names, SINK, BATCH, NUMBER)
         numbers = range(first, first + batch.num_rows)

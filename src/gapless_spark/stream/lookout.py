@@ -1,10 +1,10 @@
-"""Where a micro-batch ends: the driver looks at what there is.
+"""Determines where a micro-batch ends: the driver reads ahead.
 
-It reads what tasks will read, and counts. If there is no limit, and much to read, it counts no further than it takes to
-know that, and lets brokers tell it where the range can be divided (`Client.milestones`).
+It reads the same events as the tasks will, and counts them. If there is no limit and much to read, it stops counting
+early, and asks brokers where to divide the range (`Client.milestones`).
 
 A batch ends at a network-wide position, so events with the same timestamp, which one call published, are counted and
-read together. A batch may exceed its limit by those of one timestamp, if it would otherwise be empty.
+read together. A batch can exceed its limit by the events of one timestamp, if it would otherwise be empty.
 """
 
 from collections import deque
@@ -22,17 +22,17 @@ from gapless_spark.stream.options import Options
 __all__ = ["Limit", "Lookout", "Portion", "size_of", "thinned"]
 
 GLANCE = 8_192
-"""So many events are counted if there is no limit."""
+"""The number of events to count if there is no limit."""
 TAKE = 4_096
 STRETCH = 4_096
-"""About so many events lie between milestones."""
+"""The approximate number of events between milestones."""
 PARTS_MAX = 1_000
-"""A batch is divided into no more parts."""
+"""The maximum number of parts of a batch."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Of one batch; 0: none."""
+    """The limits of one batch; 0: none."""
 
     events: int = 0
     size: int = 0
@@ -40,14 +40,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Portion:
-    """What a batch will read, from a position on."""
+    """The part of the history that a batch will read, after a position."""
 
     until: Position
     cuts: tuple[Position, ...]
-    """Where it is divided among tasks."""
+    """The positions at which it is divided among tasks."""
     is_empty: bool
     gone: int
-    """Events that are known to be missing."""
+    """The number of events known to be missing."""
 
 
 @dataclass
@@ -59,17 +59,17 @@ class _Group:
     size: int = 0
 
     def add(self, other: "_Group") -> None:
-        """And those of the next."""
+        """Add the events of the next group."""
         self.timestamp = other.timestamp
         self.events += other.events
         self.size += other.size
 
 
 class Lookout:
-    """Keeps one reading from call to call, as long as each begins where the last ended.
+    """Keeps one read open from call to call, as long as each call begins where the last ended.
 
-    What a client has not taken of one reading stands in the way of all its others. So while this one is open, nothing
-    else is read with the same client.
+    A client delivers its reads in order, so unread events of one read block all its others. While this read is open,
+    the client is used for nothing else.
     """
 
     def __init__(self, options: Options, client: Client) -> None:
@@ -77,18 +77,18 @@ class Lookout:
         self._client = client
         self._reading: Subscription | None = None
         self._end = EARLIEST
-        """Where the last reading that is over ended."""
+        """The end of the last finished read."""
         self._groups: deque[_Group] = deque()
-        """What was taken and is in no portion. While it is read, the last of them may have more events."""
+        """Events read that are in no portion. While the read is open, the last group can grow."""
         self._place: Position | None = None
         self._clear: Position | None = None
-        """Up to here all is in portions; or known not to be there, from `clear` on."""
+        """The position up to which everything is in portions, or known not to exist."""
         self._gone = 0
         self.newest: Position | None = None
-        """The newest position that is known."""
+        """The newest known position."""
 
     async def look(self, since: Position, target: Position | None, limit: Limit) -> Portion:
-        """What to read next, up to `target`, or up to now."""
+        """Return the next portion, up to `target`, or up to now."""
         place = self._place
         if place is None or self._clear is None or not self._clear <= since <= place:
             await self._begin_at(since)
@@ -112,7 +112,7 @@ class Lookout:
         self._place = self._clear = since
 
     async def _divided(self, since: Position, target: Position | None) -> Portion:
-        """All that there is, divided where brokers say."""
+        """Return everything available, divided at the brokers' milestones."""
         await self._begin_at(since)
         found = await in_time(self._options, self._client.milestones(since=since, until=target), LONG)
         gone = sum(handle_loss(self._options, error) for error in found.gone)
@@ -123,7 +123,7 @@ class Lookout:
         return Portion(until, thinned(cuts[step - 1 :: step]), is_empty=False, gone=gone)
 
     async def _count(self, place: Position, target: Position | None, limit: Limit) -> Portion:
-        """What fits the limit, as far as the reading goes."""
+        """Return a portion within the limit, as far as the read has got."""
         if self._reading is None and not self._groups:
             reading = self._client.read(self._options.filter, since=place, until=target)
             self._reading = await in_time(self._options, reading)
@@ -146,7 +146,7 @@ class Lookout:
         return Portion(place, thinned(cuts), is_empty=not total.events, gone=self._gone)
 
     async def _next(self) -> _Group | None:
-        """The next group that is whole; none when the reading is over."""
+        """Return the next complete group; None when the read is finished."""
         while self._reading is not None and len(self._groups) < 2:
             if not await self._take(self._reading):
                 self._end, self._reading = self._reading.position, None
@@ -175,14 +175,14 @@ def _exceeds(limit: Limit, total: _Group, group: _Group) -> bool:
 
 
 def size_of(event: Event) -> int:
-    """Bytes, without what surrounds them."""
+    """Return the size in bytes, without framing."""
     return len(event.payload) + sum(
         len(name) + (len(value) if isinstance(value, str) else 8) for name, value in event.attributes.items()
     )
 
 
 def thinned(cuts: Sequence[Position]) -> tuple[Position, ...]:
-    """Not too many of them, about evenly."""
+    """Return at most `parts` of the positions, evenly spaced."""
     if len(cuts) < PARTS_MAX:
         return tuple(cuts)
     return tuple(cuts[place * len(cuts) // PARTS_MAX] for place in range(1, PARTS_MAX))

@@ -1,18 +1,18 @@
-"""Staging in a store of objects, without locks and renames.
+"""Staging in an object store, without locks and renames.
 
     sink-00000000000003000000.json   the state, as one process wrote it: the number is the attempt of the sink's client
     files/, done/                    as in a directory
 
-**The highest attempt decides.** A process that takes the sink over chooses an attempt above all that it sees, and
-writes states under its own attempts only. So no process overwrites the state of another, and a late write of a process
-that was taken over counts no more.
+**The highest attempt decides.** A process that takes over the sink chooses an attempt above all existing ones, and
+writes states under its own attempts only. So no process overwrites the state of another, and a late write of a replaced
+process is ignored.
 
 **Two processes never publish different batches.** A process reads the newest state, writes its own, connects, and lists
-the states again. From the moment it is connected, brokers accept nothing of a process with a lower attempt. So whatever
-such a process has published, it had decided before, and the second listing shows it: then that state is adopted, and
-its batch is finished first. What such a process decides later it cannot publish.
+the states again. From the moment it is connected, brokers reject a process with a lower attempt. So such a process
+published only batches that it had decided before, and the second listing shows the decision: that state is adopted, and
+its batch is finished first. A batch that such a process decides later cannot be published.
 
-A file that no batch lists may belong to a task that runs. It is removed when it is a day old.
+A file that no batch lists may belong to a running task. It is removed when it is a day old.
 """
 
 import secrets
@@ -35,7 +35,7 @@ _PREFIX = "sink-"
 
 
 class ObjectStaging(Staging):
-    """One place in a store."""
+    """A staging place in an object store."""
 
     def __init__(self, objects: Objects, path: Path, files: str = "files") -> None:
         super().__init__(str(path), files, objects)
@@ -43,10 +43,10 @@ class ObjectStaging(Staging):
         self._read: State | None = None
         """The state that this process has read."""
         self._own: dict[str, State] = {}
-        """The states that it has written, by their names."""
+        """The states that this process has written, by their names."""
 
     def prepare(self) -> None:
-        """See that the store answers."""
+        """Check that the store answers."""
         try:
             self._objects.exists(self.path / "sink")
         except OSError as error:
@@ -54,13 +54,13 @@ class ObjectStaging(Staging):
 
     @contextmanager
     def locked(self, patience_s: float) -> Iterator[None]:
-        """Do nothing: see above why no lock is needed."""
+        """Do nothing: the module's docstring says why no lock is needed."""
         yield
 
     # ---- the state ----------------------------------------------------------------------------------------
 
     def state(self) -> State | None:
-        """The newest state; None if the sink is new."""
+        """Return the newest state; None if the sink is new."""
         names = self._names()
         self._read = self._state_at(names[-1]) if names else None
         return self._read
@@ -73,12 +73,13 @@ class ObjectStaging(Staging):
         self._own[name] = state
 
     def later(self, state: State) -> State:
-        """The state of the next process; no two that begin with the same state choose the same attempt."""
+        """Return the state of the next process; no two that begin with the same state choose the same attempt."""
         above = secrets.randbelow(LATER // 2)
         return state.above(max(each.attempt for each in state.clients) + LATER + above)
 
     def outrun(self) -> State | None:
-        """A state to go on with, if another process changed it after this one had read it, and before it connected."""
+        """Return the state to continue with, if another process changed it after this one had read it and before it
+        connected."""
         others = [name for name in self._names() if name not in self._own]
         found = self._state_at(others[-1]) if others else None
         if found is None or found == self._read:
@@ -91,7 +92,7 @@ class ObjectStaging(Staging):
         return self.later(found.above(max(found.clients[0].attempt, self._own[mine].clients[0].attempt)))
 
     def _names(self) -> list[str]:
-        """Of all states, the newest last."""
+        """Return the names of all states, the newest last."""
         found = (path.name for path, _ in self._objects.listed(self.path))
         return sorted(name for name in found if name.startswith(_PREFIX) and name.endswith(".json"))
 
@@ -99,21 +100,21 @@ class ObjectStaging(Staging):
         return decoded(self._objects.read(self.path / name), self.path / name)
 
     def is_done(self, name: str) -> bool:
-        """Whether a batch of this name was published."""
+        """Return whether a batch of this name was published."""
         return self._objects.exists(self.done / file_name(name))
 
     # ---- the files of tasks ---------------------------------------------------------------------------------
 
     def opened(self, file: str) -> Any:
-        """What a task has written."""
+        """Open a file that a task has written."""
         return self._objects.opened(self.path / file)
 
     def has(self, file: str) -> bool:
-        """Whether a task has written it."""
+        """Return whether a task has written the file."""
         return self._objects.exists(self.path / file)
 
     def clear(self, kept: Manifest | None) -> None:
-        """Remove older states, and old files that are not to be published."""
+        """Remove older states, and old files that are not part of a batch."""
         mine = max(self._own, default="")
         for name in self._names():
             if name < mine:
@@ -125,5 +126,5 @@ class ObjectStaging(Staging):
                 self.disk.remove(path)
 
     def clear_after(self, kept: Manifest | None, *, alone: bool) -> None:
-        """The same; a folder needs no removal."""
+        """Do the same; there is no folder to remove."""
         self.clear(kept)

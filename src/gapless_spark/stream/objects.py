@@ -1,6 +1,6 @@
-"""Objects in a store of a cloud, as far as staging needs them: whole objects are written, read, listed and removed.
+"""The operations of staging on a cloud object store: whole objects are written, read, listed and removed.
 
-An object appears with its whole content when its writer closes it, and everyone sees it from then on. Nothing is
+An object appears with its whole content when its writer closes it, and all processes see it from then on. Nothing is
 renamed, and nothing is locked.
 """
 
@@ -19,11 +19,11 @@ from gapless_spark.stream.files import Files
 __all__ = ["SCHEMES", "Objects", "below"]
 
 SCHEMES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
-"""Of URLs that name a place in a store; Spark has names of its own for some."""
+"""The URL schemes of object stores; Spark uses its own for some."""
 
 
 def below(url: str, name: str) -> str:
-    """The URL of a place below this one."""
+    """Return the URL of a place below this one."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}"))
 
@@ -36,7 +36,7 @@ class Objects(Files):
 
     @staticmethod
     def at(url: str) -> tuple["Objects", Path]:
-        """The store, and the path of the place that the URL names."""
+        """Return the store, and the path of the place that the URL names."""
         parts = urlsplit(url)
         scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
         try:
@@ -47,39 +47,39 @@ class Objects(Files):
 
     @contextmanager
     def create(self, path: Path) -> Iterator[BinaryIO]:
-        """Write an object. It is there, as a whole, afterwards."""
+        """Write an object. It is visible and complete afterwards."""
         with self._store.open_output_stream(path.as_posix()) as file:
             yield cast(BinaryIO, file)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Refuse to; nothing depends on it."""
+        """Raise an error: object stores cannot rename, and staging does not need it."""
         raise AssertionError("objects are not renamed")
 
     def remove(self, path: Path) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object, if it exists."""
         with suppress(FileNotFoundError):
             self._store.delete_file(path.as_posix())
 
     def sync(self, folder: Path) -> None:
-        """Do nothing: what is written is durable."""
+        """Do nothing: written objects are durable."""
 
     def make_folder(self, folder: Path) -> None:
         """Do nothing: names of objects need no folder."""
 
     def exists(self, path: Path) -> bool:
-        """Whether there is such an object."""
+        """Return whether the object exists."""
         return bool(self._store.get_file_info(path.as_posix()).type == FileType.File)
 
     def read(self, path: Path) -> bytes:
-        """The content of an object."""
+        """Return the content of an object."""
         with self._store.open_input_stream(path.as_posix()) as file:
             return bytes(file.read())
 
     def opened(self, path: Path) -> Any:
-        """An object to read parts of."""
+        """Open an object to read parts of it."""
         return self._store.open_input_file(path.as_posix())
 
     def listed(self, folder: Path) -> list[tuple[Path, float]]:
-        """The objects directly in a folder, and when each was written, in seconds since 1970."""
+        """Return the objects directly in a folder, with their times of writing in seconds since 1970."""
         found: list[FileInfo] = self._store.get_file_info(FileSelector(folder.as_posix(), allow_not_found=True))
         return [(Path(info.path), info.mtime.timestamp()) for info in found if info.type == FileType.File]

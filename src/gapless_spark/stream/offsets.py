@@ -1,10 +1,10 @@
-"""Offsets: a position of the whole network, and what has to be known to read the same batch again in the same parts.
+"""Offsets: a position of the whole network, and what is needed to read the same batch again in the same parts.
 
     {"network": "shop", "position": "p1793280000000000", "cuts": ["p1793279990000000"]}
 
-A query may start after one event (`"p1793280000000000-17-orders-1a2b"`). All that it plans itself, ends of batches and
-cuts, is network-wide, so a batch holds the causes of all that it holds, or an earlier one does. `cuts` divide the batch
-that ends there; `gone` counts the events that were missed so far, if a query may miss some.
+A query can start after one event (`"p1793280000000000-17-orders-1a2b"`). All positions that it plans itself, ends of
+batches and cuts, are network-wide, so the causes of a batch's events are in the same batch or an earlier one. `cuts`
+divide the batch that ends there; `gone` counts the events missed so far, if the query allows that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,17 @@ __all__ = ["check_offset", "offset", "positions"]
 
 
 def offset(network: str, position: Position, cuts: Sequence[Position] = (), gone: int = 0) -> dict[str, Any]:
-    """An offset, as Spark keeps it."""
-    told: dict[str, Any] = {"network": network, "position": str(position)}
+    """Return an offset in the form that Spark stores."""
+    fields: dict[str, Any] = {"network": network, "position": str(position)}
     if cuts:
-        told["cuts"] = list(map(str, cuts))
+        fields["cuts"] = list(map(str, cuts))
     if gone:
-        told["gone"] = gone
-    return told
+        fields["gone"] = gone
+    return fields
 
 
 def check_offset(network: str, given: Mapping[str, Any]) -> Position:
-    """Its position; a `SparkError` if it is none of this network."""
+    """Return the position of an offset; raise a `SparkError` if it does not belong to this network."""
     name = given.get("network")
     try:
         position = Position(given.get("position", ""))
@@ -50,6 +50,6 @@ def _no_offset(given: Mapping[str, Any], why: str) -> SparkError:
 
 
 def positions(network: str, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Position]:
-    """The ends of the parts of a batch."""
+    """Return the ends of the parts of a batch."""
     first, last = check_offset(network, start), check_offset(network, end)
     return [first, *(cut for cut in map(Position, end.get("cuts", ())) if first < cut < last), last]

@@ -1,4 +1,4 @@
-"""The options of the source, looked at before anything is done with them."""
+"""The options of the source, checked before anything is done with them."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,42 +23,42 @@ _TIMEOUT_S = 20.0
 
 @dataclass(frozen=True)
 class Options:
-    """What the user wants."""
+    """The options of the source, parsed."""
 
     url: str
     """Addresses of one or more brokers, as `gapless.connect` takes them."""
     filter: str = "TRUE"
-    """Runs at the brokers."""
+    """The filter, which brokers evaluate."""
     credentials: str | None = None
-    """The file with the credentials; it has to be there on every machine that reads."""
+    """The file with the credentials; it must exist on every machine that reads."""
     is_variant: bool = False
-    """Whether attributes are a VARIANT, and not a map of strings."""
+    """Whether attributes are a VARIANT instead of a map of strings."""
     start: Since = ""
-    """A position, a time, an age, "earliest", "latest"; empty if nothing was said."""
+    """A position, a time, an age, "earliest", "latest"; empty if not given."""
     end: Since = LATEST
-    """Where a batch ends."""
+    """Where a batch query ends."""
     events_max: int = 0
-    """In one micro-batch; 0: no limit."""
+    """The maximum number of events in one micro-batch; 0: no limit."""
     bytes_max: int = 0
     partition: int = _PARTITION
-    """About so many events are read by one task."""
+    """The approximate number of events that one task reads."""
     fails_on_loss: bool = True
-    """Whether a query ends when some of what it should read is gone."""
+    """Whether a query ends if part of the history it should read has been discarded."""
     timeout_s: float = _TIMEOUT_S
-    """So long a broker may take to be found."""
+    """The timeout for finding a broker."""
     archive: str = ""
-    """Where older history is: a directory that the driver and all executors see."""
+    """The archive with older history: a directory that the driver and all executors can read."""
     durable: str = ""
-    """The name under which brokers know how far the query got; empty if they need not know."""
+    """The name under which brokers store the query's position; empty if they need not."""
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "Options":
-        """What these options say, or a sentence about the first that is wrong."""
-        told = {name.lower(): value for name, value in given.items() if name.lower() != "path"}
-        check_names("source", told, _NAMES)
+        """Return the parsed options; raise an error about the first invalid one."""
+        chosen = {name.lower(): value for name, value in given.items() if name.lower() != "path"}
+        check_names("source", chosen, _NAMES)
 
         def value(name: str, default: str = "") -> str:
-            return told.get(name.lower(), default).strip()
+            return chosen.get(name.lower(), default).strip()
 
         if not value("url"):
             raise SparkError('the option "url" is missing: say where a broker is, such as gapless://host:7400')
@@ -80,7 +80,7 @@ class Options:
 
 
 def check_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
-    """Each of the given, in lower case, is a name of an option; or a sentence about the first that is none."""
+    """Raise an error about the first name, in lower case, that is not the name of an option."""
     known = {known.lower(): known for known in names}
     for name in given:
         if name not in known:
@@ -107,7 +107,7 @@ def _choice(name: str, value: str, choices: tuple[str, str]) -> str:
 
 
 def _count(name: str, value: str) -> int:
-    """A number of things; 0 if nothing was said."""
+    """Return a count; 0 if it is not given."""
     if not value:
         return 0
     if not value.isascii() or not value.isdigit() or not 0 < int(value) < 2**31:
@@ -116,7 +116,7 @@ def _count(name: str, value: str) -> int:
 
 
 def _position(name: str, value: str) -> Since:
-    """A word, a position, a time or an age."""
+    """Return a word, a position, a time or an age."""
     if value.lower() in ("", EARLIEST, LATEST):
         return value.lower()
     try:

@@ -1,13 +1,13 @@
-"""Workers of Spark that publish for a sink, when the driver has decided what is to be published.
+"""Workers of Spark that publish for a sink after the driver has decided the batch.
 
-Each task that writes to a sink with several publishers leaves its process ready to publish: a thread waits for the
-driver there. The driver's commit decides the batch, and sends each of these processes a share, with the identity of the
-client that publishes it. A process without such an identity cannot publish anything.
+Each task that writes to a sink with several publishers leaves a thread in its process that waits for the driver. The
+driver's commit decides the batch, and sends each of these processes a share, with the identity of the client that
+publishes it. A process without such an identity cannot publish anything.
 
-A process may end at any moment, and may not be reachable. Then the driver takes its client over, so brokers no longer
-listen to that process, and publishes what is missing (`committing`).
+A process can end at any moment, and may be unreachable. Then the driver takes over its client, so that brokers ignore
+that process, and publishes the missing events (`committing`).
 
-A driver proves with a secret that it may ask: the secret comes to it with the messages of tasks, through Spark.
+A driver authenticates with a secret that it receives with the messages of tasks, through Spark.
 """
 
 import asyncio
@@ -37,24 +37,24 @@ from gapless_spark.stream.staging import Staging
 __all__ = ["PATIENT", "Publisher", "ready_publisher", "share_published"]
 
 PATIENT = 6
-"""So many timeouts may pass without anything becoming confirmed."""
+"""The number of timeouts allowed without a newly confirmed event."""
 REACH_S = 5.0
-"""So long a process may take to accept a connection."""
+"""The timeout for a process to accept a connection."""
 WRITERS_MAX = 64
-"""A process remembers so many sinks."""
+"""The number of sinks that a process remembers."""
 MESSAGE_MAX = 16 * 1024 * 1024
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Publisher:
-    """A process that is ready to publish: where it is, and what it wants to hear."""
+    """A process that is ready to publish: its address and secret."""
 
     host: str
     port: int
     secret: str
     writer: str
-    """The sink and the schema, as that process knows them."""
+    """The identifier of the sink and the schema in that process."""
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -63,13 +63,13 @@ class _Request(msgspec.Struct, frozen=True):
     share: Share
     identity: Identity
     position: str
-    """The share comes after everything up to here."""
+    """The share must come after everything up to this position."""
 
 
-class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     confirmed: int = 0
     identity: Identity | None = None
-    """As which the share was published: then it is done."""
+    """The identity of the client after it has published the share."""
     error: str = ""
 
 
@@ -83,7 +83,7 @@ class _Writer:
 
 
 class _Service:
-    """One for each process."""
+    """The server of one process."""
 
     def __init__(self) -> None:
         self.secret = secrets.token_hex(16)
@@ -92,7 +92,7 @@ class _Service:
         self._ports: dict[str, int] = {}
 
     def port(self, host: str) -> int:
-        """Where it listens at this address of the machine."""
+        """Return the port at this address of the machine, opened if needed."""
         if host not in self._ports:
             self._ports[host] = self._loop.run(self._listen(host))
         return self._ports[host]
@@ -108,13 +108,13 @@ class _Service:
             if hmac.compare_digest(request.secret, self.secret):
                 await self._answer(request, writer)
         except (OSError, EOFError, msgspec.MsgspecError):
-            pass  # the driver has gone, or it was somebody else: there is nobody to tell
+            pass  # the driver has gone, or the peer was not the driver: there is no one to answer
         finally:
             writer.close()
 
     async def _answer(self, request: _Request, writer: asyncio.StreamWriter) -> None:
         async def tell(confirmed: int) -> None:
-            await _send(writer, _Told(confirmed))
+            await _send(writer, _Answer(confirmed))
 
         try:
             found = self.writers.get(request.writer)
@@ -122,9 +122,9 @@ class _Service:
                 raise SparkError("this process does not know the sink any more")
             identity = await _publish(found, request, tell)
         except GaplessError as error:
-            await _send(writer, _Told(error=str(error)))
+            await _send(writer, _Answer(error=str(error)))
         else:
-            await _send(writer, _Told(identity=identity))
+            await _send(writer, _Answer(identity=identity))
 
 
 @lru_cache(maxsize=1)
@@ -145,12 +145,12 @@ def ready_publisher(options: SinkOptions, schema: str, layout: Layout) -> Publis
 
 
 def _address_towards(url: str) -> str:
-    """The address of this machine in the network in which the brokers are."""
+    """Return the address of this machine in the network of the brokers."""
     host, _, port = parse_url(url)[0].rpartition(":")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, protocol) as probe:
-            probe.connect(address)  # sends nothing
+            probe.connect(address)  # connecting a UDP socket sends nothing
             return str(probe.getsockname()[0])
     except OSError:
         return "127.0.0.1"
@@ -164,7 +164,7 @@ async def _publish(writer: _Writer, request: _Request, tell: Callable[[int], Awa
     async with opening as client:
         reading = await in_time(network, client.read("FALSE", since=Position(request.position)), LONG)
         while await in_time(network, reading.take(), LONG):
-            pass  # it is read so that what is published comes later
+            pass  # reading up to there gives later publications larger timestamps
         await in_time(network, client.advertise(advertised(options.sink)), LONG)
         events = request.share.events(Staging(options.staging).opened, writer.layout, options.sink)
         await publish(client, events, request.share.label, PATIENT * network.timeout_s, tell)
@@ -177,7 +177,8 @@ async def _publish(writer: _Writer, request: _Request, tell: Callable[[int], Awa
 async def share_published(
     publisher: Publisher, share: Share, identity: Identity, position: Position, patience_s: float
 ) -> Identity:
-    """Let a process publish a share. Returns the identity of its client at the end; a `SparkError` if it failed."""
+    """Let a process publish a share. Return the identity of its client at the end; raise a `SparkError` if it
+    failed."""
     try:
         async with asyncio.timeout(REACH_S):
             reader, writer = await asyncio.open_connection(publisher.host, publisher.port)
@@ -187,11 +188,11 @@ async def share_published(
         await _send(writer, _Request(publisher.secret, publisher.writer, share, identity, str(position)))
         while True:
             async with asyncio.timeout(patience_s):
-                told = await _received(reader, _Told)
-            if told.error:
-                raise SparkError(told.error)
-            if told.identity is not None:
-                return told.identity
+                answer = await _received(reader, _Answer)
+            if answer.error:
+                raise SparkError(answer.error)
+            if answer.identity is not None:
+                return answer.identity
     except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
         raise SparkError(f"the worker at {publisher.host}:{publisher.port} ended: {error!r}") from None
     finally:

@@ -1,15 +1,15 @@
-"""Conditions of a query as filters that brokers evaluate, and as ends of the range that is read.
+"""Pushes conditions of a query down to brokers, as filters and as ends of the range to read.
 
-Spark hands over conditions that all have to hold. One that is handed on as a filter lets through at least the events
-for which it is true. If it lets through no other, Spark need not look again. In Spark's eyes an attribute of another
-type than its column is null, and null fulfils no comparison; in a filter's, such a comparison is unknown, which comes
-to the same. Where the two differ:
+Spark passes conditions that must all hold. A condition that is pushed down as a filter must accept at least all events
+for which it is true. If it accepts no others, Spark need not check it again. In Spark, an attribute whose type differs
+from its column's is null, and no comparison holds for null; in a filter, such a comparison is unknown, which is
+equivalent. The two differ in these cases:
 
-- An integer column is null for a float, but `n > 5` is true of 5.5: Spark looks again.
-- A double column holds integers rounded. Beyond 2^53 that matters, so such bounds are left to Spark.
-- A float column holds everything rounded, so it is left to Spark altogether.
-- So is what is read of a text or of another number: TIMESTAMP, DATE, DECIMAL.
-- `IS NULL` would have to let through what is of another type: it is left to Spark.
+- An integer column is null for a float, but `n > 5` is true of 5.5: Spark checks again.
+- A double column rounds integers. Beyond 2^53 that matters, so such bounds are left to Spark.
+- A float column rounds everything, so it is left to Spark.
+- Values read from a text or another number (TIMESTAMP, DATE, DECIMAL) are left to Spark.
+- `IS NULL` would have to accept attributes of another type: it is left to Spark.
 """
 
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ class _Translation:
 
 
 class Pushdown:
-    """What was taken over of a query's conditions."""
+    """The conditions of a query that are pushed down."""
 
     def __init__(self, schema: StructType) -> None:
         self.since = 0
         self.until: int | None = None
-        """Only events with timestamps after the one and up to the other can fulfil them."""
+        """Only events with timestamps after the first and up to the second can match."""
         self._texts: list[str] = []
         self._kinds = {
             field.name: ATTRIBUTES[type(field.dataType)]
@@ -52,7 +52,7 @@ class Pushdown:
         }
 
     def take(self, condition: ds.Filter) -> bool:
-        """Take it over, as far as possible; tell whether nobody need look again."""
+        """Push the condition down as far as possible; return whether Spark need not check it again."""
         column = _column(condition)
         if column == "published_at":
             return self._narrow(condition)
@@ -63,11 +63,11 @@ class Pushdown:
         return found.is_exact
 
     def filter(self, text: str) -> str:
-        """What brokers are asked for, by a query that asks for this and has these conditions."""
+        """Return the filter that brokers evaluate, given the query's own filter and these conditions."""
         return " AND ".join(f"({part})" for part in (text, *self._texts)) if self._texts else text
 
     def _narrow(self, condition: ds.Filter) -> bool:
-        """The range of timestamps to which a condition limits the query."""
+        """Limit the range of timestamps by a condition, if it does."""
         if isinstance(condition, ds.IsNotNull):
             return True
         if not isinstance(
@@ -98,7 +98,7 @@ def _stamp(value: Any) -> int | None:
 
 
 def _is_good(text: str) -> bool:
-    """Whether brokers take it; they refuse what is too long."""
+    """Return whether brokers accept the filter; they refuse one that is too long."""
     try:
         parse(text)
     except FilterError:
@@ -110,7 +110,7 @@ def _translated(condition: ds.Filter, column: str, kind: type) -> _Translation |
     name = render_name(column)
     match condition:
         case ds.Not(inner):
-            # What lets through too much would, negated, let through too little.
+            # The negation of a condition that accepts too much would accept too little.
             if isinstance(inner, ds.EqualTo | ds.In | ds.StringStartsWith | ds.StringEndsWith | ds.StringContains):
                 found = _translated(inner, column, kind)
                 if found is not None and found.is_exact:
@@ -141,7 +141,7 @@ def _translated(condition: ds.Filter, column: str, kind: type) -> _Translation |
 
 
 def _not_null(name: str, kind: type) -> _Translation:
-    """There is a value of the column's type."""
+    """Return a filter that is true if there is a value of the column's type."""
     if kind is str:
         return _Translation(f"{name} LIKE '%'", is_exact=True)
     if kind is bool:
@@ -159,7 +159,7 @@ def _compared(name: str, operator: str, value: Any, kind: type) -> _Translation 
 
 
 def _literal(value: Any, kind: type) -> str | None:
-    """The value as a filter writes it; None if it cannot, or would mean something else."""
+    """Return the value as a literal of a filter; None if that is not possible, or would mean something else."""
     if kind is str:
         return "'" + value.replace("'", "''") + "'" if type(value) is str else None
     if kind is bool:

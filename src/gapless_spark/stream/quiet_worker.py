@@ -1,8 +1,8 @@
-"""A worker whose rows nobody wants any more ends without a traceback.
+"""Ends a worker whose rows are no longer wanted without a traceback.
 
 `df.show()` and `df.limit(n)` take some rows and close the connection to the worker. PySpark's daemon then fails to
-write the rest, prints that error with its traceback, and ends the worker. Nothing is wrong, so a worker that has read
-from a network does not print it. Any other error is printed as before.
+write the rest, prints that error with its traceback, and ends the worker. This is not a fault, so a worker that has
+read from a network does not print it. Any other error is printed as before.
 """
 
 import sys
@@ -14,7 +14,7 @@ _print_exc = traceback.print_exc
 
 
 def end_quietly() -> None:
-    """Let this process, if it is a worker of PySpark, end without a word when Spark closes the connection."""
+    """Let this process, if it is a worker of PySpark, end silently when Spark closes the connection."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is not None and spec.name == "pyspark.daemon":
         traceback.print_exc = _print_unless_closed

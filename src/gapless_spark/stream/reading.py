@@ -1,4 +1,4 @@
-"""What a task does: it reads a range of positions, through a broker of its own, and makes batches of Arrow."""
+"""The work of a task: it reads a range of positions through its own broker, and makes batches of Arrow."""
 
 import logging
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ __all__ = ["ArchivedRange", "Range", "ranges", "read"]
 
 ROWS = 8_192
 BYTES = 16 * 1024 * 1024
-"""A batch has no more rows, and not many more bytes of payload."""
+"""The limits of a batch: rows, and approximately bytes of payload."""
 
 
 @dataclass
 class ArchivedRange(InputPartition):
-    """The same, in a file of an archive."""
+    """A range in a file of an archive."""
 
     since: Position
     until: Position
@@ -37,7 +37,7 @@ class ArchivedRange(InputPartition):
 
 @dataclass
 class Range(InputPartition):
-    """All that matches after one position and up to another, and whom to ask for it."""
+    """All matching events after one position and up to another, with the brokers to read them from."""
 
     since: Position
     until: Position
@@ -45,24 +45,24 @@ class Range(InputPartition):
 
 
 def ranges(positions: list[Position], urls: list[str]) -> list[InputPartition]:
-    """Those between each position and the next."""
+    """Return the ranges between successive positions."""
     return [
         Range(since, until, url) for (since, until), url in zip(pairwise(positions), urls, strict=True) if since < until
     ]
 
 
 def read(options: Options, schema: StructType, text: str, part: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The events of a range, in causal order."""
+    """Yield the events of a range, in causal order."""
     end_quietly()
     if isinstance(part, ArchivedRange):
-        from gapless.archive import read_file  # a task that does not need Parquet does not wait for it
+        from gapless.archive import read_file  # a task that does not need Parquet avoids the time to import it
 
         columns = Columns(schema, "archive")
         for found in read_file(Path(part.path), text, part.since, part.until):
             yield columns.batch(found)
         return
     if not isinstance(part, Range):
-        return  # Spark makes one of its own where there is nothing to read
+        return  # Spark makes a range of its own if there is nothing to read
     columns = Columns(schema)
     with Connection(options, part.url) as connection:
         client = connection.client
@@ -77,7 +77,7 @@ def read(options: Options, schema: StructType, text: str, part: InputPartition) 
 
 
 async def _portion(options: Options, reading: Subscription) -> list[Event]:
-    """The next events; none at the end."""
+    """Return the next events; an empty list at the end."""
     found: list[Event] = []
     size = 0
     while len(found) < ROWS and size < BYTES:

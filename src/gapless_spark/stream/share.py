@@ -1,7 +1,7 @@
 """A share: the events of a batch that one client publishes, in order.
 
-A batch has one share for each client of its sink. Its manifest fixes which files belong to which share, so it fixes the
-number of each event, too, whichever process publishes the share.
+A batch has one share for each client of its sink. Its manifest assigns files to shares, and thereby fixes the number of
+each event, whichever process publishes the share.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ __all__ = ["Share", "advertised", "publish"]
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Which events, without the client that publishes them."""
+    """The events of a share, without the client that publishes them."""
 
     label: str
     """The batch: the attribute `sink.batch` of its events."""
     files: list[tuple[str, int, int]]
-    """Each file, how many events it has, and the place of the first of them in the batch."""
+    """Each file, its number of events, and the index of the first of them in the batch."""
     skipped: int = 0
-    """So many of the first events are published already."""
+    """The number of its first events that are published already."""
 
     def events(self, opened: Callable[[str], Any], layout: Layout, sink: str) -> Iterator[tuple[Attributes, bytes]]:
-        """What is still to be published, of files that are opened so."""
+        """Yield the events still to be published, from files opened with `opened`."""
         skipped = self.skipped
         for file, count, first in self.files:
             if count <= skipped:
@@ -52,7 +52,7 @@ def _batches(opened: Any) -> Iterator[pa.RecordBatch]:
 
 
 def advertised(sink: str) -> str:
-    """The filter that matches all that a sink publishes."""
+    """Return the filter that matches all events of a sink."""
     text = sink.replace("'", "''")
     return f"\"{SINK}\" = '{text}'"
 
@@ -66,8 +66,8 @@ async def publish(
 ) -> None:
     """Publish these events; return when all are confirmed.
 
-    `tell` is called about once a second with the number of the last confirmed event. A `SparkError` says that nothing
-    was confirmed for so long.
+    `tell` is called about once a second with the number of the last confirmed event. Raises a `SparkError` if nothing
+    was confirmed during the time limit.
     """
     publishing = asyncio.ensure_future(client.publish_many(events))
     confirmed, waited_s = client.confirmed, 0.0

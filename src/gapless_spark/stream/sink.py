@@ -1,8 +1,8 @@
 """The sink: `df.writeStream.format("gapless")` and `df.write.format("gapless")`.
 
-Tasks write files. The driver publishes the files of a committed batch exactly once, or lets the processes of tasks
-publish them (see `staging`, `committing` and `publishers`). A task that is repeated, doubled or lost writes a file that
-no batch lists. Spark makes writers in processes of its own, so a writer holds its options and nothing else.
+Tasks write files. The driver publishes the files of a committed batch exactly once, or lets the tasks' processes
+publish them (see `staging`, `committing` and `publishers`). A task that is repeated, duplicated or lost leaves a file
+that no batch lists. Spark creates writers in separate processes, so a writer contains only its options.
 """
 
 import secrets
@@ -16,23 +16,23 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from gapless.client.loop_thread import LoopThread
+from gapless_spark.error_sentences import sentences
 from gapless_spark.stream.committing import Batch, Committing
 from gapless_spark.stream.layout import Layout
 from gapless_spark.stream.publishers import Publisher, ready_publisher
 from gapless_spark.stream.sink_options import SinkOptions
 from gapless_spark.stream.staging import Manifest, Staging
-from gapless_spark.told import sentences
 
 __all__ = ["BatchWriter", "StreamWriter", "Tasks"]
 
 PATIENT = 3
-"""So many timeouts to wait for another process that publishes from the same directory."""
+"""The number of timeouts to wait for another process that publishes from the same directory."""
 NO_QUERY = "no streaming query"
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task has written."""
+    """The file that a task has written."""
 
     file: str
     rows: int
@@ -43,7 +43,7 @@ class Staged(WriterCommitMessage):
 
 
 class Tasks:
-    """What the tasks and the driver of either writer do."""
+    """Shared by both writers: the work of tasks and of the driver."""
 
     def __init__(self, options: SinkOptions, schema: StructType, files: str) -> None:
         self._options = options
@@ -53,7 +53,7 @@ class Tasks:
 
     @cached_property
     def staging(self) -> Staging:
-        """The directory, on this machine, or the place in a store."""
+        """Return the staging directory on this machine, or the place in an object store."""
         if "://" not in self._options.staging:
             return Staging(self._options.staging, self._files)
         from gapless_spark.stream.object_staging import ObjectStaging
@@ -62,7 +62,7 @@ class Tasks:
         return ObjectStaging(*Objects.at(self._options.staging), self._files)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Staged:
-        """Rows, as a file of their own; none if there are none."""
+        """Write rows to a new file; no file if there are none."""
         context = TaskContext.get()
         query = (context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
         staging = self.staging
@@ -88,13 +88,13 @@ class Tasks:
         return Staged(f"{self._files}/{path.name}", rows, largest, query, self._publisher())
 
     def _publisher(self) -> Publisher | None:
-        """This process, ready to publish when the driver says so."""
+        """Return this process, ready to publish for the driver."""
         if self._options.publishers == 1:
             return None
         return ready_publisher(self._options, self._schema.json(), self._layout)
 
     def commit(self, batch: Batch) -> None:
-        """Publish it."""
+        """Publish the batch."""
         self.staging.prepare()
         committing = Committing(self._options, self.staging, self._layout)
         with self.staging.locked(PATIENT * self._options.network.timeout_s):
@@ -105,23 +105,24 @@ class Tasks:
                 loop.stop()
 
     def batch(self, owner: str, run: str, number: int, name: str, key: str, staged: Sequence[Staged]) -> Batch:
-        """What these tasks have written, as a batch."""
+        """Return the files of these tasks as a batch."""
         files = [(each.file, each.rows) for each in staged]
         largest = max((each.largest for each in staged), default=0)
         ready = dict.fromkeys(each.publisher for each in staged if each.publisher is not None)
         return Batch(owner, run, number, name, key, files, largest, tuple(ready)[: self._options.publishers])
 
     def _pending(self) -> Manifest | None:
-        """The batch that a process began to publish, and did not finish."""
+        """Return the batch that a process began to publish and did not finish."""
         state = self.staging.state()
         return None if state is None else state.manifest
 
     def has_pending(self) -> bool:
-        """Whether there is such a batch."""
+        """Return whether there is such a batch."""
         return self._pending() is not None
 
     def clear(self, *, alone: bool = False) -> None:
-        """Nothing that was written is published, save what is decided. `alone`: the directory of the files is ours."""
+        """Remove the written files, except those of a decided batch. `alone`: the directory belongs to this write
+        alone."""
         self.staging.prepare()
         with self.staging.locked(PATIENT * self._options.network.timeout_s):
             self.staging.clear_after(self._pending(), alone=alone)
@@ -132,18 +133,18 @@ def _files(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Of a streaming query: its batches are known by their numbers."""
+    """Writes a streaming query: its batches are identified by their numbers."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._tasks = Tasks(options, schema, "files")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """At a task."""
+        """Write rows in a task."""
         with sentences():
             return self._tasks.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's word
-        """At the driver: all tasks are done."""
+        """Publish the batch in the driver after all tasks have finished."""
         with sentences():
             query = next((each.query for each in messages if isinstance(each, Staged)), "")
             staged = _files(messages)
@@ -151,13 +152,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 self._tasks.commit(self._tasks.batch(query, query[:8], batchId, "", str(batchId), staged))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """At the driver: some task failed."""
+        """Remove the files in the driver after a task has failed."""
         with sentences():
             self._tasks.clear()
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Of a DataFrame that ends: a batch with a name is written once, however often that is tried."""
+    """Writes a finite DataFrame: a batch with a name is written once, however often that is tried."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
@@ -165,12 +166,12 @@ class BatchWriter(DataSourceArrowWriter):
         self._tasks = Tasks(options, schema, f"files-{self._key}")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """At a task."""
+        """Write rows in a task."""
         with sentences():
             return self._tasks.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """At the driver: all tasks are done."""
+        """Publish the batch in the driver after all tasks have finished."""
         with sentences():
             staged = _files(messages)
             name = self._options.batch
@@ -179,6 +180,6 @@ class BatchWriter(DataSourceArrowWriter):
             self._tasks.clear(alone=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """At the driver: some task failed."""
+        """Remove the files in the driver after a task has failed."""
         with sentences():
             self._tasks.clear(alone=True)

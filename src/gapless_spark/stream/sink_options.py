@@ -1,4 +1,4 @@
-"""The options of the sink, looked at before anything is done with them."""
+"""The options of the sink, checked before anything is done with them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,37 +18,37 @@ PUBLISHERS_MAX = 1_000
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What the user wants."""
+    """The options of the sink, parsed."""
 
     network: Options
-    """How to get there."""
+    """How to connect to the network."""
     sink: str
     """The name of the sink: its events carry it."""
     staging: str
-    """The directory where tasks put what is to be published; the driver and all executors see it."""
+    """The directory of files to be published; the driver and all executors can access it."""
     batch: str = ""
-    """The name of a batch that is written once, however often that is tried; empty: each is a new one."""
+    """The name of a batch that is written once, however often that is tried; empty for a new one each time."""
     payload: str = "payload"
     """The column that becomes the payload."""
     publishers: int = 1
-    """So many clients publish a batch at most; with one, all rows are published in their order."""
+    """The maximum number of clients that publish a batch; with one, rows are published in order."""
     published: tuple[int, ...] = ()
-    """How many events of the batch that was being published are there, if brokers have forgotten it, by client."""
+    """How many events of an interrupted batch exist, by client, for brokers that have forgotten it."""
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "SinkOptions":
-        """What these options say, or a sentence about the first that is wrong."""
-        told = {name.lower(): value.strip() for name, value in given.items() if name.lower() != "path"}
-        check_names("sink", told, _NAMES)
-        network = Options.of({name: told[name] for name in ("url", "credentials", "timeout") if name in told})
+        """Return the parsed options; raise an error about the first invalid one."""
+        chosen = {name.lower(): value.strip() for name, value in given.items() if name.lower() != "path"}
+        check_names("sink", chosen, _NAMES)
+        network = Options.of({name: chosen[name] for name in ("url", "credentials", "timeout") if name in chosen})
         return SinkOptions(
             network=network,
-            sink=_name("sink", told.get("sink", ""), "it names the sink in the network, such as 'enriched-orders'"),
-            staging=_directory(told),
-            batch=_name("batch", told["batch"], "it names what is written") if "batch" in told else "",
-            payload=told.get("payload") or "payload",
-            publishers=_publishers(told.get("publishers", "1"), _directory(told)),
-            published=_numbers("published", told["published"]) if "published" in told else (),
+            sink=_name("sink", chosen.get("sink", ""), "it names the sink in the network, such as 'enriched-orders'"),
+            staging=_directory(chosen),
+            batch=_name("batch", chosen["batch"], "it names what is written") if "batch" in chosen else "",
+            payload=chosen.get("payload") or "payload",
+            publishers=_publishers(chosen.get("publishers", "1"), _directory(chosen)),
+            published=_numbers("published", chosen["published"]) if "published" in chosen else (),
         )
 
 
@@ -78,12 +78,12 @@ def _publishers(value: str, staging: str) -> int:
     return int(value)
 
 
-def _directory(told: Mapping[str, str]) -> str:
-    """Where to stage: as the user says, or beside the checkpoint, with which it lives and dies."""
-    if told.get("staging"):
-        return _place("staging", told["staging"])
-    if told.get("checkpointlocation"):
-        return below(_place("checkpointLocation", told["checkpointlocation"]), "gapless-sink")
+def _directory(chosen: Mapping[str, str]) -> str:
+    """Return the staging directory: the user's, or one next to the checkpoint, which is deleted together with it."""
+    if chosen.get("staging"):
+        return _place("staging", chosen["staging"])
+    if chosen.get("checkpointlocation"):
+        return below(_place("checkpointLocation", chosen["checkpointlocation"]), "gapless-sink")
     raise SparkError(
         'the option "staging" is missing: a directory that the driver and all executors see, where tasks put what '
         "is to be published"
@@ -91,7 +91,7 @@ def _directory(told: Mapping[str, str]) -> str:
 
 
 def _place(option: str, text: str) -> str:
-    """The path of a directory, or the URL of a place in a store of objects."""
+    """Return the path of a directory, or the URL of a place in an object store."""
     parts = urlsplit(text)
     if parts.scheme in SCHEMES:
         return text

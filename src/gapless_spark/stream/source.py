@@ -1,8 +1,8 @@
 """The data source: `spark.read.format("gapless")` and `spark.readStream.format("gapless")`.
 
-Spark makes readers in processes of its own, several of them for one query, and hands some on to its tasks. So a reader
-holds what was asked for, and connects when it is asked for something. Each process imports what it needs and no more:
-Spark starts many, and waits for them.
+Spark creates readers in separate processes, several of them for one query, and passes some on to its tasks. So a reader
+contains its options, and connects on first use. Each process imports only what it needs, because Spark starts many and
+waits for them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,6 +32,7 @@ from pyspark.sql.types import StructType
 from gapless.client import Client
 from gapless.errors import SkippedError, SparkError
 from gapless.positions import Position
+from gapless_spark.error_sentences import sentences
 from gapless_spark.stream.columns import Columns, default_schema
 from gapless_spark.stream.connection import LONG, Connection, handle_loss, in_time, urls
 from gapless_spark.stream.durable import DurablePosition
@@ -40,7 +41,6 @@ from gapless_spark.stream.offsets import check_offset, offset, positions
 from gapless_spark.stream.options import EARLIEST, LATEST, Options
 from gapless_spark.stream.pushdown import Pushdown
 from gapless_spark.stream.reading import ranges, read
-from gapless_spark.told import sentences
 from gapless_spark.worker_python import prepare_worker_python
 
 if TYPE_CHECKING:
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 __all__ = ["GaplessSource", "register"]
 
 _REGISTERED = "gapless.registered"
-"""A setting of a session that knows the format: Spark warns of a source that is registered again."""
+"""A session setting that marks the format as registered: Spark warns about a second registration."""
 
 IDLE_US = 60_000_000
-"""When nothing that matches has come for so long the offset moves on, so that it does not fall behind what is kept."""
+"""After this time without a matching event the offset advances, so that it stays within the retained history."""
 
 
 def register(spark: SparkSession) -> None:
-    """Let this session know the format `gapless`, if it does not yet.
+    """Register the format `gapless` in this session, unless it is registered.
 
-    A `SparkError` says if the Python that Spark's workers run lacks a package.
+    Raises a `SparkError` if the Python of Spark's workers lacks a package.
     """
     if spark.conf.get(_REGISTERED, "") == "true":
         return
@@ -70,30 +70,30 @@ def register(spark: SparkSession) -> None:
 
 
 class GaplessSource(DataSource):
-    """What Spark asks for readers."""
+    """Implements Spark's interface for data sources."""
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "gapless"
 
     def schema(self) -> StructType:
-        """The columns, if the query does not say which it wants."""
+        """Return the columns of a query without a schema of its own."""
         with sentences():
             return default_schema(is_variant=Options.of(self.options).is_variant)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Of a range that ends."""
+        """Return the reader of a batch query."""
         with sentences():
             return Reader(Options.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's word
-        """Of a stream."""
+        """Return the reader of a stream."""
         with sentences():
             return StreamReader(Options.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Of a DataFrame that ends."""
+        """Return the writer of a finite DataFrame."""
         from gapless_spark.stream.sink import BatchWriter
         from gapless_spark.stream.sink_options import SinkOptions
 
@@ -102,7 +102,7 @@ class GaplessSource(DataSource):
             return BatchWriter(SinkOptions.of(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Of a stream."""
+        """Return the writer of a stream."""
         from gapless_spark.stream.sink import StreamWriter
         from gapless_spark.stream.sink_options import SinkOptions
 
@@ -117,10 +117,10 @@ def _check_mode(overwrite: bool) -> None:
 
 
 class Reader(DataSourceReader):
-    """Reads what lies between two positions."""
+    """Reads the events between two positions."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        Columns(schema)  # so that a column that cannot be filled is known at once
+        Columns(schema)  # so that an invalid column is reported at once
         if options.durable:
             raise SparkError("a table is read once: the option 'durable' is for spark.readStream")
         self._options = options
@@ -128,13 +128,13 @@ class Reader(DataSourceReader):
         self._pushdown = Pushdown(schema)
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802
-        """What brokers cannot decide alone is left to Spark."""
+        """Push filters down; return those that Spark must still check."""
         for condition in filters:
             if not self._pushdown.take(condition):
                 yield condition
 
     def partitions(self) -> list[InputPartition]:
-        """The range, divided among tasks."""
+        """Return the range, divided among tasks."""
         options = self._options
         with sentences(), Connection(options) as connection:
             client = connection.client
@@ -176,13 +176,13 @@ class Reader(DataSourceReader):
         return begin, until if pushed.until is None else min(until, Position.at(pushed.until))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """One part of it."""
+        """Read one part of it."""
         with sentences():
             yield from read(self._options, self._schema, self._pushdown.filter(self._options.filter), partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads from position to position: each batch holds the causes of all that it holds, or an earlier one does."""
+    """Reads from position to position; the causes of a batch's events are in the same batch or an earlier one."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         Columns(schema)
@@ -192,17 +192,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lookout: Lookout | None = None
         self._durable: DurablePosition | None = None
         self._is_durable = False
-        """Brokers know the durable position."""
+        """Whether brokers store the durable position."""
         self._is_past_archive = False
-        """The query has read all that the archive has."""
+        """Whether the query has read the whole archive."""
         self._initial: dict[str, Any] | None = None
         self._target: Position | None = None
-        """If it shall end: where."""
+        """The end of the stream, if it has one."""
 
     # ---- at the driver ------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new query begins; Spark asks more than once."""
+        """Return where a new query begins; Spark calls this more than once."""
         with sentences():
             if self._initial is None:
                 client = self._client
@@ -223,18 +223,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return await client.position("now" if start in ("", LATEST) else start)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """It shall end with what is there now."""
+        """Make the stream end with the events that exist now."""
         with sentences():
             self._target = self._run(in_time(self._options, self._client.position()))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options allow in one batch."""
+        """Return the limits of one batch, from the options."""
         if self._options.events_max:
             return ReadMaxRows(self._options.events_max)
         return ReadMaxBytes(self._options.bytes_max) if self._options.bytes_max else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the next batch ends; where it starts, if there is nothing for it."""
+        """Return where the next batch ends; its start, if there are no events for it."""
         with sentences():
             client = self._client
             since = check_offset(client.network, start)
@@ -247,7 +247,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return offset(client.network, portion.until, portion.cuts, gone)
 
     def _next_portion(self, since: Position, limit: Limit) -> Portion:
-        """From the archive, as long as it has something; then from brokers."""
+        """Return the next portion from the archive, as long as it has one; then from brokers."""
         assert self._lookout is not None
         kept = None if self._is_past_archive else self._kept()
         target = self._target
@@ -264,7 +264,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return portion
 
     def _kept(self) -> "Contents | None":
-        """What the archive holds, if there is one."""
+        """Return the contents of the archive, if there is one."""
         if not self._options.archive:
             return None
         from gapless_spark.stream.continuing import archived
@@ -272,14 +272,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return archived(self._options.archive, self._client.network, self._options.filter)
 
     async def _keep_durable(self, durable: DurablePosition, since: Position) -> None:
-        """Brokers know the query from its first batch on."""
+        """Create the durable position with the query's first batch."""
         if not self._is_durable:
             if await in_time(self._options, durable.find()) is None:
                 await in_time(self._options, durable.create(since), LONG)
             self._is_durable = True
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A batch is done: brokers need not keep it for this query."""
+        """Note that a batch is done, so that brokers need not keep it for this query."""
         if self._durable is not None:
             with sentences():
                 self._run(self._durable.move(check_offset(self._client.network, end)))
@@ -290,13 +290,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Limit(0, limit.max_bytes) if isinstance(limit, ReadMaxBytes) else Limit()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """For those who watch: the newest position that is known."""
+        """Return the newest known position, for monitoring."""
         if self._lookout is None or self._connection is None or self._lookout.newest is None:
             return None
         return offset(self._connection.client.network, self._lookout.newest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The parts of a batch; the same whenever it is read."""
+        """Return the parts of a batch; the same whenever it is read."""
         with sentences():
             client = self._client
             ends = positions(client.network, start, end)
@@ -316,7 +316,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def stop(self) -> None:
-        """The query is over."""
+        """Disconnect at the end of the query."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -337,13 +337,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- at tasks -----------------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """One part of a batch."""
+        """Read one part of a batch."""
         with sentences():
             yield from read(self._options, self._schema, self._options.filter, partition)
 
 
 async def earliest(client: Client, text: str) -> Position:
-    """The position after which all lies that brokers keep and the filter matches; its user need not see the rest."""
+    """Return the position before the first event that brokers keep and the filter matches. The user need not have the
+    right to read others."""
     reading = await client.read(text)
     while True:
         try:

@@ -1,23 +1,23 @@
-"""The directory where a sink keeps what it publishes, until it is published.
+"""The directory where a sink keeps events until they are published.
 
     lock            held by the process that publishes; the operating system releases it when that process ends
-    sink.json       the sink's owner, its clients, the last batch that is done, and the batch that is being published
-    files/          what tasks have written
-    done/           an empty file for each named batch that is done
+    sink.json       the sink's owner, its clients, the last finished batch, and the batch that is being published
+    files/          the files of tasks
+    done/           an empty file for each finished batch with a name
 
-**One file decides.** `sink.json` is replaced as a whole, and is on the disk before anything relies on it. So a crash
+**One file decides.** `sink.json` is replaced atomically, and is on the disk before anything relies on it. So a crash
 leaves the state before a change or the state after it, and there are three changes:
 
 1. *Take over.* The attempts of the clients grow, before a process connects as one of them.
 2. *Decide.* `sink.json` lists the files of a batch, and which client publishes each. From then on the batch is that
-   list, in that order, whatever tasks write if Spark runs the batch again. It is published to its end before any other
-   batch. The number of each client is that of its last event of the batch before, so its events have the numbers that
-   follow: the list fixes which event has which number.
+   list, in that order, even if Spark runs the batch again and tasks write other files. It is published in full before
+   any other batch. The number of each client is that of its last event of the previous batch, so its events have the
+   numbers that follow: the list fixes the number of each event.
 3. *Finish.* The numbers of the clients grow by their events of the list, and the list is dropped.
 
 A crash before (2) leaves files that nothing lists; the next commit removes them. A crash between (2) and (3) leaves the
-list, and the next process publishes what brokers do not have of it (see `committing`), which may be nothing. A named
-batch has its file in `done` before (3).
+list, and the next process publishes those of its events that brokers do not have (see `committing`). A named batch has
+its file in `done` before (3).
 """
 
 import fcntl
@@ -45,7 +45,7 @@ LEFTOVER_S = 24 * 3600
 """Files of a write that ended without a commit or an abort are removed after this time."""
 
 NAME_MAX = 200
-"""Characters of a file's name."""
+"""The maximum length of a file name in characters."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -54,24 +54,24 @@ class Manifest(msgspec.Struct, frozen=True):
     label: str
     """Its name in the network: the attribute `sink.batch` of its events."""
     number: int
-    """The number of a streaming query's batch; -1 of another."""
+    """The number of a streaming query's batch; otherwise -1."""
     name: str
     """The name that the user gave a batch of `df.write`; empty if there is none."""
     files: list[tuple[str, int]]
-    """In their order, with the number of events in each."""
+    """The files in order, with the number of events in each."""
     clients: list[int] = []
-    """Which of the sink's clients publishes each file; empty if the first publishes all."""
+    """The client that publishes each file; empty if the first client publishes all."""
 
     def publishers(self) -> list[int]:
-        """The clients that publish some of it."""
+        """Return the clients that publish some of it."""
         return sorted(set(self.clients)) or [0]
 
     def count(self, client: int) -> int:
-        """How many of its events this client publishes."""
+        """Return how many of its events this client publishes."""
         return sum(count for _, count, _ in self.share(client).files)
 
     def share(self, client: int, skipped: int = 0) -> Share:
-        """What this client publishes, without the first so many events."""
+        """Return this client's share, without its first `skipped` events."""
         files, place = [], 0
         for (file, count), publisher in zip(self.files, self.clients or [0] * len(self.files), strict=True):
             if publisher == client:
@@ -81,7 +81,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """What `sink.json` says."""
+    """The contents of `sink.json`."""
 
     sink: str
     network: str
@@ -90,16 +90,16 @@ class State(msgspec.Struct, frozen=True):
     run: str
     """The first part of the labels of its batches."""
     clients: list[Identity]
-    """As which the sink publishes; the number of each is that of its last event of the last batch that is done."""
+    """The identities that publish; the number of each is that of its last event of the last finished batch."""
     position: Position
-    """Up to here the sink looked for others that use its name."""
+    """The position up to which the sink looked for others that use its name."""
     done: int = -1
-    """The number of the last batch of a streaming query that is done."""
+    """The number of the last finished batch of a streaming query."""
     manifest: Manifest | None = None
     """The batch that is being published."""
 
     def finished(self, manifest: Manifest) -> "State":
-        """The state in which that batch is done."""
+        """Return the state in which that batch is finished."""
         clients = [
             msgspec.structs.replace(each, seq=each.seq + manifest.count(place))
             for place, each in enumerate(self.clients)
@@ -108,23 +108,23 @@ class State(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, clients=clients, done=done, manifest=None)
 
     def later(self) -> "State":
-        """The state of the next process that connects as the sink's clients."""
+        """Return the state of the next process that connects as the sink's clients."""
         return msgspec.structs.replace(self, clients=[each.later() for each in self.clients])
 
     def above(self, attempt: int) -> "State":
-        """The state in which all clients have this attempt."""
+        """Return the state in which all clients have this attempt."""
         clients = [msgspec.structs.replace(each, attempt=attempt) for each in self.clients]
         return msgspec.structs.replace(self, clients=clients)
 
     def with_client(self, place: int, identity: Identity) -> "State":
-        """The state in which that client is at its last attempt there; the number of its last batch stays."""
+        """Return the state with the client's latest attempt; the number of its last batch stays."""
         clients = list(self.clients)
         clients[place] = msgspec.structs.replace(identity, seq=clients[place].seq)
         return msgspec.structs.replace(self, clients=clients)
 
 
 class Staging:
-    """One such directory."""
+    """A staging directory."""
 
     def __init__(self, path: str, files: str = "files", disk: Files | None = None) -> None:
         self.path = Path(path)
@@ -133,7 +133,7 @@ class Staging:
         self.disk = Files() if disk is None else disk
 
     def prepare(self) -> None:
-        """Make it, if it is not there."""
+        """Create the directory, if it does not exist."""
         try:
             for folder in (self.files, self.done):
                 self.disk.make_folder(folder)
@@ -145,7 +145,7 @@ class Staging:
 
     @contextmanager
     def locked(self, patience_s: float) -> Iterator[None]:
-        """Hold the lock: no other process publishes from here meanwhile."""
+        """Hold the lock, so that no other process publishes from this directory."""
         with (self.path / "lock").open("ab") as file:
             deadline = time.monotonic() + patience_s
             while True:
@@ -164,7 +164,7 @@ class Staging:
     # ---- the state ----------------------------------------------------------------------------------------
 
     def state(self) -> State | None:
-        """What is known of the sink; None if it is new."""
+        """Return the state of the sink; None if it is new."""
         path = self.path / "sink.json"
         try:
             return decoded(path.read_bytes(), path)
@@ -172,11 +172,11 @@ class Staging:
             return None
 
     def later(self, state: State) -> State:
-        """The state of the next process that connects as the sink's clients."""
+        """Return the state of the next process that connects as the sink's clients."""
         return state.later()
 
     def outrun(self) -> State | None:
-        """A state to go on with, if another process changed it meanwhile; the lock excludes that."""
+        """Return None: the lock excludes that another process changes the state meanwhile."""
         return None
 
     def keep(self, state: State) -> None:
@@ -188,11 +188,11 @@ class Staging:
         self.disk.sync(self.path)
 
     def is_done(self, name: str) -> bool:
-        """Whether a batch of this name was published."""
+        """Return whether a batch of this name was published."""
         return (self.done / file_name(name)).exists()
 
     def finish(self, state: State, manifest: Manifest) -> None:
-        """All events of the batch are published. Its name, if it has one, is remembered for ever."""
+        """Finish the batch, whose events are all published. Its name, if it has one, is remembered permanently."""
         if manifest.name:
             with self.disk.create(self.done / file_name(manifest.name)):
                 pass
@@ -204,22 +204,22 @@ class Staging:
     # ---- the files of tasks ---------------------------------------------------------------------------------
 
     def opened(self, file: str) -> Any:
-        """What a task has written."""
+        """Open a file that a task has written."""
         return pa.memory_map(str(self.path / file))
 
     def has(self, file: str) -> bool:
-        """Whether a task has written it, as far as this machine sees."""
+        """Return whether this machine sees the file of a task."""
         return (self.path / file).exists()
 
     def clear_after(self, kept: Manifest | None, *, alone: bool) -> None:
-        """Remove what tasks have written, except what is to be published; with `alone`, their folder, too."""
+        """Remove the files of tasks, except those to be published; with `alone`, their folder, too."""
         if self.files.exists():
             self.clear(kept)
             if alone and not any(self.files.iterdir()):
                 self.files.rmdir()
 
     def clear(self, kept: Manifest | None) -> None:
-        """Remove what tasks have written, except what is to be published."""
+        """Remove the files of tasks, except those to be published."""
         needed = {file for file, _ in kept.files} if kept is not None else set[str]()
         for file in self.files.iterdir():
             if str(file.relative_to(self.path)) not in needed:
@@ -244,7 +244,7 @@ class Staging:
 
 
 def decoded(content: bytes, path: Path) -> State:
-    """The state that a file holds."""
+    """Return the state in a file."""
     try:
         return msgspec.json.decode(content, type=State, dec_hook=lambda kind, text: kind(text))
     except msgspec.MsgspecError as error:
@@ -252,6 +252,6 @@ def decoded(content: bytes, path: Path) -> State:
 
 
 def file_name(name: str) -> str:
-    """The name in a form that a file can have."""
+    """Return the name in a form allowed for files."""
     quoted = quote(name, safe="")
     return quoted if len(quoted) <= NAME_MAX else hashlib.sha256(name.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Attributes as a VARIANT, in the binary form that Spark and Parquet share.
 
-A variant is a value and its metadata, a dictionary of the names in it. An event's attributes are one object without
-objects in it, so that is all there is to write; events with the same names share their metadata.
+A variant is a value and its metadata, a dictionary of the names in it. An event's attributes are one flat object, so
+only that form is written; events with the same names share their metadata.
 """
 
 import struct
@@ -15,7 +15,7 @@ _OBJECT = 2
 _SHORT_STRING = 1
 _SHORT_MAX = 63
 _TRUE, _FALSE, _INT8, _DOUBLE, _STRING = (kind << 2 for kind in (1, 2, 6, 7, 16))
-"""Headers of primitive values; all integers are written as such of 8 bytes."""
+"""Headers of primitive values; all integers are written with 8 bytes."""
 _pack_int = struct.Struct("<Bq").pack
 _pack_float = struct.Struct("<Bd").pack
 _pack_string = struct.Struct("<BI").pack
@@ -24,7 +24,7 @@ _SORTED = 0x10
 
 
 def variant_of(attributes: Attributes) -> tuple[bytes, bytes]:
-    """The value and its metadata."""
+    """Return the value and its metadata."""
     names = tuple(sorted(attributes, key=str.encode))
     values = [_value(attributes[name]) for name in names]
     size = _width(sum(map(len, values)))
@@ -51,7 +51,8 @@ def _value(value: AttributeValue) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def _beginning(count: int, offset_size: int) -> bytes:
-    """The header of an object, its number of fields, and their places in the dictionary, which are those here."""
+    """Return the header of an object, its number of fields, and their dictionary indices, which are
+    consecutive here."""
     id_size = _width(max(count - 1, 0))
     is_large = count > 255
     header = is_large << 6 | (id_size - 1) << 4 | (offset_size - 1) << 2 | _OBJECT
@@ -61,7 +62,7 @@ def _beginning(count: int, offset_size: int) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def _metadata(names: tuple[str, ...]) -> bytes:
-    """The names, sorted."""
+    """Return the metadata: the names, sorted."""
     texts = [name.encode() for name in names]
     size = _width(max(len(names), sum(map(len, texts))))
     offsets = [0]
@@ -72,5 +73,5 @@ def _metadata(names: tuple[str, ...]) -> bytes:
 
 
 def _width(number: int) -> int:
-    """Bytes that hold it."""
+    """Return how many bytes the number needs."""
     return max(1, (number.bit_length() + 7) // 8)
