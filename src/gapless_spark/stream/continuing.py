@@ -44,8 +44,8 @@ def archived_ranges(
                 f"the archive {directory} lacks something between positions {first} and {last}: brokers had lost it"
             )
             if fails:
-                raise SparkError(f"{message}; to go on without it set the option failOnDataLoss to false")
-            logging.getLogger("gapless.spark").warning(message)
+                raise SparkError(f"{gap}; to go on without it set the option failOnDataLoss to false")
+            logging.getLogger("gapless.spark").warning(gap)
     logging.getLogger("gapless.spark").info(f"up to position {contents.until} history is read from {directory}")
     return [
         ArchivedRange(max(since, file.since), min(until, file.until), str(Path(directory) / file.path))
