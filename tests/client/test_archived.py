@@ -156,7 +156,7 @@ def test_what_the_archive_lacks_is_told_in_its_place(kept: Kept, tmp_path: Path)
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client:
         reading = client.archive(tmp_path).read(TEXT, until=position(10))
         assert numbers([next(reading), next(reading)]) == [1, 2]
-        with pytest.raises(SkippedError, match=f"lacks something between positions {position(2)} and {position(4)}"):
+        with pytest.raises(SkippedError, match=f"lacks events between positions {position(2)} and {position(4)}"):
             next(reading)
         assert numbers(list(reading)) == [5]
 

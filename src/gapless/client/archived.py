@@ -75,7 +75,7 @@ class Past:
                     yield events
                 if gap is not None:
                     yield SkippedError(
-                        f"the archive {self._archive.path} lacks something between positions {gap[0]} and {gap[1]}: "
+                        f"the archive {self._archive.path} lacks events between positions {gap[0]} and {gap[1]}: "
                         "brokers had lost it before it was archived",
                         {},
                         gap,

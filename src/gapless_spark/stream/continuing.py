@@ -40,9 +40,7 @@ def archived_ranges(
     since, until = max(since, contents.since), min(until, contents.until)
     for first, last in contents.gaps:
         if first < until and last >= since:
-            message = (
-                f"the archive {directory} lacks something between positions {first} and {last}: brokers had lost it"
-            )
+            gap = f"the archive {directory} lacks events between positions {first} and {last}: brokers had lost them"
             if fails:
                 raise SparkError(f"{gap}; to go on without it set the option failOnDataLoss to false")
             logging.getLogger("gapless.spark").warning(gap)
