@@ -40,7 +40,7 @@ def machine() -> dict[str, Any]:
 
 
 def _line(file: str, name: str) -> str:
-    """What a file of the system says under a name; nothing where there is no such file."""
+    """Return the value of a name in a file of the system; empty if there is no such file."""
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except OSError:

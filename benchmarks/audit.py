@@ -1,18 +1,18 @@
-"""How fast the audit is on Spark, beside the checkers on one core.
+"""Measures the speed of the audit on Spark, compared with the checkers on one core.
 
     python benchmarks/audit.py                     # 1 to 10 million deliveries, on 2 cores: many minutes
-    python benchmarks/audit.py --quick             # a glance
+    python benchmarks/audit.py --quick             # a short run
     python benchmarks/audit.py --deliveries 5e6    # one size
     python benchmarks/audit.py --json              # figures for a machine
 
-The trace is synthetic, and made by vectors, not by a simulator: but its causality is real. In each round every
-publisher publishes one event, knowing all that it was delivered in earlier rounds; then every client is delivered what
-of the round matches its subscription. What each event's publisher knew, by itself and through others, is the
-certificate. Some deliveries are left out, and the audit has to find these and nothing else.
+The trace is synthetic, made by vector operations instead of a simulator, but its causality is real. In each round every
+publisher publishes one event, knowing all events delivered to it in earlier rounds; then every client gets the events
+of the round that match its subscription. The certificate lists, for each event, what its publisher knew directly or
+through others. Some deliveries are omitted, and the audit has to find these and nothing else.
 
-Each audit runs in a process of its own. Memory and processor time are those of the whole tree of processes: Python,
-Java, and the workers. The checkers get a process of their own, too, and as much memory as `CHECKERS_GIB` says: where
-they do not fit, that is the result.
+Each audit runs in its own process. Memory and processor time are those of the whole tree of processes: Python, Java,
+and the workers. The checkers also run in their own process, with `CHECKERS_GIB` of memory: if that is too little, that
+is the result.
 """
 
 import argparse
@@ -175,7 +175,8 @@ class Synthetic:
         return step
 
     def _pasts(self, rounds: Numbers, asked: Numbers) -> None:
-        """What each event's publisher knew of the others, where that advanced: the maximum of what it was delivered."""
+        """Return what each event's publisher knew of the others, where that advanced: the maximum over its
+        deliveries."""
         who, about, reach, when = [], [], [], []
         own = np.arange(PUBLISHERS)
         for place, number in enumerate(rounds.tolist()):

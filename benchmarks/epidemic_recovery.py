@@ -91,7 +91,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     due: int

@@ -1,18 +1,18 @@
-"""What is kept on disk: how fast it is confirmed, beside other systems; how fast it is read again; how soon a broker
-that has a million events is back.
+"""Measures history on disk: the rate of confirmations, compared with other systems; the rate of reading; and the time
+until a broker with a million events is back.
 
     python benchmarks/history.py            # some minutes
-    python benchmarks/history.py --quick    # a glance
-    python benchmarks/history.py --dir DIR  # on the disk that counts; else where this project lies
+    python benchmarks/history.py --quick    # a short run
+    python benchmarks/history.py --dir DIR  # on this disk instead of the project's
 
-Payloads of 100 bytes; a publisher and a subscriber in processes of their own, as in `network.py`. Ours confirms a
-publication when f + 1 brokers have synced it. JetStream does not sync before it acknowledges, unless it is told to, so
-both are measured. Each system publishes for some seconds, several times, in turns; the best counts.
+Payloads of 100 bytes; publisher and subscriber run in separate processes, as in `network.py`. Gapless confirms a
+publication when f + 1 brokers have synced it. JetStream by default acknowledges before it syncs, so both of its modes
+are measured. Each system publishes for some seconds, several times, in turns; the best counts.
 
-What is read again was published before, each hundredth event with the same value. It is read to its end by a client in
-this process, once with a filter that matches all, once with one that matches a hundredth: then the events that brokers
-looked at count. Fails if synced publications of one broker are not twice as many a second as those of JetStream by
-default, or if fewer than 150,000 events a second are read, or fewer than 500,000 looked at.
+The history was published before, with the same value in each hundredth event. A client in this process reads it to its
+end, once with a filter that matches all, once with one that matches a hundredth: then the events examined by brokers
+count. Fails if a broker syncs less than twice as many publications a second as JetStream by default, or if fewer than
+150,000 events a second are read, or fewer than 500,000 examined.
 """
 
 import argparse

@@ -80,7 +80,7 @@ def start_crowd(port: int, first: int, last: int, count: int = 0) -> "subprocess
 
 
 def memory_kib(pid: int) -> int:
-    """What a process has in memory now."""
+    """Return the memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0)
 
@@ -135,7 +135,7 @@ def flood(clients: int, count: int) -> float:
 
 
 def measure(clients: int, events: int) -> dict[str, Any]:
-    """What many clients cost."""
+    """Measure the cost of many clients."""
     system = Gapless()
     with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
         before = latency(system, port, events)

@@ -57,8 +57,8 @@ def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
 def measure(
     system: System, count: int, rate: float = 0, subscribers: int = 1, folder: Path | None = None
 ) -> dict[str, Any]:
-    """One run: how many events a second reached all subscribers, or how long each took. What servers write goes into
-    the folder."""
+    """Return, for one run, how many events a second reached all subscribers, or the latency of each. Servers write
+    their output to the folder."""
     with tempfile.TemporaryDirectory(dir=folder) as place, system.serve(Path(place)) as port:
         takers = [start("subscribe", system, port, count, rate) for _ in range(subscribers)]
         publisher = None

@@ -44,7 +44,7 @@ from gapless.simulator.garbage_collection import without_cycle_collection
 
 LATENCY_US = 10_000
 RATIO_LEAST = 4.0
-"""What we ask of ourselves, against SimPy on the largest tree that both run."""
+"""The required speed, relative to SimPy on the largest tree that both run."""
 
 
 class Flood(msgspec.Struct, frozen=True, gc=False):

@@ -103,7 +103,7 @@ def parquet_stream(spark: SparkSession, url: str, folder: Path) -> DataFrame:
 
 
 def processor_s() -> float:
-    """What this process and all that it has started, and they have started, have used."""
+    """Return the processor time of this process and all its descendants."""
     parents: dict[int, list[int]] = {}
     used: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):

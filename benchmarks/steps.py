@@ -1,12 +1,12 @@
-"""What an event costs each node, in microseconds of the processor, without any network: steps, encoding, decoding.
+"""Measures the processor time of each node for an event, without a network: steps, encoding, decoding.
 
     python benchmarks/steps.py            # some seconds
-    python benchmarks/steps.py --quick    # a glance
+    python benchmarks/steps.py --quick    # a short run
     python benchmarks/steps.py --protocol gapless
 
-A publisher, a chain of brokers and a subscriber in one process; what they say to each other goes through the codec, and
-the clock is counted. Payloads of 100 bytes, in calls of 256 events. So the figures show what our own code costs, on a
-machine that is busy with other things, too; what sockets and the event loop cost, `network.py` shows.
+A publisher, a chain of brokers and a subscriber run in one process; their messages go through the codec. Payloads of
+100 bytes, in calls of 256 events. So the figures show the cost of our own code, even on a busy machine; `network.py`
+shows the cost of sockets and the event loop.
 """
 
 import argparse
@@ -73,7 +73,7 @@ class Nodes:
         self.settle()
 
     def role(self, name: str) -> str:
-        """What a node is."""
+        """Return the role of a node."""
         return name if name in ROLES else "broker"
 
     def give(self, name: str, item: Any) -> None:

@@ -1,13 +1,13 @@
-"""What one more subscription costs where many are: the first thousands beside the last, in a network of 7 brokers.
+"""Measures the cost of one more subscription: the first thousands compared with the last, in a network of 7 brokers.
 
     python benchmarks/subscribing.py            # 10,000 and 100,000 subscriptions of each kind: minutes
     python benchmarks/subscribing.py --quick    # 4,000 of each kind
     python benchmarks/subscribing.py --json     # figures for a machine
 
-A binary tree of 7 brokers in the simulator, a publisher at each of them that advertises everything, clients with 10
-subscriptions each, and all subscriptions different, one after the other. Counted is the processor's time in the
-brokers' steps, all seven together, and the longest single step. Four kinds, since what a broker has to look at depends
-on how filters lie:
+The network is a binary tree of 7 brokers in the simulator, with a publisher at each that advertises everything, and
+clients with 10 subscriptions each. All subscriptions differ and are made one after the other. Measured are the
+processor time of all brokers' steps, and the longest single step. The cost depends on how filters overlap, so there are
+four kinds:
 
     conditions   3 to 5 conditions on some of 20 attributes, as in `benchmarks/filters.py`: hardly any covers another
     topics       ranges of prices under 1,000 topics: some of them cover others

@@ -1,10 +1,10 @@
-"""What TLS costs: events a second through one broker, and connections a second, with and without.
+"""Measures the cost of TLS: events a second through one broker, and connections a second, with and without.
 
     python benchmarks/tls.py            # a minute
-    python benchmarks/tls.py --quick    # a glance
+    python benchmarks/tls.py --quick    # a short run
 
-A connection is dialled, greets, is identified by its certificate and welcomed, and ends. Fails if the throughput with
-TLS is below 0.6 of that without, or if a turn of a broker's event loop is too long.
+A connection is opened, identified by its certificate, accepted, and closed. Fails if the throughput with TLS is below
+0.6 of that without, or if a turn of a broker's event loop is too long.
 """
 
 import argparse

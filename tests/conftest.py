@@ -1,5 +1,5 @@
-"""What all tests share: the command line, run in this process as the shell would; a session of Spark; and who runs
-which tests."""
+"""Shared by all tests: the command line, run in this process as the shell would; a session of Spark; and the assignment
+of tests to workers."""
 
 import gc
 import os
@@ -25,11 +25,11 @@ JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""What runs once or twice is not worth compiling well, and Spark's classes need not be verified again."""
+"""Code that runs once or twice is not worth optimising, and Spark's classes need not be verified again."""
 
 
 class Ran(NamedTuple):
-    """What a command left behind."""
+    """The output of a command."""
 
     code: int
     out: str
@@ -104,7 +104,8 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
         return file if _makes_something_once(file) else nodeid
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
-        """What is done is forgotten: with each test, all that its worker has is counted, and there are thousands."""
+        """Remove finished tests from the worker's list, because xdist counts the whole list after each of thousands of
+        tests."""
         super().mark_test_complete(node, item_index, duration)
         scope = self._split_scope(self.registered_collections[node][item_index])
         if all(self.assigned_work[node][scope].values()):
@@ -126,7 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: the collector of garbage need not walk through thousands of tests again and again."""
+    """Freeze the collected tests, so that the garbage collector need not scan thousands of them again and again."""
     gc.collect()
     gc.freeze()
 

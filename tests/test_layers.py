@@ -1,11 +1,11 @@
-"""Arrows point down: what each part may import, read from the source.
+"""The layers: what each part may import, checked in the source. Imports point downwards.
 
-The lower a part, the fewer it knows. Protocols know no runtime, so that the simulator and the brokers can drive the
-same object; what judges knows nothing of what it judges.
+The lower a part, the fewer it knows. Protocols do not depend on a runtime, so that the simulator and the brokers can
+run the same object; the checkers do not depend on the checked code.
 
-Of the three packages, `gapless` is the product: it imports no research, and Spark only behind the doors below.
-`gapless_papers` is the research, on top of the product. `gapless_spark` has everything that imports PySpark, and knows
-no research: what it runs for the laboratory is handed to it.
+Of the three packages, `gapless` is the product: it imports no research, and Spark only in the modules listed as
+exceptions below. `gapless_papers` is the research, on top of the product. `gapless_spark` has everything that imports
+PySpark, and does not depend on the research: the laboratory passes it the tasks to run.
 """
 
 import ast
@@ -72,7 +72,7 @@ PACKAGES = {
     "gapless_papers": {"gapless"},
     "gapless_spark": {"gapless"},
 }
-"""Each package, with those that it may import. Doors are the exceptions."""
+"""Each package, with those that it may import, and the exceptions."""
 
 PAPERS_MAY_IMPORT = {
     "protocols": {"errors", "events", "filters", "overlay", "protocol", "protocols"},
@@ -122,7 +122,7 @@ PROTOCOL_ROWS = (
 """The modules of the default protocol: each imports only modules of rows above its own."""
 
 PUBLIC = {"causes", "client", "errors", "events", "positions", "sync"}
-"""What `gapless` itself gives out by name, loaded when it is asked for."""
+"""The public names of `gapless`, loaded on first use."""
 
 DOORS = {
     "gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/sim_search_spark.py",
@@ -131,12 +131,12 @@ DOORS = {
 """Commands that run on Spark: they open it inside a function, when they are called."""
 
 STARTER = "gapless/runtime/fleet.py"
-"""Who starts the command line as a process: a broker is one of its commands, and a fleet is made of brokers."""
+"""The module that starts the command line as a process: a broker is one of its commands."""
 IMPORTS_ELSEWHERE = "gapless_spark/worker_python.py"
 """It asks another interpreter whether it can import a module of ours."""
 
 LOADERS = {"gapless/__init__.py", "gapless/registry.py", "gapless/runtime/codec.py", "gapless/trace/__init__.py"}
-"""Who imports modules by names that it puts together: public names, protocols, and the messages of a protocol."""
+"""The modules that import modules by computed names: public names, protocols, and the messages of a protocol."""
 
 PURE_PARTS = ("gapless/filters", "gapless/protocols", "gapless_papers/protocols")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
@@ -182,7 +182,7 @@ def _show(complaints: list[str]) -> None:
 
 
 def _unused(allowed: dict[str, set[str]], used: dict[str, set[str]]) -> list[str]:
-    """What is allowed and never done: whoever may import it would have to be asked why."""
+    """Return imports that are allowed but never used, so that the list stays exact."""
     return [f"{own} may import {other}, and does not" for own, all_ in allowed.items() for other in all_ - used[own]]
 
 

@@ -1,4 +1,4 @@
-"""What a program may use of `gapless`, by name and by type: a name that goes, comes or loses its type is noticed."""
+"""The public names of `gapless` and their types: a name that is removed, added or loses its type fails a test."""
 
 import inspect
 import re
@@ -23,7 +23,7 @@ ERRORS = {
     "CallError", "ClosedError", "ConnectError", "DeniedError", "EventError", "FilterError", "GaplessError",
     "NoReplyError", "RequestFailedError", "SkippedError", "SubscriptionEndedError",
 }  # fmt: skip
-"""Those that programs catch; the others are in `gapless.errors`."""
+"""The errors that programs catch; the others are in `gapless.errors`."""
 OTHER_ERRORS = {
     "AckTooLateError", "ArchiveError", "ConfigError", "ConversionError", "ExperimentError", "NoEventError",
     "OverlayError", "ProtocolError", "ScenarioError", "SlowConsumerError", "SparkError", "StorageError", "TraceError",
@@ -42,7 +42,7 @@ ALIKE = {
     "Answer", "Codec", "ConnectionChange", "Credentials", "DurableInfo", "Identity", "Middleware", "Milestones",
     "Outgoing", "Since",
 }  # fmt: skip
-"""What is the same with an event loop and without."""
+"""Names that are the same with an event loop and without."""
 
 
 def test_the_public_names_are_these() -> None:
@@ -134,10 +134,10 @@ async def main() -> None:
         await client.publish(Trade(5))
         async with client.durable("n", "TRUE", ack="manual", group=True) as named:
             reveal_type(named.name)  # str
-            async for taken in named:
-                reveal_type(taken)  # gapless.client.durable_event.DurableEvent
-                reveal_type(taken.redelivered)  # bool
-                async with taken:
+            async for delivery in named:
+                reveal_type(delivery)  # gapless.client.durable_event.DurableEvent
+                reveal_type(delivery.redelivered)  # bool
+                async with delivery:
                     await taken.ack()
         reveal_type(await anext(await client.durable("n", "TRUE", type=Trade)))  # program.Trade
         await client.subscribe("TRUE", ack="manual")  # error: No overload variant of "subscribe"
@@ -174,8 +174,8 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
         reveal_type(client)  # gapless.client.sync_client.Client
         reveal_type(client.subscribe("TRUE").take(timeout_s=1))  # list[gapless.events.Event]
         with client.durable("n", "TRUE") as named:
-            for taken in named:
-                reveal_type(taken)  # gapless.client.sync_durable_event.DurableEvent
+            for delivery in named:
+                reveal_type(delivery)  # gapless.client.sync_durable_event.DurableEvent
                 taken.ack()
         client.on_publications_lost = print
         reveal_type(client.lost_publications)  # list[tuple[int, int]]
@@ -201,7 +201,7 @@ DOCUMENTS = {"client_page.py": "docs/CLIENT.md", "first_page.py": "README.md"}
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What `mypy --strict` says of all programs; it is started once, because it takes its time."""
+    """Return the output of `mypy --strict` on all programs; it runs once, because it is slow."""
     place = tmp_path_factory.mktemp("types")
     (place / "program.py").write_text(PROGRAM, encoding="utf-8")
     for file, page in DOCUMENTS.items():

@@ -1,11 +1,11 @@
-"""What a real network does when more fails than f, or it is cut in two: what is confirmed comes, or its loss is told.
+"""Partitions and more than f failures of a real network: each confirmed event arrives, or its loss is reported.
 
     python -m trials.beyond                       # eight minutes
     python -m trials.beyond --seconds 5 --only "two and six"
 
-Eight broker processes in a tree, f = 1. Clients publish at four of them, and subscribe to everything at three, by the
-public client alone. What they count here is the judge, not the checkers: of everything that `publish` confirmed, what
-did not come, what came twice or out of order, and what of it was told to be lost.
+Eight broker processes form a tree, f = 1. Clients publish at four of them, and subscribe to everything at three, with
+the public client. The trial counts for itself, without the checkers: of all events that `publish` confirmed, which did
+not arrive, arrived twice or out of order, and which were reported as lost.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct):
-    """What became of it."""
+    """The result of a trial."""
 
     kind: str
     told: str
@@ -61,13 +61,13 @@ class Outcome(msgspec.Struct):
     """Of these, how many were confirmed while the fault lasted."""
     delivered: int = 0
     lost: int = 0
-    """Deliveries that were told to be lost."""
+    """Deliveries reported as lost."""
     missing: int = 0
-    """Deliveries of what was confirmed that did not come, and nobody was told."""
+    """Deliveries of confirmed events that neither arrived nor were reported as lost."""
     wrong: int = 0
     """Deliveries that came twice, or out of order."""
     untold_publishers: int = 0
-    """Publishers of something that was told to be lost, and were not told themselves."""
+    """Publishers of events reported as lost that were not notified themselves."""
     healed_s: float = 0.0
     lives: int = 0
     """How many lives of brokers began."""

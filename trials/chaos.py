@@ -1,10 +1,11 @@
-"""Chaos on a real network: broker processes are killed, frozen, parted and started again while clients talk.
+"""Chaos on a real network: broker processes are killed, paused, partitioned and restarted while clients exchange
+events.
 
-Requests are published, each is answered by another client that was delivered it, and each answer is settled by the one
-who asked: causes and effects across three publications and two clients. Observers' subscriptions come and go, and so do
-visitors, who publish a little themselves. Readers read again what was published a while ago, and stop somewhere. Faults
-strike up to `at_once` brokers of a neighbourhood at the same time, or all of them (`chaos_faults`). What every client
-published and was delivered is written down by the clients themselves, to be put together and judged.
+Each request is answered by another client that received it, and the requester publishes a third event for each answer:
+causes and effects across three publications and two clients. Observers subscribe and unsubscribe, and visitors come,
+go, and publish a little. Readers read older history, and stop somewhere. Faults strike up to `at_once` brokers of a
+neighbourhood at the same time, or all of them (`chaos_faults`). Every client records its publications and deliveries,
+and the recordings are merged and checked.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ READ_BACK = 20
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Who talks, and how much."""
+    """The number of clients of each kind, and their rates."""
 
     askers: int = 3
     rate: float = 40.0
@@ -51,11 +52,11 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of it, but for the verdict."""
+    """The result of a run, except for the verdict."""
 
     faults: list[str]
     failures: list[str]
-    """What clients complained of; nothing, if all is well."""
+    """The errors of clients; empty if there were none."""
     peak_kib: dict[str, int]
     """By broker: the most memory that any process of it used."""
     deliveries: int
@@ -246,7 +247,7 @@ class Chaos:
             self._clients.remove(client)
 
     async def _read(self, number: int) -> None:
-        """What was published a while ago, up to its end or not, again and again."""
+        """Read older history, up to its end or not, again and again."""
         client = await self._client(f"reader{number}")
         positions = [await client.position()]
         while self._is_publishing:
@@ -268,7 +269,7 @@ class Chaos:
 
     async def _drain(self, subscription: Subscription) -> None:
         while True:
-            with suppress(SkippedError):  # told, and written down: the judge knows
+            with suppress(SkippedError):  # reported and recorded, so the checker knows
                 events = await subscription.take()
                 if not events:
                     return
@@ -313,8 +314,9 @@ class Chaos:
         return behind & {client.name for client in self._clients}
 
     async def _grow_quiet(self) -> None:
-        """Until nothing has been delivered for a while, everything published is safe, all who asked are served, and
-        nobody lies behind: a broker that is just back may take longer to read its disk than the others are quiet."""
+        """Wait until nothing has been delivered for a while, all publications are confirmed, all calls have returned,
+        and no client lags: a broker that has just returned may need longer to read its disk than the others are quiet.
+        """
         deadline = time.monotonic() + SETTLE_S
         behind: set[str] = set()
         while (
@@ -331,7 +333,7 @@ class Chaos:
 
 
 def _raise_failure(tasks: list["asyncio.Task[None]"]) -> None:
-    """What a client's task failed of, if one did."""
+    """Raise the error of a client's task, if one failed."""
     for task in tasks:
         if task.done() and not task.cancelled():
             task.result()

@@ -1,20 +1,20 @@
-"""What can go wrong with a fleet of brokers, and goes wrong in chaos.
+"""The faults of chaos, for a fleet of brokers.
 
 Faults of single brokers, up to f neighbours at a time:
 
     kill       SIGKILL, and a start some time later
     freeze     SIGSTOP, for shorter or longer than it takes to be suspected
     cut        the connection to a neighbour breaks, for some time
-    mute       nothing comes through from one neighbour to the other
+    mute       messages from one neighbour to the other are delayed until it ends
     slow       the broker's connections take longer
-    clock      it is killed, and comes back with a clock that is wrong (needs libfaketime)
+    clock      it is killed, and returns with a wrong clock (needs libfaketime)
 
-And faults of the whole, alone:
+And faults of the whole network, one at a time:
 
-    partition  any two parts of the network do not hear each other
+    partition  any two parts of the network are separated
     beyond     more than f neighbours are killed, and all return with their disks
     blackout   all are killed, and return with their disks, now and then one of them without
-    disk       something else writes to the disk that all of them sync to
+    disk       another program writes to the disk that all of them sync to
 """
 
 import asyncio
@@ -53,7 +53,7 @@ def can_fake_clocks() -> bool:
 
 
 class Faults:
-    """Of one fleet. `note` is told each before it strikes."""
+    """The faults of one fleet. `note` is called before each."""
 
     def __init__(
         self, fleet: Fleet, proxy: CutProxyProcess | None, dice: random.Random, note: Callable[[str], None]
@@ -181,7 +181,7 @@ class Faults:
             await asyncio.sleep(0.05)
 
     def _side(self, broker: str, other: str) -> set[str]:
-        """Those who reach the broker without the other."""
+        """Return the brokers that reach the first one without passing the other."""
         found, left = {broker}, [broker]
         while left:
             here = left.pop()
@@ -192,7 +192,7 @@ class Faults:
         return found
 
     async def _beyond(self, _broker: str) -> None:
-        """One more than may fail; they come back one after the other."""
+        """Kill f + 1 neighbours; they return one after the other."""
         count = min(self._fleet.config.network.f + 1, len(self._fleet.names))
         victims = self._neighbours(count)
         self._note(f"beyond f: {'+'.join(victims)}")

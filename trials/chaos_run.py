@@ -62,8 +62,8 @@ DELIVERIES_A_MINUTE = 34_000
 TURN_MAX_MS = 100.0
 """Nothing may hold a broker's event loop for longer."""
 PEAK_MAX_MIB = 256
-"""More than any broker may use under this load: in the worst of all hand-overs, some ten thousand events are kept, told
-and merged at once."""
+"""More than any broker may use under this load: in the worst handover, some ten thousand events are kept, sent and
+merged at once."""
 
 
 def main(arguments: list[str]) -> int:
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _kinds(asked: argparse.Namespace) -> tuple[str, ...]:
-    """What goes wrong, in turn."""
+    """Return the kinds of faults, in turn."""
     if asked.faults:
         return tuple(asked.faults)
     clocks = ("clock",) if can_fake_clocks() else ()

@@ -76,7 +76,7 @@ class _Clocks:
 
 
 class _Load:
-    """What was confirmed, what came, and what was read."""
+    """The confirmed, the delivered, and the read events."""
 
     def __init__(self) -> None:
         self.confirmed = 0

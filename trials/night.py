@@ -1,12 +1,12 @@
-"""`make night`: seed after seed for hours, on all cores, from where the last night ended.
+"""`make night`: seed after seed for hours, on all cores, continuing where the last night ended.
 
     python -m trials.night --hours 8
     python -m trials.night --hours 1 --faults all partition --keep out/night
 
-Kinds of faults take turns. What breaks the guarantee is made small, saved as a scenario, and the night goes on. Some of
-the runs are measured: which branch of which rule of the protocol they took (`rules`). At the end, or when it is
-interrupted, it tells runs, faults drawn of each kind, what was found, and the rules that no run has reached. The next
-night goes on after the last seed; counts of branches begin anew if the protocol has changed.
+Kinds of faults take turns. A violation of the guarantee is shrunk and saved as a scenario, and the night continues.
+Some of the runs are measured for the branches of the protocol's rules they take (`rules`). At the end, or when it is
+interrupted, it prints runs, faults drawn of each kind, violations, and the rules that no run has reached. The next
+night continues after the last seed; counts of branches restart if the protocol has changed.
 
 Exit codes are those of `gapless`: 0 nothing found, 1 something found, in this night or an earlier one, 130 interrupted.
 """
@@ -69,11 +69,11 @@ class KindState(msgspec.Struct):
     unknown: int = 0
     found: list[Found] = []
     faults: dict[str, int] = {}
-    """What was drawn, by its name in a scenario."""
+    """The faults drawn, by their names in a scenario."""
 
 
 class NightState(msgspec.Struct):
-    """What is kept from night to night."""
+    """The state kept from night to night."""
 
     protocol: str
     kinds: dict[str, KindState] = {}
@@ -86,7 +86,7 @@ class NightState(msgspec.Struct):
 
 
 class SeedResult(msgspec.Struct, frozen=True):
-    """What became of one seed."""
+    """The result of one seed."""
 
     seed: int
     status: str

@@ -93,7 +93,7 @@ async def _crowd(addresses: list[str], first: int, count: int, subscriptions: in
 
 
 def _seen(clients: list[Client]) -> dict[str, int]:
-    """What the failure detectors of these clients saw."""
+    """Return the suspicions of these clients' failure detectors."""
     detectors = [client._connection_manager._links.detector for client in clients]
     return {
         "suspicions": sum(each.absences["suspected"] for each in detectors),

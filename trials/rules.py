@@ -37,7 +37,7 @@ class Unreached(msgspec.Struct, frozen=True):
     rule: str
     """The function."""
     text: str
-    """What the line says."""
+    """The text of the line."""
 
 
 def rules_of(protocol: str) -> Path:

@@ -33,7 +33,7 @@ __all__ = ["PROTOCOL", "SCOPES", "Scope", "scenario_of"]
 
 PROTOCOL = "gapless"
 FROM_MS = 1_000.0
-"""What is there before has this long: several final positions."""
+"""The time for the initial operations: long enough for several final positions."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of it."""
+    """The result of a trial."""
 
     answers: int
     lost: int

@@ -28,7 +28,7 @@ class Gapless(System):
     scheme = "gapless://"
     promise = "exactly once, causal order, exact start, confirmed"
     protocol = "gapless"
-    """What its brokers run."""
+    """The protocol of its brokers."""
     longest_turn = (0.0, "nothing")
     """Of all brokers of all runs: milliseconds of the processor, and what it did."""
 
@@ -43,7 +43,7 @@ class Gapless(System):
 
     @property
     def credentials(self) -> Path | None:
-        """Who its clients are, if anybody asks."""
+        """Return the credentials of its clients, if they need any."""
         return None
 
     @property
@@ -52,11 +52,11 @@ class Gapless(System):
         return CLEAR
 
     def more(self, folder: Path) -> str:
-        """What else the network's file says. All clients come from one address."""
+        """Return further lines of the network file. All clients connect from one address."""
         return "[limits]\nconnections = 0\nconnections_per_s = 0\n"
 
     def of_broker(self, name: str, folder: Path) -> str:
-        """What else it says of a broker."""
+        """Return further lines of the network file about a broker."""
         return ""
 
     def command(self, port: int, folder: Path) -> list[str]:

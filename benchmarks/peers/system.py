@@ -1,4 +1,4 @@
-"""What a system has to offer to be measured."""
+"""The interface of a system to be measured."""
 
 import contextlib
 import shutil

@@ -1,4 +1,4 @@
-"""What a run of the benchmarks keeps, and how it compares with an earlier one."""
+"""The benchmark runner keeps the figures of a run, and compares them with an earlier one."""
 
 from __future__ import annotations
 

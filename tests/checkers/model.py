@@ -1,14 +1,14 @@
-"""An honest toy network, written down as the list of calls that a runtime would make to the recorder.
+"""A model network without bugs, as the list of calls that a runtime would make to the recorder.
 
-All events are known to an all-seeing log. Each client *sees* them one by one, in an order of its own that never
-shows an event before those that its publisher had seen when it published; its own events it sees at once. What a
-client sees and a subscription matches is delivered. A subscription starts and ends wherever its client stands, and
-what the client had seen by then is its cut. What was seen is closed under happens-before, so starting and ending
-cuts are consistent: the histories are gapless and causal by construction, not because a protocol says so. And what
-is published later was not seen when a subscription started, so each of them may claim that its cut is whole.
+A global log contains all events. Each client *sees* them one by one, in its own order that never shows an event before
+those that its publisher had seen when it published; it sees its own events at once. An event that a client sees is
+delivered to its matching subscriptions. A subscription can start and end at any time, and the events that the client
+had seen by then are its cut. The set of seen events is closed under happens-before, so starting and ending cuts are
+consistent: the histories are gapless and causal by construction, not because of a protocol. Later publications were not
+seen when a subscription started, so each subscription may claim that its cut is whole.
 
-A `Call` is what anomalies are planted into; `record` plays a list of calls to a `Recorder`, so that all that
-follows from them, certificates included, is that of the planted run.
+Tests plant anomalies into a list of `Call`s; `record` plays it to a `Recorder`, so that certificates and everything
+else belong to the modified run.
 """
 
 import random
@@ -89,7 +89,7 @@ class Model:
         ready: tuple[Ready, ...] = ("first",),
     ) -> None:  # fmt: skip
         self.ready = ready
-        """What subscriptions claim, in turn."""
+        """The claims of subscriptions, in turn."""
         self.draw = random.Random(seed)
         self.guarantee = guarantee
         self.clients = [_Client(f"c{number}") for number in range(clients)]

@@ -1,7 +1,7 @@
-"""A second judge, slow and plain: reachability in the graph of acts, and every definition as it reads.
+"""A second checker, slow and simple: reachability in the graph of actions, and every definition taken literally.
 
-It shares no code with the judge. For each pair of events it walks the graph whose nodes are the steps of clients
-and whose edges lead to a client's next step and from a publication to its deliveries.
+It shares no code with the checker. For each pair of events it walks the graph whose nodes are the steps of clients and
+whose edges lead to a client's next step and from a publication to its deliveries.
 """
 
 from collections import Counter

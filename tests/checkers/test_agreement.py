@@ -1,4 +1,4 @@
-"""The judge and the naive judge say the same of runs that went wrong in random ways."""
+"""The checker and the naive checker report the same for runs with random anomalies."""
 
 import random
 from collections import Counter

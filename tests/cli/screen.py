@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
 
 
 class OnScreen(NamedTuple):
-    """What a program left on a terminal."""
+    """The terminal after a program has written to it."""
 
     code: int
     lines: list[str]

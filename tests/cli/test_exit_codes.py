@@ -139,7 +139,7 @@ def test_130_when_interrupted() -> None:
     words = [str(program), "sim", "search", "--runs", "1000000"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:
         workers = _wait_for_children(search.pid)
-        # A terminal tells them all. Each is told by its own id, so that nobody else can be hit.
+        # A terminal signals the whole group. Each process is signalled by its own id here, so that no other can be hit.
         for pid in workers:
             os.kill(pid, signal.SIGINT)
         search.send_signal(signal.SIGINT)

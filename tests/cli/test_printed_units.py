@@ -1,4 +1,4 @@
-"""What people read has words that people know; the short ones are for files and programs."""
+"""Output for people uses full words for units; the short forms are for files and programs."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What moves on a terminal: it goes on while Spark starts, and is gone before anything else is printed."""
+"""The progress line on a terminal moves while Spark starts, and is erased before anything else is printed."""
 
 import re
 import sys

@@ -26,7 +26,7 @@ TEXT = "topic = 't'"
 
 
 class Numbered(msgspec.Struct):
-    """What an event says."""
+    """The attributes of an event."""
 
     n: int
 

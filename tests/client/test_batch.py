@@ -1,4 +1,4 @@
-"""What is published together is checked, and cut into messages, and stays the same."""
+"""Events published together are validated, split into messages, and unaffected by later changes of their inputs."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""A client is told, once, where a name with a hyphen may not mean what its author thinks."""
+"""A client logs a hint, once, for a name with a hyphen, which a filter can parse as a subtraction."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a client logs stands in the message: most handlers show nothing else."""
+"""A client's log messages contain the object and the reason, because most handlers show nothing else."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a caller does wrong gets a sentence, and neither this client nor anybody else is the worse for it."""
+"""A caller's mistake raises an error with a clear message, and affects neither this client nor others."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from tests.client.take_helpers import take
 from tests.runtime.local import local
 
 HALF = "\udce9"
-"""What `os.fsdecode(b"\\xe9")` gives."""
+r"""The result of `os.fsdecode(b"\xe9")`."""
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a lone surrogate in an attribute": (

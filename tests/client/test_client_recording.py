@@ -1,4 +1,4 @@
-"""What clients write down, whatever becomes of them; and the two moments that a promise is about."""
+"""Clients record their histories whatever happens to them, including the two moments that the guarantee is about."""
 
 import asyncio
 import contextlib

@@ -50,7 +50,7 @@ def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard(p
             await speaks(before, 1, 10)
             async with go_on(network, before.identity, 6) as after:
                 assert after.name == before.name
-                # It knows of six; the other four are there, and are said again under their numbers.
+                # It knows of six; the other four exist, and are published again under their numbers.
                 await speaks(after, 7, 12)
                 with pytest.raises(ClosedError, match="another process goes on as client"):
                     await before.publish({"n": 99})

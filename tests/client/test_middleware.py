@@ -20,7 +20,7 @@ from tests.runtime.local import local
 
 
 class Noting(gapless.Middleware):
-    """Notes all that it is told, and adds an attribute."""
+    """Records all its calls, and adds an attribute."""
 
     def __init__(self) -> None:
         self.noted: list[str] = []

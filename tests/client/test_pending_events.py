@@ -1,4 +1,4 @@
-"""What waits for an application is the same however it came, and however it is taken."""
+"""Events that wait for an application are the same however they arrive, and however they are taken."""
 
 from random import Random
 

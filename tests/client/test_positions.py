@@ -1,4 +1,4 @@
-"""What people write for a position: one parser for programs, commands and Spark."""
+"""One parser reads positions written by people, for programs, commands and Spark."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a returned `subscribe()` means over TCP: nothing that is published afterwards, however far away, is missed."""
+"""After `subscribe()` returns over TCP, no later publication is missed, however far away its publisher is."""
 
 import msgspec
 

@@ -265,7 +265,7 @@ def interruptible() -> Iterator[None]:
 
 
 def test_an_interrupted_take_loses_nothing(url: str, interruptible: None) -> None:
-    """What was fetched while the caller was interrupted is there for the next who takes."""
+    """Events fetched during an interrupted call are returned by the next one."""
     with gapless.sync.connect(url) as client:
         client.advertise("TRUE")
         subscription = client.subscribe("TRUE")

@@ -112,7 +112,7 @@ def test_a_misfit_names_the_attribute(attributes: dict[str, Any], complaint: str
     ],
 )
 def test_msgspec_says_what_the_reader_looks_for(attributes: dict[str, Any], words: str) -> None:
-    """These are a library's words: a version that has others should fail here, and not in what users are told."""
+    """The hints depend on a library's error texts: a version with other texts should fail here, not confuse users."""
     with pytest.raises(msgspec.ValidationError, match=f"^{re.escape(words)}$"):
         msgspec.convert({**attributes, "event": Event("ann", 7, {})}, Seen)
 

@@ -1,5 +1,5 @@
-"""What is in deploy/ would be taken: by systemd, by a linter of container files, by Kubernetes' schemas; and it says of
-brokers what is so."""
+"""The files in deploy/ are accepted by systemd, a linter of container files, and Kubernetes' schemas, and describe
+brokers correctly."""
 
 import os
 import re
@@ -91,7 +91,7 @@ def test_the_container_needs_no_network_and_no_root() -> None:
 
 
 def test_the_wheel_is_built_and_runs_without_the_checkout(tmp_path: Path) -> None:
-    """What the container does, as far as it can be done without one: the wheel, installed with no network."""
+    """Follow the container's steps, as far as possible without one: install the wheel without a network."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path / "dist"), str(ROOT)]
     subprocess.run(build, check=True, timeout=200, capture_output=True)

@@ -18,7 +18,7 @@ from tests.runtime.local import local
 
 PLACE = Path(__file__).parents[2] / "deploy" / "monitoring"
 ELSEWHERE = {"up"}
-"""What Prometheus itself knows of every target."""
+"""Labels and metrics that Prometheus adds to every target."""
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "info": ("_info",)}
 FUNCTIONS = {
     "abs", "and", "by", "count", "histogram_quantile", "increase", "max", "max_over_time", "min", "or", "rate", "sum",

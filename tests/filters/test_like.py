@@ -63,7 +63,7 @@ def test_matches(pattern: Pattern, text: str) -> None:
     ],
 )
 def test_no_pattern_goes_back(pattern: str, text: str, expected: bool) -> None:
-    """Whoever tried every combination would not end on these."""
+    """A matcher that tried every combination would not finish on these patterns."""
     assert matcher(Pattern.parse(pattern))(text) is expected
 
 

@@ -1,7 +1,7 @@
-"""Filters and events made to hurt take bounded work, counted in lines of Python that run, not in time.
+"""Malicious filters and events take bounded work, counted in executed lines of Python instead of time.
 
-Lines are counted from outside, so that no loop can forget to count itself. What runs in C beside them is proportional
-to them, or bounded where it stands: a search for the pieces of a LIKE pattern by the cost that the parser allows.
+Lines are counted from outside, so that no loop can be left out. Code in C beside them is proportional to the lines, or
+has its own bound: the search for the pieces of a LIKE pattern is bounded by the cost that the parser allows.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def small_filters() -> list[Filter]:
 def test_a_new_filter_is_compared_with_very_many_others_within_bounds(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a comparison takes depends on the two filters alone, so a sample stands for all of them."""
+    """The cost of a comparison depends only on its two filters, so a sample represents all of them."""
     new = parsed(HOSTILE.get(name, "topic = 't7' AND a LIKE 'x%' AND b < 10"))
     if new is None:
         return

@@ -37,7 +37,9 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make fuzz", description="Hand rubbish to every door.")
+    parser = argparse.ArgumentParser(
+        prog="make fuzz", description="Pass malformed input to every parser of outside data."
+    )
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together (10)")
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="only this one; may be repeated")
     parser.add_argument("--inputs", type=int, help="so many for each target, however long it takes")
@@ -50,7 +52,7 @@ def _arguments() -> argparse.Namespace:
 
 def _fuzz(name: str, seed: int, inputs: int | None, seconds: float) -> Summary:
     target = TARGETS[name]()
-    # What a guided run found to reach much, if there was one.
+    # The corpus of an earlier guided run, if there was one.
     corpus = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
     try:
         summary = fuzz(target, seed, inputs=inputs, seconds=None if inputs else seconds, corpus=corpus)

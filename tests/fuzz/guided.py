@@ -1,6 +1,7 @@
-"""One target under `atheris`, which changes what reaches new code: `python -m tests.fuzz.guided TARGET CORPUS SECONDS`.
+"""One target under `atheris`, which prefers inputs that reach new code: `python -m tests.fuzz.guided TARGET CORPUS
+SECONDS`.
 
-The changes are the target's own. What raises, or takes longer than it may, is left beside the corpus.
+The mutations are the target's own. An input that raises, or takes too long, is saved next to the corpus.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass
 class Summary:
-    """What a run of one target came to."""
+    """The results of a run of one target."""
 
     target: str
     inputs: int = 0
@@ -138,6 +138,6 @@ def _place(finding: Finding) -> str:
 
 
 def _memory_mb() -> float:
-    """What the process holds now."""
+    """Return the memory of the process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6

@@ -43,7 +43,7 @@ class RealBroker:
         return self.loop.run_until_complete(work)
 
     def check(self) -> None:
-        """Nothing went wrong that nobody was told."""
+        """Check that no failure went unreported."""
         if self.broker.failure.done():
             error = self.broker.failure.result()
             raise Unexpected(f"the broker failed: {error!r}") from error

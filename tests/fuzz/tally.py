@@ -1,4 +1,4 @@
-"""What all runs came to together, in `out/fuzz/tally.json`: so millions of inputs can be tried in pieces."""
+"""The total of all runs, in `out/fuzz/tally.json`, so that millions of inputs can be tried in several runs."""
 
 from __future__ import annotations
 

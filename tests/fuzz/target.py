@@ -1,4 +1,4 @@
-"""What a target is, and the list of them."""
+"""The interface of a target, and the list of all targets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scratch_folder() -> Path:
 
 
 class Target(ABC):
-    """A door to the outside. One is made for each run, so it may keep what is costly to make."""
+    """An entry point for data from outside. Each run creates one, so it can cache expensive objects."""
 
     name: ClassVar[str]
     about: ClassVar[str]

@@ -123,7 +123,7 @@ def _axe() -> str:
 
 
 async def problems_of(page: "Page") -> list[str]:
-    """What axe finds: every violation of WCAG 2.2 AA, and of its own advice that is serious."""
+    """Return the findings of axe: every violation of WCAG 2.2 AA, and its serious recommendations."""
     await page.evaluate(_axe())
     found: list[str] = await page.evaluate(f"axe.run(document, {{resultTypes: ['violations']}}).then({COMPLAINTS})")
     return found

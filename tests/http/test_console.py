@@ -1,4 +1,4 @@
-"""What the console is made of, and the requests behind it, without a browser."""
+"""The files of the console, and the requests behind it, without a browser."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What docs/GATEWAY.md shows is run against a real network."""
+"""The examples of docs/GATEWAY.md run against a real network."""
 
 import json
 import re

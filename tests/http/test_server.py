@@ -1,4 +1,4 @@
-"""What the HTTP side answers to everybody, and what a peer may not do."""
+"""The HTTP server's answers for all callers, and the limits on its peers."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What is published works where nothing else is: wheel and sdist are built, installed, and used."""
+"""The published packages work on their own: wheel and sdist are built, installed, and used."""
 
 import asyncio
 import re

@@ -18,7 +18,7 @@ def read(page: str) -> str:
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """What it shows in a language."""
+    """Return the page's code blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""What the documents show is run: their commands in their order, in a folder that holds their files."""
+"""The commands shown in the documents run, in order, in a folder with their files."""
 
 import re
 import shutil

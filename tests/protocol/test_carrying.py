@@ -1,4 +1,4 @@
-"""What a message carries, whatever the protocol."""
+"""The contents of a message, for any protocol."""
 
 import msgspec
 import pytest

@@ -143,7 +143,7 @@ def test_both_forms_come_back_as_they_were() -> None:
 
 
 def test_its_size_is_that_of_its_events_one_by_one() -> None:
-    """What is shared on the wire is not shared where events are told apart: bounds count it for each."""
+    """Events that share parts on the wire do not share them in memory once separated: bounds count each in full."""
     shared = EventRun("publisher", 1_000_000, [b"x" * 10] * 100, [({"note": "y" * 1_000}, 100)], 1 << 50)
     assert len(shared.encoded) < 3_000
     for run in (RUN, shared):

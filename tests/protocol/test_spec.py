@@ -1,4 +1,4 @@
-"""What a protocol promises, which options it has, and where it runs."""
+"""A protocol's specification: its guarantee, its options, and where it runs."""
 
 from typing import get_args
 

@@ -42,7 +42,7 @@ class _Run:
         self._publishing: list[asyncio.Task[Any]] = []
         self._last_act = 0.0
         self.names: dict[str, str] = {}
-        """What the scenario calls each subscription."""
+        """The scenario's name of each subscription."""
 
     async def run(self) -> Trace:
         for reply in self._scenario.replies:
@@ -60,7 +60,7 @@ class _Run:
             await asyncio.sleep(start + row.at_ms / 1000 / self._speed - loop.time())
             began = loop.time()
             await self._act(row)
-            start += loop.time() - began  # the clock of the scenario stands still while an act is waited for
+            start += loop.time() - began  # the clock of the scenario is paused while it waits for an act
         await self._grow_quiet()
         for joined in self._clients.values():
             await joined.close(leave=False)

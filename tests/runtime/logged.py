@@ -1,4 +1,4 @@
-"""What brokers of this process say in their logs while a test runs."""
+"""The log messages of this process's brokers during a test."""
 
 import logging
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Logged(logging.Handler):
         return "\n".join(_Lines().format(record) for record in self.records)
 
     def of(self, broker: str, words: str = "", level: int = logging.INFO) -> list[str]:
-        """What one broker said, as important as that, with these words in it."""
+        """Return the messages of one broker with this level and these words."""
         return [
             record.getMessage()
             for record in self.records

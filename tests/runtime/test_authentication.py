@@ -1,4 +1,4 @@
-"""Who comes in: by certificate, token or signed token, under its own name and no other's."""
+"""Clients authenticate by certificate, token or signed token, under their own names only."""
 
 import asyncio
 import time
@@ -142,7 +142,7 @@ def test_a_client_that_is_told_of_a_limit_goes_on_trying(tmp_path: Path) -> None
             await first.advertise("TRUE")
             network.set_users(users, limits={"connections_per_s": 0.001})
             await network.reload()
-            asked = await _come(network, ann)  # one is let in, to ask
+            asked = await _come(network, ann)  # one is accepted, to ask
             await asked.close(leave=False)
             waiting = asyncio.create_task(_come(network, ann))
             await asyncio.wait((waiting,), timeout=0.5)
@@ -179,7 +179,7 @@ class Raw:
         return cls(*await asyncio.open_connection(host, port, ssl=context, server_hostname=host))
 
     async def greet(self, name: str, role: str = "client") -> wire.Welcome | wire.Refusal:
-        """What the broker says to that name."""
+        """Return the broker's answer to that name."""
         self.writer.write(wire.greeting(role, name))
         kind, body = await self.hear()
         return wire.decode_refusal(body) if kind == wire.REFUSAL else wire.decode_welcome(body)

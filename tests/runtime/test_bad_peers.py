@@ -1,4 +1,5 @@
-"""Peers that send rubbish, too much, half of it or nothing: each is told why it has to go, and nobody else notices."""
+"""Peers that send malformed, oversized, incomplete or no input are disconnected with a reason, and no other peer is
+affected."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""A network of broker processes that are killed, frozen, parted and started again; the judge has the last word."""
+"""A network of broker processes that are killed, paused, partitioned and restarted; the checker decides."""
 
 from contextlib import closing
 from pathlib import Path

@@ -16,7 +16,7 @@ class Machine:
         self.begun_us = self.clock()
 
     def wait(self, seconds: float) -> float:
-        """What passes on the node's clock meanwhile, in seconds."""
+        """Return how many seconds of the node's clock pass meanwhile."""
         before = self.clock()
         for _ in range(int(seconds)):
             self.uptime_ns += S

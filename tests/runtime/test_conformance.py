@@ -1,7 +1,7 @@
 """The same scenarios through the simulator and through TCP, with the same outcome.
 
-What is compared does not depend on latencies: for each subscription and publisher the events that were delivered, in
-order, and the cuts. The judge has its say on both.
+The comparison uses only results that do not depend on latencies: for each subscription and publisher, the events
+delivered, in order, and the cuts. The checker runs on both.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `gapless doctor` makes of what brokers say of themselves; `test_network_commands` asks real ones."""
+"""The diagnosis of `gapless doctor` from brokers' reports; `test_network_commands` uses real brokers."""
 
 from typing import Any
 

@@ -43,8 +43,8 @@ async def _publish(url: str, confirmed: list[int]) -> None:
 
 
 async def _story(fleet: Fleet, hurt: Callable[[], None]) -> tuple[list[int], list[int], list[int]]:
-    """Half of the events before the blackout, half while the brokers come back and after. What was confirmed, what a
-    client got that was there all the time, and what can be read in the end."""
+    """Publish half of the events before the outage, half while the brokers return and after. Return the confirmed
+    events, the events delivered to a client that was attached all the time, and the events in history at the end."""
     confirmed: list[int] = []
     got: list[int] = []
     async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="bob") as subscriber:

@@ -1,4 +1,4 @@
-"""What was published can be read again, from any position, by clients of real brokers; and what is gone is told."""
+"""Clients of real brokers read history from any position; discarded history is reported."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

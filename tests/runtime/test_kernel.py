@@ -1,4 +1,4 @@
-"""What the kernel says of a real connection."""
+"""The kernel's state of a real connection."""
 
 import asyncio
 import sys

@@ -91,7 +91,7 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
             await network.reload()
             counters = network.brokers["b0"].links.counters
             before = counters.refused["limit"]
-            late = await _comes(network, "bob")  # one is let in, to ask; nobody is after it
+            late = await _comes(network, "bob")  # one is accepted, to ask; no other waits
             with pytest.raises(ConnectError):
                 await connect(network.at("b0"), credentials=network.certified("bob"), timeout_s=1)
             await late.close(leave=False)
@@ -293,7 +293,7 @@ def test_who_reads_history_too_fast_waits_and_others_do_not(tmp_path: Path) -> N
 
 
 def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None:
-    """A batch that is too much for one turn is taken in later; nobody else is charged for the rest of it."""
+    """A batch that is too much for one turn is processed later; the rest of it is not charged to another client."""
 
     async def main() -> None:
         users = {"ann": _with(publications_per_s=10), "bob": _with(publications_per_s=10)}

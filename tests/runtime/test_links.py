@@ -22,7 +22,7 @@ from .local import QUICK, Local, local
 
 
 class MembershipLog:
-    """What a broker's node is told of its peers."""
+    """Records the membership changes that a broker's node receives."""
 
     def __init__(self, broker: Broker) -> None:
         self.heard: list[Input] = []

@@ -8,7 +8,7 @@ from gapless.runtime.logs import log_to
 
 
 class Log:
-    """What a broker writes, at a time that the test sets."""
+    """The log of a broker, with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0

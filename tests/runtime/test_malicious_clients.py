@@ -120,7 +120,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     ),
     "a run that is small only as long as it is one": (
         lambda _: ClientPublish(1, EventRun("liar", 1, [b""] * 1_000, [({"a": "x" * 60_000}, 1_000)])),
-        "bytes if each event in it is told for itself, but 16,777,216 is the limit",
+        "bytes with its events expanded, but 16,777,216 is the limit",
     ),
     "attributes and a payload too large in a run": (
         lambda _: ClientPublish(1, EventRun("liar", 1, [b"", bytes(40_000)], [({}, 1), ({"a": "x" * 40_000}, 2)])),

@@ -1,4 +1,4 @@
-"""What a client sends is bounded in bytes, messages and values, before it is decoded."""
+"""A client's message is bounded in bytes, messages and values before it is decoded."""
 
 import random
 from typing import Any

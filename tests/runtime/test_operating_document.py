@@ -1,4 +1,4 @@
-"""What the page for operators says is so: its metrics are there, its words are those that brokers say."""
+"""The page for operators is correct: its metrics exist, and its messages are those of brokers."""
 
 import asyncio
 import re

@@ -1,4 +1,5 @@
-"""What an operator hears: who is waited for and why, who left, how a broker is; and nothing too often."""
+"""Log messages for operators: which broker is waited for and why, departures, and the state of a broker; never too
+often."""
 
 import asyncio
 import json
@@ -229,7 +230,9 @@ def test_the_metrics_that_are_asked_for_first() -> None:
                 text = (await asyncio.to_thread(fetch, f"{url}/metrics"))[1].decode()
                 lag = re.search(r'^gapless_client_lag{client="bob-\w+"} (\d+)', text, re.MULTILINE)
                 assert lag is not None
-                assert 100 - taken <= int(lag[1]) <= 110, "what is taken is told in batches, and each KiB counts as one"
+                assert 100 - taken <= int(lag[1]) <= 110, (
+                    "deliveries are acknowledged in batches, and each KiB counts as one"
+                )
             endpoint.stop()
         for line in (
             r"gapless_events_published_total 100\.0",

@@ -1,4 +1,4 @@
-"""Who holds all the places outside, and says nothing, keeps nobody out."""
+"""A peer that occupies all places for unauthenticated connections cannot keep others out."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from .local import local
 from .secure import STEADY, secure
 
 PATIENT = RuntimeSettings(hello_ms=60_000, suspect_ms=60_000)
-"""Who says nothing may stand there for a minute."""
+"""A silent connection can stay for a minute."""
 
 
 def test_the_oldest_of_the_largest_group_has_to_go() -> None:

@@ -44,7 +44,7 @@ async def _publishes(network: Secure, count: int, *topics: str) -> Client:
 
 
 async def _is_denied(reading: Subscription, why: str) -> None:
-    """What it was sent before comes, and then the reason."""
+    """Return whether the client gets its earlier messages, and then the reason."""
 
     async def read_all() -> None:
         while await reading.take():

@@ -1,4 +1,4 @@
-"""What each user may: calls outside are refused with a sentence, and no way round lets anybody have what it may not."""
+"""Permissions of users: forbidden calls are refused with a clear message, and no sequence of calls circumvents that."""
 
 import asyncio
 from pathlib import Path
@@ -230,7 +230,7 @@ def test_a_protocol_that_cannot_be_judged_is_refused_in_the_file(tmp_path: Path)
     run(main())
 
 
-# ---- ways round -----------------------------------------------------------------------------------------------
+# ---- circumvention --------------------------------------------------------------------------------------------
 
 
 async def _is_over(network: Secure, client: str) -> None:

@@ -1,4 +1,4 @@
-"""What a broker remembers of how much its clients took."""
+"""A broker remembers its clients' consumption."""
 
 import pytest
 

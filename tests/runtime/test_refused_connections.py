@@ -1,4 +1,5 @@
-"""Who is refused gets to read why, whatever it was about to say; and who does not read it is cut off all the same."""
+"""A refused peer gets the reason, whatever it was about to send; one that does not read it is disconnected all the
+same."""
 
 import asyncio
 import contextlib
@@ -85,7 +86,7 @@ def test_who_does_not_listen_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_connection_that_is_refused_does_not_count_any_more(tmp_path: Path) -> None:
-    """Its user may have one only, and comes again at once, as it is told to."""
+    """Its user can have one connection only, and connects again at once, as the refusal allows."""
 
     async def main() -> None:
         ann = {"publish": ["TRUE"], "subscribe": ["TRUE"], "limits": {"connections": 1}}

@@ -11,7 +11,7 @@ PATIENCE_S = 60.0
 
 
 async def until_whole(network: Local) -> None:
-    """Wait until everybody has been taken in, nobody is out, and no hand-over is under way."""
+    """Wait until all brokers have joined, none is excluded, and no handover is in progress."""
 
     def is_whole() -> bool:
         overviews = [broker.report()["overview"] for broker in network.brokers.values()]
@@ -23,7 +23,7 @@ async def until_whole(network: Local) -> None:
 
 
 async def restart_all() -> list[object]:
-    """What arrives at one end of what is published at the other, when all have been restarted."""
+    """Return the events published at one end that arrive at the other while all brokers are restarted."""
     async with local(chain(7), f=1) as network:
         await until_whole(network)
         for name in network.config.overlay.brokers:

@@ -210,7 +210,7 @@ def test_credentials_travel_through_tls_only(tmp_path: Path) -> None:
 
 
 async def _greet(network: Secure, credentials: Credentials, role: str, name: str) -> wire.Refusal | None:
-    """Dial b0 with this certificate and call ourselves so; the refusal, or None if we were let in."""
+    """Dial b0 with this certificate and name; return the refusal, or None if the connection was accepted."""
     context = client_context(*(Path(x) for x in (credentials.authority, credentials.certificate, credentials.key)))
     host, port = split_address(network.config.addresses["b0"])
     reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=host)

@@ -19,7 +19,7 @@ EVENTS = 300
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Who had to wait, in a program whose turns end with the first that is heard."""
+    """Return which tasks had to wait, in a program whose turns end with the first message."""
     found: list[str] = []
     has_time = Turns.has_time_for
 

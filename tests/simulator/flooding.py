@@ -48,7 +48,7 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 class FloodingOptions(msgspec.Struct, frozen=True):
-    """What a scenario may set."""
+    """The options of a scenario."""
 
     tick_ms: int = 0
 

@@ -35,14 +35,14 @@ from gapless.simulator import Settings, Simulation
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What a test sends."""
+    """A message of a test."""
 
     text: str
     number: int = 0
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What a broker is told to do."""
+    """An instruction to a broker."""
 
     attributes: Attributes
 
@@ -59,7 +59,7 @@ class Logs:
         self.nodes: list[ProbeNode] = []
 
     def of(self, name: str) -> list[tuple[int, Input]]:
-        """What this node got, without orders."""
+        """Return the messages that this node received, without instructions."""
         return [
             (now, item)
             for now, node, item in self.all
@@ -75,7 +75,7 @@ class Logs:
         ]
 
     def news(self, name: str) -> list[tuple[int, str, str]]:
-        """What this node heard of its peers, its starts and its timers, in words."""
+        """Return the node's reports on its peers, its starts and its timers, in words."""
         found = []
         for now, item in self.of(name):
             match item:

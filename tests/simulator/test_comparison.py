@@ -86,7 +86,7 @@ def test_messages_bytes_and_state_are_those_of_the_run() -> None:
 
 
 def test_state_is_looked_at_while_the_run_goes_on() -> None:
-    """What a link keeps until it is acknowledged is gone at the end."""
+    """A link's unacknowledged messages are gone at the end."""
     [entry] = compare(QUIET, [GRYPHON])
     at_the_end = run_scenario(QUIET, protocol=GRYPHON).state_sizes
     assert at_the_end["unacknowledged"].max == 0

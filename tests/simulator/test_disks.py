@@ -132,10 +132,10 @@ def test_who_writes_as_soon_as_its_pause_is_over_hears_of_it_once(monkeypatch: p
 
 
 def impaired(scenario: Scenario) -> list[tuple[str, float, float]]:
-    """Who is dead while others live, or has come back with less than it had: from when to when.
+    """Return when each broker is dead while others live, or has returned with less than it had.
 
-    After a blackout that one does not return from, the others wait for it before they give each other what they lack.
-    Nor is anyone given what it lacks while the others are away.
+    After an outage from which one broker does not return, the others wait for it before they exchange missing state. No
+    broker receives missing state while the others are away, either.
     """
     spans = []
     alive = set(overlay_of(scenario.network).brokers)

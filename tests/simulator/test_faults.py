@@ -1,4 +1,4 @@
-"""What is lost, who notices when, and how it all comes back."""
+"""Losses, failure detection, and recovery."""
 
 import pytest
 
@@ -14,7 +14,7 @@ LATE = 1000 * MS
 
 
 def heard(probe: Probe, name: str, *words: str) -> list[tuple[str, str]]:
-    """What a node heard, without times; only of these kinds, if given."""
+    """Return the inputs of a node, without times; only of these kinds, if given."""
     return [(word, peer) for _, word, peer in probe.logs.news(name) if not words or word in words]
 
 

@@ -150,7 +150,7 @@ def test_together_they_show_everything_that_can_hurt() -> None:
         at = {client.broker for client in scenario.clients}
         detect = scenario.network.detection
         crashes = {f.broker: f.at_ms for f in scenario.faults if isinstance(f, Crash)}
-        seen["died for ever"] += any(end == inf for _, _, end in faulty_spans(scenario))
+        seen["never returned"] += any(end == inf for _, _, end in faulty_spans(scenario))
         seen["clients of the dead"] += bool(at.intersection(crashes))
         for fault in scenario.faults:
             if isinstance(fault, Restart):
@@ -170,7 +170,7 @@ def test_together_they_show_everything_that_can_hurt() -> None:
         filters = [parse(a.filter) for a in scenario.actions if isinstance(a, SubscribeAction)]
         seen["covering"] += any(a is not b and a.text != b.text and a.covers(b) for a in filters for b in filters)
     expected = {
-        "died for ever", "clients of the dead", "with memory", "without memory", "before detection",
+        "never returned", "clients of the dead", "with memory", "without memory", "before detection",
         "after detection", "client cut", "link cut", "suspicion", "crash after crash", "late publisher", "reply",
         "late client", "covering",
     }  # fmt: skip

@@ -93,7 +93,7 @@ MISTAKES = {
     ),
     "bypasses in a ring": (
         '[network]\nshape = "ring"\nbrokers = 4\nbypass = 1\n[protocol]\nname = "flooding"',
-        "network: bypasses go round the brokers of a tree, and this is none; leave 'bypass' out",
+        "network: 'bypass' needs a tree, and this graph has cycles; leave it out",
     ),
     "odd graph": (
         '[network]\nshape = "regular"\nbrokers = 5\ndegree = 3\n[protocol]\nname = "flooding"',
@@ -113,7 +113,7 @@ MISTAKES = {
         HEAD + '[network.latency]\nmodel = "jitter"\nmin_ms = 1\nmax_ms = 2\nms = 3',
         "network.latency.ms: model 'jitter' has no 'ms'; it takes min_ms and max_ms",
     ),
-    "bounds the wrong way round": (
+    "bounds in the wrong order": (
         HEAD + "[network.detection]\nmin_ms = 9\nmax_ms = 3",
         "network.detection.max_ms: 3 is less than min_ms, 9",
     ),

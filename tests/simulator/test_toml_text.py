@@ -1,4 +1,4 @@
-"""What the writer writes, Python's own reader reads."""
+"""Python's own parser reads the writer's output."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""What a trial makes of a verdict."""
+"""The result of a trial, from its verdict."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""What is no trace, or no trace that a run can have left, is refused: one sentence, in the words of the checkers."""
+"""A directory that is not a trace, or an impossible trace, is refused with one sentence, in the words of the
+checkers."""
 
 import re
 import shutil
@@ -25,7 +26,7 @@ from tests.trace.test_trace_storage import a_run, of_version_1
 
 
 def refused(spark: SparkSession, place: Path, rows_max: int = ROWS_MAX) -> str:
-    """What is said of a trace that is refused."""
+    """Return the message for a trace that is refused."""
     with pytest.raises(TraceError) as caught, plain_errors():
         audit(spark, read_tables(spark, place), rows_max=rows_max)
     said = str(caught.value)

@@ -70,7 +70,7 @@ class Clients:
 
 
 def found_within_two(audit: LiveAudit) -> set[tuple[str, str | None, str | None]]:
-    """What is new in the first batch that reads what was just written, and in the one after it."""
+    """Return the new anomalies of the first batch that reads the latest records, and of the one after it."""
     found: set[tuple[str, str | None, str | None]] = set()
     counted = 0
     while counted < 2:

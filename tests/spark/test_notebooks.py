@@ -24,7 +24,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
 
 
 def run(name: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What its names stand for in the end."""
+    """Return the values of its names at the end."""
     monkeypatch.setenv("GAPLESS_URL", fleet.config.url)
     told = json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))
     assert (told["nbformat"], told["nbformat_minor"]) == (4, 5)

@@ -1,4 +1,4 @@
-"""What the page about Spark shows is run: on a network, and on the trace that the page about the simulator shows how to
+"""The examples of the page about Spark run: on a network, and on the trace that the simulator's page shows how to
 write."""
 
 import re

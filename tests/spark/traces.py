@@ -42,11 +42,11 @@ LATE_STARTS: dict[str, Plant] = {
     "started behind": partial(late_start.start_behind, with_cut=True),
     "never started": partial(late_start.start_behind, with_cut=False),
 }
-"""What can be planted into a run whose subscriptions claim the whole cut."""
+"""Anomalies for a run whose subscriptions claim the whole cut."""
 
 TOLD_FALSELY = "told of losses that are none"
 LIES = 4
-"""Deliveries of a run that are told to be lost."""
+"""Deliveries of a run that are falsely reported as lost."""
 
 FORGERIES = ("too low", "too high", "missing", "about a stranger", "about itself", "about no event")
 
@@ -104,7 +104,7 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
 
 
 def told_falsely(trace: Trace) -> Trace | None:
-    """Somebody is told that it lost what it was delivered, and what was never published."""
+    """Report to a client the loss of a delivered event, and of one that was never published."""
     came = [row for row in trace.history if row.kind == "deliver"]
     if len(came) < LIES:
         return None
@@ -150,7 +150,7 @@ def identity(anomaly: Anomaly) -> tuple[Any, ...]:
 
 
 def all_told(verdict: Verdict) -> Counter[tuple[Any, ...]]:
-    """What a verdict says, whatever the order."""
+    """Return the contents of a verdict, whatever the order."""
     return Counter(map(told, verdict.anomalies))
 
 

@@ -74,7 +74,7 @@ def can_watch() -> bool:
 
 
 def calls_of_a_writer(folder: Path, sync: str, seed: int) -> list[Call]:
-    """What a process that writes and closes asked of its files, in order."""
+    """Return the file operations of a process that writes and closes, in order."""
     shutil.rmtree(folder / "written", ignore_errors=True)
     command = [sys.executable, "-c", WRITER, str(folder / "written"), sync, str(seed)]
     subprocess.run([*_command(folder / "trace"), *command], check=True, capture_output=True)
@@ -107,7 +107,7 @@ def _text(shown: str) -> str:
 
 
 def _disk(calls: list[Call], random_: random.Random) -> dict[str, bytearray]:
-    """What may be on the disk after these."""
+    """Return the possible contents of the disk after these operations."""
     files = {name: bytearray() for name in WATCHED}
     share = random_.choice((0.0, 0.1, 0.5, 0.9, 1.0))
     for name, content in files.items():

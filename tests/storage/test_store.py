@@ -1,4 +1,4 @@
-"""What was written is read, whatever the order of changes, with one commit for each of them or one for all."""
+"""Data that was written can be read, whatever the order of changes, with one commit for each of them or one for all."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_written_at_all_is_a_failure_that_is_told(tmp_path: Path)
 
 
 class Model:
-    """What a store should hold, by the plainest means."""
+    """The expected contents of a store, computed in the simplest way."""
 
     def __init__(self) -> None:
         self.journals: dict[str, dict[int, bytes]] = {}
@@ -266,7 +266,7 @@ def _count(path: Path, table: str) -> int:
 
 
 def _held(it: Opened) -> tuple[threading.Event, threading.Event]:
-    """The store's thread stands still when it reports: it has begun to, and it may go on."""
+    """Pause the store's thread when it reports: at its beginning, and until it is released."""
     begun, go_on = threading.Event(), threading.Event()
     synced = it._synced
 

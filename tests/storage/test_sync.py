@@ -1,4 +1,4 @@
-"""What each mode asks of the disk, as the system sees it: which syncs come before which report."""
+"""Each sync mode's system calls: which syncs come before which report."""
 
 from __future__ import annotations
 

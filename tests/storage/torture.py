@@ -1,10 +1,10 @@
-"""Real damage, as long as you like: bytes turned over, files cut short, processes killed. For power, see `power_cut`.
+"""Real damage, as long as you like: flipped bytes, truncated files, killed processes. For power cuts, see `power_cut`.
 
     python -m tests.storage.torture --rounds 1000 --first-seed 0
     python -m tests.storage.torture --only kills --rounds 50
 
-After each, everything that was reported is there as it was written, or its reader is told that it is not. A failure
-prints the line that repeats it.
+After each, everything that was reported durable is there as it was written, or its reader gets an error. A failure
+prints the command that repeats it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def changes(seed: int, number: int) -> list[Change]:
 
 
 def pieces(seed: int, origin: str, upto: int) -> dict[int, HistoryRow]:
-    """What was admitted of an origin, by last stamp, when `upto` batches had been written."""
+    """Return the admitted entries of an origin, by last timestamp, after `upto` batches."""
     return {
         number * 10 + 5: HistoryRow(number * 10, number * 10 + 5, 1 + number % 4, blob(seed, number))
         for number in range(1, upto + 1)
@@ -63,7 +63,7 @@ def pieces(seed: int, origin: str, upto: int) -> dict[int, HistoryRow]:
 
 
 def write(path: Path, seed: int, upto: int) -> None:
-    """As many batches, closed in good order."""
+    """Write that many batches, and close the store gracefully."""
     with opened(path, StorageSettings("never")) as it:
         for number in range(1, upto + 1):
             it.keep(*changes(seed, number))
@@ -158,7 +158,7 @@ def damage(file: Path, random_: random.Random) -> str:
 
 
 def _hurt(folder: Path, seed: int) -> tuple[Path, str, int]:
-    """A copy of a directory that was closed in good order, damaged: where, how, and how many batches it had."""
+    """A copy of a directory that was closed gracefully, damaged: where, how, and how many batches it had."""
     whole = folder / f"whole-{seed % 5}"
     upto = 30 + 35 * (seed % 5)
     if not whole.exists():
@@ -170,7 +170,7 @@ def _hurt(folder: Path, seed: int) -> tuple[Path, str, int]:
 
 
 def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
-    """A file is damaged and read; what its reader is told, `gapless data check` tells, too."""
+    """Damage a file and read it; `gapless data check` finds every error that the reader reports."""
     hurt, what, upto = _hurt(folder, seed)
     try:
         reader = FileReader(hurt / DATABASE)
@@ -180,7 +180,7 @@ def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
         told = judge(reader, seed % 5, upto)
     finally:
         reader.close()
-    assert not told or _is_known(hurt), "a reader was told of a damage that a check does not find"
+    assert not told or _is_known(hurt), "a reader reports damage that a check does not find"
     return what, told
 
 
@@ -232,7 +232,7 @@ def damaged_log(folder: Path, seed: int) -> tuple[str, int]:
     try:
         with opened(hurt, StorageSettings("never")) as it:
             if it.store.found.missing:
-                # What it has is the state after an earlier batch, whole.
+                # Its contents are the complete state after an earlier batch.
                 return what, 1 + judge(it.reader, seed % 5, upto - it.store.found.missing)
             return what, judge(it.reader, seed % 5, upto)
     except StorageError:

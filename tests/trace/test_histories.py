@@ -1,4 +1,4 @@
-"""Subscriptions that read history: where they must begin and end, and what they were told to be lost."""
+"""Subscriptions that read history: where they must begin and end, and the losses reported to them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What several clients of one name got on a live network is judged as one stream, from their parts."""
+"""The deliveries to several clients of one name on a live network are checked as one stream, from their parts."""
 
 from pathlib import Path
 

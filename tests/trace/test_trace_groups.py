@@ -1,4 +1,4 @@
-"""What a group got of a durable subscription is judged as it is promised: to all of them, and to each."""
+"""A group's deliveries of a durable subscription are checked by its guarantees: to the group, and to each member."""
 
 import pytest
 

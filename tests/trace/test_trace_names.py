@@ -1,4 +1,4 @@
-"""What clients of one name got is judged as if one client had got it."""
+"""The deliveries to clients of one name are checked as if one client had received them."""
 
 from gapless.checkers import check
 from gapless.events import Event

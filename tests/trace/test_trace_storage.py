@@ -151,7 +151,7 @@ def with_version(version: bytes | None) -> Callable[[pa.Table], pa.Table]:
 
 
 def of_version_1(directory: Path) -> None:
-    """What an earlier Gapless wrote: without the columns that version 2 added."""
+    """Return a trace as an earlier Gapless wrote it: without the columns that version 2 added."""
     for table, column in (("runs", "clock_skew_ms"), ("subscriptions", "ready")):
         rewrite(directory, table, lambda t, column=column: t.drop_columns([column]))  # type: ignore[misc]
     for table in TABLES:

@@ -76,7 +76,7 @@ class Past:
                 if gap is not None:
                     yield SkippedError(
                         f"the archive {self._archive.path} lacks events between positions {gap[0]} and {gap[1]}: "
-                        "brokers had lost it before it was archived",
+                        "brokers had lost them before they were archived",
                         {},
                         gap,
                     )

@@ -267,8 +267,8 @@ class Deliveries:
 
     def _give_up(self) -> None:
         reason = (
-            f"events of {self.filter!r} were not taken in time, and no more than {self._limit:,} may wait, so the "
-            "subscription ended; take them faster, or subscribe without max_pending"
+            f"the subscription to {self.filter!r} ended because more than {self._limit:,} of its events were pending; "
+            "consume them faster, or subscribe without max_pending"
         )
         self.ending_cut = {**{publisher: cut - 1 for publisher, cut in self.starting_cut.items()}, **self._got}
         self._end(SlowConsumerError(reason, self.ending_cut))

@@ -85,7 +85,7 @@ def with_bypasses(tree: Overlay, extra: int) -> Overlay:
     if extra < 0:
         raise OverlayError(f"bypass is {extra}, but must be at least 0")
     if not tree.is_tree:
-        raise OverlayError("bypasses go round the brokers of a tree, and this is none; leave 'bypass' out")
+        raise OverlayError("'bypass' needs a tree, and this graph has cycles; leave it out")
     reach = extra + 1
     place = {name: number for number, name in enumerate(tree.brokers)}
     links = [(a, b) for a in tree.brokers for b in tree.within(a, reach) if place[a] < place[b]]

@@ -123,8 +123,7 @@ class Codec:
                 size += sum((end - begin - 1) * size_of(each, b"") for each, begin, end in bounds if end > begin + 1)
         if size > self._run_max:
             raise WireError(
-                f"a batch of messages has {size:,} bytes if each event in it is told for itself, but "
-                f"{self._run_max:,} is the limit"
+                f"a batch of messages has {size:,} bytes with its events expanded, but {self._run_max:,} is the limit"
             )
 
     def _check_effort(self, body: memoryview) -> None:

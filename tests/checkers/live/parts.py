@@ -47,7 +47,7 @@ def write_parts(run: Run, directory: Path, *, close: bool = True) -> list[str]:
 
 
 def lines_of(directory: Path) -> dict[str, list[Line]]:
-    """What each part says, in its order."""
+    """Return the lines of each part, in order."""
     return {path.stem: [(path.stem, record) for record in read_part(path)] for path in (directory / "parts").iterdir()}
 
 
@@ -73,7 +73,7 @@ class LiveNetwork:
         return sum_up(self.replay.report(), self.reports.values(), quiesced=quiesced)
 
     def found(self) -> set[tuple[str, str | None, str | None]]:
-        """What is wrong so far."""
+        """Return the anomalies so far."""
         verdict = self.verdict(quiesced=False)
         return {(each.kind, each.subscription, each.event) for each in verdict.anomalies}
 

@@ -1,4 +1,4 @@
-"""What the live judge says in the end is what `check` says of all parts put together."""
+"""The final report of the live checker equals that of `check` on all parts together."""
 
 import random
 from collections import Counter

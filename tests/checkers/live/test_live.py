@@ -18,7 +18,7 @@ RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
 
 
 class Network:
-    """Clients whose records are handed to the judge, batch by batch."""
+    """Clients whose records are passed to the checker, batch by batch."""
 
     def __init__(self, *clients: str) -> None:
         self.judge = LiveNetwork()

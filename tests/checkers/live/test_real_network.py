@@ -1,4 +1,4 @@
-"""What clients of real brokers wrote down while one of the brokers died, judged live and as a whole."""
+"""The recordings of clients of real brokers, one of which dies, are checked live and as a whole."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files of a broker's disk, damaged anywhere: what is read was written so, or its reader is told that it was not."""
+"""Files of a broker's disk, damaged anywhere: a reader gets data as it was written, or an error."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class DiskFiles(Target):
         self._file.write_bytes(damaged)
         told = self._read()
         if told and not self._is_known():
-            raise Unexpected("a reader was told of a damage that a check does not find")
-        return "damage is told" if told else "whole"
+            raise Unexpected("a reader reports damage that a check does not find")
+        return "damage is reported" if told else "whole"
 
     def _damaged(self, changes: _Changes) -> bytes:
         file = bytearray(self._whole)
@@ -91,7 +91,7 @@ class DiskFiles(Target):
         return bytes(file)
 
     def _read(self) -> int:
-        """How often its reader is told that something is wrong. What is wrong in silence is an `AssertionError`."""
+        """Return how many errors the reader reports. An undetected error raises an `AssertionError`."""
         try:
             reader = FileReader(self._file)
         except StorageError:

@@ -43,7 +43,7 @@ class _Messages(Target):
 
 
 class ClientMessages(_Messages):
-    """What a broker hears from clients."""
+    """The messages from clients to brokers."""
 
     name = "client-messages"
     about = "batches that clients send"
@@ -51,7 +51,7 @@ class ClientMessages(_Messages):
 
 
 class BrokerMessages(_Messages):
-    """What brokers hear from each other, and clients from brokers."""
+    """The messages between brokers, and from brokers to clients."""
 
     name = "broker-messages"
     about = "batches that brokers send"

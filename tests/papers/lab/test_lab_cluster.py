@@ -27,7 +27,7 @@ PATIENCE_S = 900.0
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""What runs once or twice is not worth compiling well, and Spark's classes need not be verified again."""
+"""Code that runs once or twice is not worth optimising, and Spark's classes need not be verified again."""
 ENVIRONMENT = {
     **os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA, "PYSPARK_PYTHON": sys.executable,

@@ -283,7 +283,7 @@ def test_intervals_do_not_run_above_what_can_be() -> None:
 
 
 class _Page(HTMLParser):
-    """What a page refers to, and whether its elements are closed."""
+    """Collects the targets of a page's links, and checks that its elements are closed."""
 
     def __init__(self) -> None:
         super().__init__()

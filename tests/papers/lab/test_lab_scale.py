@@ -1,4 +1,4 @@
-"""What one subscription costs in a tree: the closed forms against runs of the protocols."""
+"""The cost of one subscription in a tree: the closed forms against runs of the protocols."""
 
 import msgspec
 import pytest
@@ -9,7 +9,7 @@ SYSTEMS = ("delta", "gryphon", "locaps", "gapless")
 
 
 def both(system: str, depth: int, *, covered: bool, pivot: int, f: int) -> list[object]:
-    """What is worked out, and what a run gives."""
+    """Return the results of the closed form and of a run."""
     given = {"system": system, "depth": depth, "covered": covered, "pivot": pivot, "f": f}
     return [
         msgspec.convert({**given, "is_model": is_model}, SubscriptionScale).results(0) for is_model in (True, False)

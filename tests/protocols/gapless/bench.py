@@ -45,7 +45,7 @@ STEPS_MAX = 200_000
 
 
 class Bench:
-    """Some brokers, what is under way between them, and what clients were told."""
+    """Some brokers, the messages in flight between them, and the messages that clients received."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Bench:
     # ---- clients ------------------------------------------------------------------------------------------
 
     def told(self, client: str, kind: type[Any]) -> list[Any]:
-        """What a client was told of this kind."""
+        """Return the messages of this kind that a client received."""
         return [message for message in self.heard.get(client, []) if isinstance(message, kind)]
 
     def attach(self, client: str, broker: str, session: int = 1, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""What brokers keep of journals: pages for readers, bounds, and earlier entries for who holds a journal anew."""
+"""Journals at brokers: pages for readers, bounds, and earlier entries for a broker that replicates a journal anew."""
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_a_reader_asks_itself_then_the_journals_own_broker_then_the_nearest() ->
 
 
 def test_a_broker_that_has_lost_its_memory_gets_the_history_it_should_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """b1 held the journal of b0. It restarts with nothing, and is told the end of the journal first."""
+    """b1 had a replica of b0's journal. It restarts with nothing, and receives the end of the journal first."""
     monkeypatch.setattr(history, "PAGE_BYTES", 2_000)
     simulation = Simulation(chain(3), find_protocol("gapless"), f=1)
     simulation.add_client("alice", "b0")

@@ -1,4 +1,4 @@
-"""What a client finds to be lost of a publisher, from what it knows of a subscription."""
+"""A client computes which events of a publisher are lost from its state of a subscription."""
 
 from gapless.filters import parse
 from gapless.positions import Position
@@ -14,7 +14,7 @@ def test_what_came_is_not_lost() -> None:
     subscription.cuts["p"] = 2
     subscription.came("p", 2, 3)
     assert subscription.lose("p", 1, 5, 0) == [(4, 5)]
-    assert subscription.lose("p", 1, 5, 0) == [], "it is told once"
+    assert subscription.lose("p", 1, 5, 0) == [], "a loss is reported once"
 
 
 def test_what_was_lost_before_the_cut_is_not_told() -> None:

@@ -1,4 +1,4 @@
-"""What several protocols are made of."""
+"""The parts that several protocols share."""
 
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held

@@ -202,7 +202,7 @@ class ModelBrokers:
             self.accept(attempt, event)  # too late
 
     def accept(self, attempt: int, event: Event) -> None:
-        """A client publishes an event, or says it again."""
+        """Accept an event that a client publishes, perhaps repeatedly."""
         session = self.sessions[event.publisher]
         if attempt == session.attempt and event.seq > session.taken:
             assert event.seq == session.taken + 1, f"{event.id} follows number {session.taken}"
@@ -210,7 +210,7 @@ class ModelBrokers:
             self.history.append(msgspec.structs.replace(event, stamp=len(self.history) + 1))
 
     def visible(self) -> list[Event]:
-        """What a reading of history sees that begins now."""
+        """Return the events that a history read sees which begins now."""
         hidden, self.hidden = self.hidden, 0
         return self.history[: len(self.history) - hidden]
 
@@ -226,7 +226,7 @@ class _Reading:
 
 
 class _Client:
-    """What a sink asks of a client."""
+    """The methods of a client that a sink uses."""
 
     network, event_max, blocked = "model", 65_536, ""
 

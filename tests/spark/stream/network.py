@@ -80,7 +80,7 @@ def stream_reader(fleet: Fleet, schema: StructType | None = None, **options: str
 
 
 def rows_between(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the tasks of a micro-batch make, all at the same time, one after the other."""
+    """Return the rows of the tasks of a micro-batch, which run at the same time."""
     parts = reader.partitions(start, end)
     found: dict[int, list[dict[str, Any]]] = {}
 

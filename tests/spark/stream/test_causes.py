@@ -104,4 +104,4 @@ def test_batches_cut_broker_by_broker_hold_answers_without_their_questions(fleet
                 batch += told(client.read(mine, since=since, until=at[part]))
                 talk.ask(2)
             batches.append(batch)
-    assert without_cause(batches), "or the judge sees nothing"
+    assert without_cause(batches), "otherwise the check would be empty"

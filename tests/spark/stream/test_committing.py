@@ -108,7 +108,7 @@ def test_what_a_failed_batch_left_is_removed(fleet: Fleet, tmp_path: Path) -> No
 
 MANY = 12_000
 STANDSTILL = 3_000
-"""After so many events the process that publishes stands still, until it is killed."""
+"""The number of events after which the publishing process is paused, until it is killed."""
 
 
 def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fleet: Fleet, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_another_query_under_the_same_name_is_refused(fleet: Fleet, tmp_path: Pa
         client.advertise("TRUE")
         client.publish({"sink.id": "shared", "sink.batch": "another/0", "sink.n": 0, "n": -1})
     assert "somebody else publishes as sink 'shared', too" in refusal(first, staged(first, rows(10, 10)), 1)
-    first.commit(staged(first, rows(10, 10)), 1)  # it was told once
+    first.commit(staged(first, rows(10, 10)), 1)  # it was reported once
     assert [event.attributes["n"] for event in history(fleet, "\"sink.id\" = 'shared'")] == [
         *range(10), -1, *range(10, 20),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What somebody meets who tries the source for the first time, with a session as Spark makes one."""
+"""A first attempt with the source, with a session as Spark creates it."""
 
 import os
 import subprocess

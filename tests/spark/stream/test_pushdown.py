@@ -1,4 +1,4 @@
-"""What brokers let through is what Spark would keep: all of it, and no more where nobody looks again."""
+"""Brokers return every row that Spark would keep, and no other row where Spark does not check again."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ def conditions() -> list[ds.Filter]:
 
 
 def keeps(condition: Any, row: dict[str, Any]) -> bool | None:
-    """What Spark says of a row; None where it is null."""
+    """Return Spark's result for a row; None if it is null."""
     if isinstance(condition, ds.Not):
         inner = keeps(condition.child, row)
         return None if inner is None else not inner

@@ -35,7 +35,7 @@ def _options(network: Secure, user: str, text: str) -> dict[str, str]:
 
 
 def _topics(options: dict[str, str]) -> list[str]:
-    """What a batch query reads, as Spark does it."""
+    """Return the topics that a batch query reads through Spark."""
     reader: Any = GaplessSource(options).reader(SCHEMA)
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     return [topic for batch in batches for topic in batch.column("topic").to_pylist()]

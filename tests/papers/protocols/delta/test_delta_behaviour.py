@@ -1,4 +1,4 @@
-"""What a network of `delta` brokers does when some of them fail: run in the simulator, link by link 10 ms."""
+"""A network of `delta` brokers, some of which fail, in the simulator with 10 ms per link."""
 
 from typing import Any
 
@@ -151,7 +151,7 @@ def test_a_subscription_goes_round_the_dead() -> None:
 
 
 def test_an_island_that_comes_back_knows_what_it_missed() -> None:
-    """b2 is paused while the subscription goes round it; its own publisher is heard without a gap afterwards."""
+    """b2 is paused while the subscription bypasses it; its own publisher's events arrive without a gap afterwards."""
     network = line(5, 1)
     network.client("q", "b2")
     network.simulation.call("q", Advertise("a", "TRUE"), at=0)
@@ -274,7 +274,7 @@ def test_all_restart_and_nobody_knows_anything() -> None:
     network.publish("p", 3500)
     network.run(5000)
     assert network.numbers("c") == [1, 3]
-    assert len(network.times("c", Ended)) == 1, "what nobody keeps for it is lost, and it is told so"
+    assert len(network.times("c", Ended)) == 1, "events that no broker keeps for it are lost, and it is notified"
 
 
 # ---- legitimacy

@@ -1,4 +1,4 @@
-"""Who is near, who can be reached, and over whom."""
+"""The neighbourhood: nearby brokers, reachability, and next hops."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a client of the protocol tells its user."""
+"""The effects of a client of the protocol for its user."""
 
 from typing import Any
 

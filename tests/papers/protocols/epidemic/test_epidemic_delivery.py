@@ -1,4 +1,4 @@
-"""What the recoveries bring back in whole networks. The large ones: `python benchmarks/epidemic_recovery.py`."""
+"""Events recovered in whole networks. Larger networks: `python benchmarks/epidemic_recovery.py`."""
 
 from functools import cache
 from typing import Any
@@ -56,7 +56,7 @@ def test_subscriber_based_pull_finds_nobody_where_nobody_shares_a_pattern() -> N
 
 
 def test_push_suffers_from_many_patterns_and_small_caches() -> None:
-    """Section 5: the more patterns, the later an event is told of, and then it may be gone from the caches."""
+    """Section 5: with more patterns an event is announced later, and may have left the caches by then."""
     few = {"options": {"buffer": 50}}
     many = {**few, "patterns": 100, "patterns_per_subscriber": 25}
     assert delivered("push", **few) >= 0.99

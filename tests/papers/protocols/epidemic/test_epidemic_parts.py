@@ -244,7 +244,7 @@ def test_expectations_are_bounded() -> None:
 
 
 class Ends:
-    """Two ends of one direction of a link, with a channel between them that does as it is told."""
+    """Two ends of one direction of a link, with a channel between them that the test controls."""
 
     def __init__(self) -> None:
         self.sender, self.receiver = Link("receiver"), Link("sender")

@@ -42,7 +42,7 @@ class End:
         self.stream.timer_fired(what)
 
     def sent(self) -> list[Any]:
-        """What has been put on the wire since the last look."""
+        """Return the packets sent since the last call."""
         messages = list(self.wire)
         self.wire.clear()
         return messages

@@ -11,7 +11,7 @@ from gapless_papers.protocols.locamu.regions import Region, Regions
 
 
 def reached(region: Region, origin: str, dead: tuple[str, ...]) -> set[str]:
-    """Who gets a message if these have failed, by following it."""
+    """Return the brokers that get a message if these have failed, by following it."""
     found = {origin}
     queue = [origin]
     for name in queue:

@@ -1,4 +1,4 @@
-"""Publishers that wait, leave and return; subscriptions that follow them; what clients are told."""
+"""Publishers that wait, leave and return; subscriptions that follow them; messages to clients."""
 
 from typing import Any
 

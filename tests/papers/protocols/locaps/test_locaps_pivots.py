@@ -1,9 +1,9 @@
-"""Who speaks for whom, and with which number: one broker, fed by hand.
+r"""Which broker speaks for which publishers, and with which number: one broker, with messages from the test.
 
-The broker is v. S comes from u, the covering X from y, publishers lie behind w (and z):
+The broker is v. S comes from u, the covering X from y, publishers are behind w (and z):
 
     u - v - w
-       / \\
+       / \
       y   z
 """
 

@@ -1,4 +1,4 @@
-"""What goes wrong where the paper's pseudo-code is followed to the letter, step by step, and does not go wrong here."""
+"""The errors of the paper's pseudo-code, followed literally and step by step, do not occur here."""
 
 import pytest
 

@@ -51,7 +51,8 @@ def test_without_a_repair_a_violation_is_found(repair: str, limits: GeneratorLim
 
 
 def missed(trace: Trace) -> list[str]:
-    """What was published on a topic after a subscription to it was active, and never came, though it did not end."""
+    """Return the events published on a topic after a subscription to it was active that never arrived before
+    its end."""
     delivered = {(row.subscription_id, row.event_id) for row in trace.history if row.kind == "deliver"}
     return [
         f"{event.event_id} for {row.subscription_id}"

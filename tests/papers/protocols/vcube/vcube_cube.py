@@ -1,4 +1,4 @@
-"""A hypercube of brokers for tests: real brokers, and links that deliver when they are told to."""
+"""A hypercube of brokers for tests: real brokers, and links on which the test controls delivery."""
 
 from collections import Counter, deque
 from collections.abc import Collection

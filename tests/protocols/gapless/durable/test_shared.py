@@ -1,4 +1,5 @@
-"""Shared subscriptions, in whole runs of the protocols that keep them: who gets what, and when it is given again."""
+"""Shared subscriptions, in whole runs of the protocols that support them: the receiver of each event, and
+redeliveries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -66,12 +67,12 @@ def play(
 
 
 def got(trace: Trace, subscription: str) -> list[int]:
-    """What came for a subscription, the first time."""
+    """Return the first deliveries of a subscription."""
     return [int(row.event_id.split(":")[1]) for row in trace.history if row.subscription_id == subscription]
 
 
 def again(trace: Trace, subscription: str) -> list[int]:
-    """What was given to it that others may have had."""
+    """Return its redeliveries, which other members may have received."""
     start = subscription + "/again"
     return [int(row.event_id.split(":")[1]) for row in trace.history if (row.subscription_id or "").startswith(start)]
 
