@@ -138,7 +138,7 @@ async def main() -> None:
                 reveal_type(delivery)  # gapless.client.durable_event.DurableEvent
                 reveal_type(delivery.redelivered)  # bool
                 async with delivery:
-                    await taken.ack()
+                    await delivery.ack()
         reveal_type(await anext(await client.durable("n", "TRUE", type=Trade)))  # program.Trade
         await client.subscribe("TRUE", ack="manual")  # error: No overload variant of "subscribe"
         await (await anext(subscription)).ack()  # error: "Event" has no attribute "ack"
@@ -176,7 +176,7 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
         with client.durable("n", "TRUE") as named:
             for delivery in named:
                 reveal_type(delivery)  # gapless.client.sync_durable_event.DurableEvent
-                taken.ack()
+                delivery.ack()
         client.on_publications_lost = print
         reveal_type(client.lost_publications)  # list[tuple[int, int]]
         reveal_type(next(client.subscribe("TRUE", type=Trade)))  # program.Trade

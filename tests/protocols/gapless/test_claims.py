@@ -119,7 +119,7 @@ LIES: dict[str, tuple[Any, str]] = {
     "a request without end": (ClientList(1, 2**60), "numbers go from 0"),
     "a report without end": (report(holds=[Item("p", 1)] * 10_001), "reports 10,001 deliveries"),
     "given back without end": (report(returned=[Returned(1, 0)] * 10_001), "reports 10,001 deliveries"),
-    "negatively acknowledged with an endless delay": (report(returned=[Returned(1, 2**50)]), "86,400,000,000 is the limit"),
+    "a nack with an endless delay": (report(returned=[Returned(1, 2**50)]), "86,400,000,000 is the limit"),
     "a report of nobody": (report(line=""), "0 characters"),
 }  # fmt: skip
 
