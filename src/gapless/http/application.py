@@ -36,6 +36,7 @@ from gapless.http.console_api import (
     post_filter,
 )
 from gapless.http.console_files import get_file, get_page
+from gapless.http.console_watch import get_watch
 from gapless.http.durable_admin import delete_durable, get_durables, post_move
 from gapless.http.gateway import Gateway
 from gapless.http.guards import Guards
@@ -74,6 +75,7 @@ def make_application(gateway: Gateway) -> ASGIApp:
         routes += [
             Route("/api/me", get_me),
             Route("/api/network", get_network),
+            Route("/api/watch", get_watch),
             Route("/api/log", get_log),
             Route("/api/samples", get_samples),
             Route("/api/sessions", get_sessions),

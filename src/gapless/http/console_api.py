@@ -62,7 +62,7 @@ async def get_network(request: Request) -> Response:
     """`GET /api/network`: every broker, the tree, and what is wrong."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
-    return _encoded(await gateway.network.brokers())
+    return _encoded((await gateway.network.brokers()).encoded)
 
 
 async def get_log(request: Request) -> Response:
@@ -71,21 +71,21 @@ async def get_log(request: Request) -> Response:
     gateway.callers.require(request, "status", "see the log of brokers")
     after = request.query_params.get("after", "0")
     name = request.query_params.get("broker", "") or gateway.broker.name
-    return _encoded(await gateway.network.log(name, int(after) if after.isdecimal() and len(after) < 16 else 0))
+    return _json(await gateway.network.log(name, int(after) if after.isdecimal() and len(after) < 16 else 0))
 
 
 async def get_samples(request: Request) -> Response:
     """`GET /api/samples`: the recent course of each broker's figures, for plots."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
-    return _encoded(await gateway.network.samples())
+    return _encoded((await gateway.network.samples()).encoded)
 
 
 async def get_sessions(request: Request) -> Response:
     """`GET /api/sessions`: the clients of each broker, with their filters."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
-    return _encoded(await gateway.network.clients())
+    return _encoded((await gateway.network.clients()).encoded)
 
 
 async def post_covers(request: Request) -> Response:

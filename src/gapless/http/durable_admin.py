@@ -20,8 +20,8 @@ class _Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def get_durables(request: Request) -> Response:
     """`GET /durable`."""
     gateway: Gateway = request.app.state.gateway
-    body = await gateway.durables.of(gateway.callers.identify(request))
-    return Response(body, media_type="application/json")
+    answer = await gateway.durables.of(gateway.callers.identify(request))
+    return Response(answer.encoded, media_type="application/json")
 
 
 async def post_move(request: Request) -> Response:

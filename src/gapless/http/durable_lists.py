@@ -1,12 +1,13 @@
 """The durable subscriptions that each user may see, for consoles that ask for them again and again."""
 
 import time
+from typing import Any
 
 import msgspec
 
 from gapless.http.callers import Caller
 from gapless.http.clients import Clients
-from gapless.http.shared_answer import FRESH_S, SharedAnswer
+from gapless.http.shared_answer import FRESH_S, Document, SharedAnswer
 from gapless.http.step_meter import StepMeter
 
 __all__ = ["DurableLists"]
@@ -20,18 +21,17 @@ class DurableLists:
         self._steps = steps
         self._answers: dict[tuple[str, str, str], SharedAnswer] = {}
 
-    async def of(self, caller: Caller) -> bytes:
-        """The durable subscriptions, as JSON."""
+    async def of(self, caller: Caller, fresh_s: float = FRESH_S) -> Document:
+        """The durable subscriptions."""
 
-        async def ask() -> bytes:
+        async def ask() -> list[dict[str, Any]]:
             async with self._clients.shared(caller) as shared:
                 found = await shared.client.admin.list()
-            rows = [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
-            return msgspec.json.encode(rows)
+            return [{**msgspec.structs.asdict(each), "position": str(each.position)} for each in found]
 
         if caller.key not in self._answers:
             self._answers[caller.key] = SharedAnswer(ask, self._steps, "/durable")
-        return await self._answers[caller.key].get()
+        return await self._answers[caller.key].get(fresh_s)
 
     def forget(self) -> None:
         """Something has changed: ask again."""

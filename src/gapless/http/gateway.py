@@ -7,6 +7,7 @@ from gapless.http.callers import Callers
 from gapless.http.clients import Clients
 from gapless.http.durable import DurableStreams
 from gapless.http.durable_lists import DurableLists
+from gapless.http.feed import Feeds
 from gapless.http.idempotency import Outcomes
 from gapless.http.network_view import NetworkView
 from gapless.http.step_meter import StepMeter
@@ -32,6 +33,7 @@ class Gateway:
         self.clients = Clients(broker, self.callers, self.steps)
         self.durables = DurableLists(self.clients, self.steps)
         self.network = NetworkView(broker, self.steps)
+        self.feeds = Feeds()
         self.is_stopping = asyncio.Event()
         """Set when the broker leaves: all streams end."""
         self._tidying: asyncio.Task[None] | None = None
@@ -50,6 +52,7 @@ class Gateway:
     def stop(self) -> None:
         """No request follows."""
         self.is_stopping.set()
+        self.feeds.end()
         if self._tidying is not None:
             self._tidying.cancel()
 

@@ -7,12 +7,10 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
-
 from gapless.errors import WireError
 from gapless.http.broker_summary import broker_summary
 from gapless.http.problems import ProblemError
-from gapless.http.shared_answer import SharedAnswer
+from gapless.http.shared_answer import FRESH_S, Document, SharedAnswer
 from gapless.http.step_meter import StepMeter
 from gapless.overlay import Overlay
 from gapless.runtime.access import CLEAR
@@ -36,23 +34,24 @@ class NetworkView:
         self._clients = SharedAnswer(self._ask_clients, steps, "all clients")
         self._samples = SharedAnswer(self._ask_samples, steps, "all samples")
 
-    async def brokers(self) -> bytes:
-        """All brokers, the tree, and what is wrong, as JSON."""
-        return await self._brokers.get()
+    async def brokers(self, fresh_s: float = FRESH_S) -> Document:
+        """All brokers, the tree, and what is wrong."""
+        return await self._brokers.get(fresh_s)
 
-    async def clients(self) -> bytes:
-        """The clients of each broker with their filters, as JSON."""
-        return await self._clients.get()
+    async def clients(self, fresh_s: float = FRESH_S) -> Document:
+        """The clients of each broker with their filters."""
+        return await self._clients.get(fresh_s)
 
-    async def samples(self) -> bytes:
-        """The recent course of each broker's figures, as JSON."""
+    async def samples(self) -> Document:
+        """The recent course of each broker's figures."""
         return await self._samples.get()
 
-    async def log(self, name: str, after: int) -> bytes:
-        """The last lines of one broker's log, as JSON."""
+    async def log(self, name: str, after: int) -> dict[str, Any]:
+        """The last lines of one broker's log: its `run`, and the `lines` that follow a number."""
         about = f"log {after}"
         if name == self._broker.name:
-            return msgspec.json.encode(self._broker.report(about)["log"])
+            own: dict[str, Any] = self._broker.report(about)["log"]
+            return own
         address = self._broker.config.addresses.get(name)
         if address is None:
             raise ProblemError("not-found", f"this network has no broker {name[:80]!r}")
@@ -60,29 +59,27 @@ class NetworkView:
             report = await ask_for_report(address, access=self.access, about=about)
         except (OSError, TimeoutError, WireError) as error:
             raise ProblemError("unavailable", f"broker {name!r} does not answer: {error or 'it is silent'}") from None
-        return msgspec.json.encode(report["log"])
+        lines: dict[str, Any] = report["log"]
+        return lines
 
-    async def _ask_clients(self) -> bytes:
+    async def _ask_clients(self) -> dict[str, Any]:
         return await self._ask_all("clients")
 
-    async def _ask_samples(self) -> bytes:
+    async def _ask_samples(self) -> dict[str, Any]:
         return await self._ask_all("samples")
 
-    async def _ask_all(self, about: str) -> bytes:
+    async def _ask_all(self, about: str) -> dict[str, Any]:
         answers = await ask_all(self._broker.config.addresses, self.access, about)
-        await asyncio.sleep(0)
-        found = {name: answer.report[about] for name, answer in answers.items() if answer.report is not None}
-        return msgspec.json.encode(found)
+        return {name: answer.report[about] for name, answer in answers.items() if answer.report is not None}
 
-    async def _ask_brokers(self) -> bytes:
+    async def _ask_brokers(self) -> dict[str, Any]:
         answers = await ask_all(self._broker.config.addresses, self.access)
         document = self._document(answers)
         await asyncio.sleep(0)
         document["findings"] = [
             {"what": item.what, "todo": item.todo} for item in diagnose(answers, self._broker.config.addresses)
         ]
-        await asyncio.sleep(0)
-        return msgspec.json.encode(document)
+        return document
 
     def _document(self, answers: dict[str, Answer]) -> dict[str, Any]:
         config = self._broker.config

@@ -1,0 +1,126 @@
+"""`GET /api/watch`: what an open console shows, sent as it changes.
+
+The response is a stream of JSON lines: `{"topic": "network", "whole": {…}}` first, then `{"topic": "network",
+"change": {…}}` with a merge patch, or `problem` if there is no answer. Consoles with the same rights share the work
+(`gapless.http.feed`).
+
+| topic | | asked for |
+| --- | --- | --- |
+| `network` | every broker, the tree, and what is wrong | every second |
+| `sessions`, `durables` | the clients of each broker; the durable subscriptions that the user may see | every 2 s |
+| `log` with `broker=NAME` | the last lines of a broker's log; a change has the `lines` that follow | every 2 s |
+"""
+
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from gapless.http.callers import Caller
+from gapless.http.feed import Feed, Watcher, changed_members
+from gapless.http.gateway import Gateway
+from gapless.http.problems import ProblemError
+from gapless.http.streams import NDJSON_TYPE
+
+__all__ = ["get_watch"]
+
+SECOND_S = 1.0
+SLOW_S = 2.0
+LINES_MAX = 500
+TOPICS = ("network", "sessions", "durables", "log")
+
+
+async def get_watch(request: Request) -> Response:
+    """Stream the topics that `topic=` names; each may be given once."""
+    gateway: Gateway = request.app.state.gateway
+    caller = gateway.callers.require(request, "status", "see how brokers are")
+    topics = dict.fromkeys(request.query_params.getlist("topic"))
+    unknown = next((topic for topic in topics if topic not in TOPICS), None)
+    if unknown is not None or not topics:
+        raise ProblemError("bad-request", f"there is no topic {str(unknown)[:40]!r}; there are {', '.join(TOPICS)}")
+    broker = request.query_params.get("broker", "") or gateway.broker.name
+    if broker not in gateway.broker.config.addresses:
+        raise ProblemError("not-found", f"this network has no broker {broker[:80]!r}")
+    keys = {topic: _key(topic, caller, broker) for topic in topics}
+    lines = _lines(request, gateway, keys, partial(_feed, gateway, caller, broker))
+    return StreamingResponse(
+        gateway.steps.each(lines, "/api/watch"),
+        media_type=NDJSON_TYPE,
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+def _key(topic: str, caller: Caller, broker: str) -> Hashable:
+    """Consoles with the same key share a feed."""
+    return topic, {"durables": caller.key, "log": broker}.get(topic)
+
+
+async def _lines(
+    request: Request, gateway: Gateway, keys: Mapping[str, Hashable], make: Callable[[str], Feed]
+) -> AsyncIterator[bytes]:
+    watcher = Watcher()
+    try:
+        for topic, key in keys.items():
+            gateway.feeds.watch(watcher, key, partial(make, topic))
+        while not watcher.has_ended:
+            lines = await watcher.take()
+            gateway.callers.require(request, "status", "see how brokers are")  # the user may have lost it
+            yield lines
+        yield _problem(ProblemError("unavailable", "the broker leaves; connect to another one"))
+    except ProblemError as problem:
+        yield _problem(problem)
+    finally:
+        gateway.feeds.leave(watcher)
+
+
+def _problem(problem: ProblemError) -> bytes:
+    return msgspec.json.encode({"problem": problem.document()}) + b"\n"
+
+
+def _feed(gateway: Gateway, caller: Caller, broker: str, topic: str) -> Feed:
+    every_s = SECOND_S if topic == "network" else SLOW_S
+    fresh_s = every_s / 2
+
+    async def network() -> Any:
+        return (await gateway.network.brokers(fresh_s)).document
+
+    async def sessions() -> Any:
+        return (await gateway.network.clients(fresh_s)).document
+
+    async def durables() -> Any:
+        return {each["name"]: each for each in (await gateway.durables.of(caller, fresh_s)).document}
+
+    if topic == "log":
+        return Feed(topic, _Log(gateway, broker).ask, _later_lines, every_s=every_s, steps=gateway.steps)
+    ask = {"network": network, "sessions": sessions, "durables": durables}[topic]
+    return Feed(topic, ask, changed_members, every_s=every_s, steps=gateway.steps)
+
+
+class _Log:
+    """The last lines of one broker's log; each question asks for the lines that follow."""
+
+    def __init__(self, gateway: Gateway, broker: str) -> None:
+        self._gateway = gateway
+        self._broker = broker
+        self._run = ""
+        self._lines: list[dict[str, Any]] = []
+
+    async def ask(self) -> dict[str, Any]:
+        """The run of the broker, and its last lines."""
+        known = self._lines[-1]["number"] if self._lines else 0
+        found = await self._gateway.network.log(self._broker, known)
+        if known and found["run"] != self._run:
+            found, self._lines = await self._gateway.network.log(self._broker, 0), []
+        self._run, self._lines = found["run"], [*self._lines, *found["lines"]][-LINES_MAX:]
+        return {"broker": self._broker, "run": self._run, "lines": self._lines}
+
+
+def _later_lines(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any] | None:
+    if old["run"] != new["run"] or not old["lines"]:
+        return {"whole": new} if old != new else None
+    last = old["lines"][-1]["number"]
+    lines = [line for line in new["lines"] if line["number"] > last]
+    return {"change": {"lines": lines}} if lines else None

@@ -1,0 +1,23 @@
+"""What changed between two JSON documents, as a merge patch (RFC 7396).
+
+A member that is null counts as absent, as the RFC has it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["merge_patch"]
+
+
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The patch that makes the new document from the old one; empty if nothing changed."""
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if before == value and key in old:
+            continue
+        if isinstance(before, dict) and isinstance(value, dict):
+            patch[key] = merge_patch(before, value)
+        else:
+            patch[key] = value
+    return patch
