@@ -17,10 +17,10 @@ from tests.runtime.local import QUICK
 from tests.runtime.secure import secure
 
 from .browser import Site, needs_axe, needs_browser, new_page, problems_of, take_picture, visited
-from .serving import Serving, serving_secure
+from .serving import Serving, serving, serving_secure
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page, Route
+    from playwright.async_api import Browser, Page
 
 TREE = Overlay(("b0", "b1", "b2", "b3", "b4"), (("b0", "b1"), ("b0", "b2"), ("b1", "b3"), ("b1", "b4")))
 UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=1_500)
@@ -28,6 +28,7 @@ UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=1_500)
 VIEWS = ("network", "clients", "events", "causes", "metrics", "log")
 FOLLOWS = {"order": ("payment", "reservation"), "payment": ("invoice",), "reservation": ("shipping",)}
 PAUSE_S = 0.1
+FAR_MS = 600.0
 PAST_S = 10.0
 PLOTTED_BEFORE_S = """() => {
     const begins = document.querySelectorAll('.chart svg text')[3].textContent;
@@ -132,44 +133,68 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
     site.run(main())
 
 
-@needs_browser
-def test_what_is_wrong_is_shown_as_it_happens(site: Site) -> None:
-    """The test changes the answers that the page gets, as a real network shows this for a moment only."""
-    wrongs: dict[str, Any] = {}
+@asynccontextmanager
+async def flooding(address: str) -> AsyncIterator[Client]:
+    """A publisher that publishes as fast as the network admits."""
 
-    async def change(route: "Route") -> None:
-        answer = await route.fetch()
-        document = await answer.json()
-        document["brokers"]["b1"] |= wrongs
-        await route.fulfill(response=answer, json=document)
+    async def flood() -> None:
+        while True:
+            await client.publish_many(({"topic": "flood"}, bytes(1_000)) for _ in range(1_000))
+
+    async with connect(address, name="flood") as client:
+        await client.advertise("topic = 'flood'")
+        task = asyncio.ensure_future(flood())
+        try:
+            yield client
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+@needs_browser
+def test_blocked_publishers_handovers_and_deficits_are_shown_as_they_happen(site: Site, tmp_path: Path) -> None:
+    """Brokers are far from each other, so that a handover takes longer than consoles take to see it."""
 
     async def main() -> None:
         from playwright.async_api import expect
 
-        page, wrong = await new_page(site.browser)
-        await page.route("**/api/network", change)
-        await page.goto(site.url("b0"))
-        tile = page.locator(".tile")
-        await expect(tile.filter(has_text="Under-replicated")).to_contain_text("none")
-        wrongs["history"] = {"bytes": 1_000, "reads": 0, "under_replicated": ["b3/0"]}
-        wrongs["handovers"] = [{"around": ["b3", "b4"], "waits_for": ["b0"], "needs_back": ["b3"]}]
-        wrongs["blocked_publishers"] = {"clients": ["storefront-1f2e"], "processed_by_all": 1, "waits_for": ["b3"]}
-        blocked = "waits for b3: until then storefront-1f2e cannot publish, as the window is full"
-        wrongs["waits"] = [{"kind": "publish", "text": blocked, "names": ["b3"], "seconds": 9, "is_long": True}]
-        await expect(tile.filter(has_text="Under-replicated")).to_contain_text("journal b3/0")
-        await expect(tile.filter(has_text="Under-replicated")).to_contain_text("data of b3")
-        await expect(tile.filter(has_text="Handovers")).to_contain_text("1")
-        await expect(tile.filter(has_text="Blocked")).to_contain_text("1 publisher")
-        await expect(page.locator(".tree .region")).to_have_count(2)
-        await expect(page.locator(".happened")).to_contain_text("Handover around b3, b4 began")
-        del wrongs["handovers"]
-        await expect(page.locator(".happened")).to_contain_text("Handover around b3, b4 finished")
-        await page.get_by_role("link", name="Clients", exact=True).click()
-        await expect(page.locator(".finding").first).to_contain_text(f"b1 {blocked}")
-        wrongs.clear()
-        await expect(page.locator(".finding").first).to_have_text("Nothing blocks publishers.")
-        assert wrong == []
-        await page.context.close()
+        far = msgspec.structs.replace(UNHURRIED, delay_ms=FAR_MS)
+        async with serving(TREE, runtime=far) as http, flooding(http.network.at("b2")) as client:
+            page, wrong = await new_page(site.browser)
+            await page.goto(http.url("b0"))
+            missing = page.locator(".tile").filter(has_text="Under-replicated")
+            blocked = page.locator(".tile").filter(has_text="Blocked")
+            happened = page.locator(".happened")
+            await expect(page.locator("#health")).to_have_text("● All 5 brokers up")
+            await expect(missing).to_contain_text("events at b2")
+            await expect(missing).not_to_have_class(re.compile("bad"))
+
+            await page.get_by_role("link", name="Clients", exact=True).click()
+            await expect(page.locator(".finding").first).to_have_text("Nothing blocks publishers.")
+            await http.network.crash("b1")
+            await expect(page.locator(".finding").first).to_contain_text(f"until then {client.name} cannot publish")
+            row = page.get_by_role("table", name="Clients").get_by_role("row").filter(has_text=client.name)
+            await expect(row).to_contain_text("cannot publish")
+            await take_picture(page, "blocked", tmp_path)
+            await page.get_by_role("link", name="Network", exact=True).click()
+            await expect(blocked).to_contain_text("1 publisher")
+            await expect(happened).to_contain_text("excluded b1")
+            await expect(blocked).to_contain_text("0 publishers")
+
+            await http.network.start("b1")
+            await expect(page.locator(".tree .region")).not_to_have_count(0)
+            await take_picture(page, "handover", tmp_path)
+            await expect(happened).to_contain_text("Handover around b1 began")
+            await expect(missing).to_contain_text("journal")
+            await expect(missing).to_have_class(re.compile("bad"))
+            await take_picture(page, "deficit", tmp_path)
+            await expect(missing).not_to_contain_text("journal")
+            await expect(happened).to_contain_text("Handover around b1 finished")
+            await expect(happened).to_contain_text("b1 is no longer excluded")
+            await expect(page.locator("#health")).to_have_text("● All 5 brokers up")
+            assert wrong == []
+            await page.context.close()
 
     site.run(main())
 
@@ -271,6 +296,31 @@ def test_an_operator_ends_sessions_and_moves_durable_subscriptions(site: Site) -
             await expect(page.get_by_text("No subscription.")).to_be_visible()
             assert wrong == []
             await page.context.close()
+
+    site.run(main())
+
+
+HIDE = """(isHidden) => {
+    Object.defineProperty(document, 'hidden', { value: isHidden, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+@needs_browser
+def test_a_page_that_nobody_sees_watches_nothing(site: Site) -> None:
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        page, wrong = await new_page(site.browser)
+        await page.goto(site.url("b0"))
+        await expect(page.locator("#health")).to_have_text("● All 5 brokers up")
+        async with page.expect_event("requestfailed", lambda request: "/api/watch" in request.url):
+            await page.evaluate(HIDE, arg=True)
+        async with page.expect_request("**/api/samples"), page.expect_request("**/api/watch?*"):
+            await page.evaluate(HIDE, arg=False)
+        await expect(page.locator("#health")).to_have_text("● All 5 brokers up")
+        assert wrong == []
+        await page.context.close()
 
     site.run(main())
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from gapless.client import Client, connect
 from gapless.overlay import chain
+from gapless.runtime.detector import IN_PROCESS_PACE
 from gapless.runtime.event_loop import run
 
-from .serving import Message, Serving, first, serving, sse
+from .serving import UNHURRIED, Message, Serving, first, serving, sse
 
 
 async def publisher(http: Serving, name: str, at: str) -> Client:
@@ -235,5 +236,26 @@ def test_streams_end_when_the_broker_leaves() -> None:
             http.servers["b0"].stop()
             [problem] = await first(messages, 1, "problem")
             assert problem.data["detail"] == "the broker leaves; connect to another one"
+
+    run(main())
+
+
+def test_a_broker_pings_the_clients_in_its_own_process_seldom() -> None:
+    async def main() -> None:
+        async with (
+            serving(1, f=0, runtime=UNHURRIED) as http,
+            connect(http.network.at("b0"), name="ann") as ann,
+        ):
+            links = http.network.brokers["b0"].links
+            messages = sse(http.client("b0"), {})
+            await anext(messages)
+            [own] = [link for name, link in links.links.items() if name.startswith("http-")]
+            assert (own.pace, links.links[ann.name].pace) == (IN_PROCESS_PACE, 1)
+            await asyncio.sleep(1.5 * UNHURRIED.suspect_ms / 1000)
+            assert own.absence == ""
+            await messages.aclose()  # type: ignore[attr-defined]
+            async with asyncio.timeout(20):
+                while links.detector._in_process:
+                    await asyncio.sleep(0.05)
 
     run(main())

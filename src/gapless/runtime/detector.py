@@ -13,7 +13,8 @@ own connection, and waits longer for them.
 With many clients, pings would be most of a broker's work. So the interval grows with the number of
 clients, and each tick handles some of them. A ping to a client carries a factor by which pings are
 less frequent than usual (its *pace*); the client uses the same pace for its pings and for its
-timeout. Brokers are not affected.
+timeout. Brokers are not affected. Clients that run in the broker's own process, such as those of
+the HTTP gateway, have a pace of at least `IN_PROCESS_PACE`: they fail with their broker.
 
 Two kinds of peers are absent at once, without a suspicion. A peer that said goodbye has *left*. A
 client whose connection ended without a goodbye is *lost*: only the client can create another one.
@@ -42,6 +43,7 @@ DOUBT = 3
 
 CLIENT_PINGS_PER_S = 5_000
 """The maximum rate of a broker's pings to all its clients: 10,000 clients every two seconds."""
+IN_PROCESS_PACE = 10
 AT_ONCE = 50
 """Clients handled before other work gets its turn: a ping is a system call."""
 
@@ -93,6 +95,9 @@ class Detector:
         """Clients that are due now."""
         self._pace = 1
         """The pace of our clients."""
+        self._rounds = 0
+        self._in_process: set[str] = set()
+        """Clients that run in this process."""
         self._ticked_us = now_us()
         self._late_us = 0
         """The total lag of our event loop."""
@@ -107,6 +112,16 @@ class Detector:
     def recall(self, link: Link) -> None:
         """Restore the absence of a client that connects again, or start with none."""
         link.absence = self._gone.pop(link.name, "")
+
+    def relax(self, client: str) -> None:
+        """A client runs in this process: send it fewer pings."""
+        self._in_process.add(client)
+        if client in self._links:
+            self._set_pace(self._links[client])
+
+    def relax_no_more(self, client: str) -> None:
+        """A client of this process is closed."""
+        self._in_process.discard(client)
 
     def established(self, link: Link) -> None:
         """Handle a new connection of a link."""
@@ -147,7 +162,9 @@ class Detector:
         if self._due or not count:
             return
         if not self._round:
-            self._round = [link for link in self._links.values() if link.is_client]
+            self._rounds += 1
+            left_out = self._in_process if self._rounds % IN_PROCESS_PACE else ()
+            self._round = [link for link in self._links.values() if link.is_client and link.name not in left_out]
             self._pace = max(1, ceil(count / CLIENT_PINGS_PER_S * 1000 / self._settings.heartbeat_ms))
         some = ceil(count / self._pace)
         self._due, self._round = self._round[:some], self._round[some:]
@@ -227,8 +244,9 @@ class Detector:
 
     def _set_pace(self, link: Link) -> None:
         """Send a client its pace at once, so that it does not time out."""
-        if link.is_client and link.pace != self._pace:
-            link.pace = self._pace
+        pace = max(self._pace, IN_PROCESS_PACE) if link.name in self._in_process else self._pace
+        if link.is_client and link.pace != pace:
+            link.pace = pace
             self._ping(link)
 
     def _ping(self, link: Link) -> None:

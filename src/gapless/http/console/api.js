@@ -25,3 +25,29 @@ export async function send(method, path, body) {
   const response = await client.open(method, path, { body, signal: AbortSignal.timeout(15000) });
   return response.status === 204 ? null : response.json();
 }
+
+const IDLE_MS = 8000;
+
+/** The lines of `/api/watch`, as they come. A `GaplessError` if the broker ends the stream, or says nothing for 8 s. */
+export async function* lines(query, signal) {
+  const silence = new AbortController();
+  let timer = 0;
+  const wait = () => { clearTimeout(timer); timer = setTimeout(() => silence.abort(new Error("it has said nothing for 8 s")), IDLE_MS); };
+  let reader = null;
+  try {
+    wait();
+    const response = await client.open("GET", `/api/watch?${query}`, { signal: AbortSignal.any([signal, silence.signal]) });
+    reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ;) {
+      const { value, done } = await reader.read();
+      if (done) throw new GaplessError("the stream has ended");
+      wait();
+      const complete = (rest + value).split("\n");
+      rest = complete.pop();
+      yield* complete.map((line) => JSON.parse(line));
+    }
+  } finally {
+    clearTimeout(timer);
+    reader?.cancel().catch(() => {});
+  }
+}

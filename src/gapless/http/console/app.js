@@ -1,21 +1,22 @@
-/** The frame of the console: login, views, and the one request per second that all views share. */
+/** The frame of the console: login, views, and the one stream that all views share. */
 
-import { GaplessError, get, session } from "/console/api.js";
+import { get, session } from "/console/api.js";
 import { byId, h, show } from "/console/dom.js";
 import { causes } from "/console/causes.js";
 import { clients } from "/console/clients.js";
 import { events } from "/console/events.js";
+import { follow, pause } from "/console/live.js";
 import { log } from "/console/log.js";
 import { metrics } from "/console/metrics.js";
 import { network } from "/console/network.js";
 import { watch } from "/console/watch.js";
 
-const POLL_MS = 1000;
-const HIDDEN_POLL_MS = 5000;
+const HIDDEN_MS = 5000;
 const VIEWS = { network, clients, events, causes, metrics, log };
 
 let current = null;
-let isPolling = false;
+let hiding = 0;
+let isPaused = false;
 
 function route() {
   const [name, query = ""] = location.hash.slice(1).split("?");
@@ -34,28 +35,45 @@ function route() {
     current = null;
     return;
   }
-  if (current !== view) show(byId("main"), view.enter(parameters));
-  else view.again?.(parameters);
+  const isNew = current !== view;
   current = view;
+  if (isNew) show(byId("main"), view.enter(parameters));
+  else view.again?.(parameters);
   if (watch.now) view.update?.(watch);
+  if (isNew) watchAll();
 }
 
-async function poll() {
-  if (isPolling) return;
-  isPolling = true;
-  if (session.me?.rights.status) get("/api/samples").then((answer) => watch.remember(answer), () => {});
-  while (session.me?.rights.status) {
-    try {
-      watch.see(await get("/api/network"));
-      current?.update?.(watch);
-    } catch (error) {
-      if (error instanceof GaplessError && (error.status === 401 || error.status === 403)) { isPolling = false; return signIn(error.message); }
-      watch.miss(error);
-    }
+/** Watch the network, and what the view shows besides. */
+function watchAll() {
+  isPaused = document.hidden;
+  if (!session.me?.rights.status || isPaused) return;
+  const query = new URLSearchParams([["topic", "network"], ...(current?.topics?.() ?? [])]);
+  follow(query, (topic, answer, problem) => {
+    if (topic !== "network") return current?.see?.(topic, answer, problem);
+    watch.see(answer);
+    current?.update?.(watch);
     health();
-    await new Promise((resolve) => setTimeout(resolve, document.hidden ? HIDDEN_POLL_MS : POLL_MS));
-  }
-  isPolling = false;
+  }, (error) => {
+    if (error.status === 401 || error.status === 403) { signIn(error.message); return false; }
+    watch.miss(error);
+    health();
+  });
+}
+
+/** The plots begin in the past: brokers remember it. */
+function recall() {
+  watch.recent = [];
+  if (session.me?.rights.status) get("/api/samples").then((answer) => watch.remember(answer), () => {});
+}
+
+/** A page that nobody sees costs its broker nothing. */
+function seenOrHidden() {
+  clearTimeout(hiding);
+  if (document.hidden) { hiding = setTimeout(() => { isPaused = true; pause(); }, HIDDEN_MS); return; }
+  if (!isPaused) return;
+  isPaused = false;
+  recall();
+  watchAll();
 }
 
 function health() {
@@ -73,6 +91,7 @@ function health() {
 
 function signIn(reason = "") {
   session.me = null;
+  pause();
   current?.leave?.();
   current = null;
   byId("views").replaceChildren();
@@ -105,8 +124,8 @@ async function start() {
   byId("user").textContent = session.me.user;
   byId("sign-out").hidden = !session.token;
   show(byId("views"), Object.entries(VIEWS).map(([name, view]) => h("a", { href: `#${name}` }, view.title)));
+  recall();
   route();
-  poll();
 }
 
 byId("sign-out").addEventListener("click", () => { session.token = ""; location.hash = ""; location.reload(); });
@@ -116,5 +135,7 @@ byId("theme").addEventListener("click", () => {
   localStorage.setItem("gapless-theme", document.documentElement.dataset.theme);
 });
 if (localStorage.getItem("gapless-theme")) document.documentElement.dataset.theme = localStorage.getItem("gapless-theme");
+addEventListener("topics", watchAll);
+document.addEventListener("visibilitychange", seenOrHidden);
 addEventListener("hashchange", () => session.me && route());
 start();

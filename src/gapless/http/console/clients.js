@@ -3,10 +3,8 @@
 import { get, send, session } from "/console/api.js";
 import { ask, count, duration, h, pill, show, table } from "/console/dom.js";
 
-const EVERY_MS = 2000;
-
 let parts = null;
-let timer = 0;
+let sessions = null;
 let covers = {};
 let compared = "";
 
@@ -15,8 +13,7 @@ export const clients = {
   needs: "status",
   enter() {
     parts = { message: h("p", { role: "status", class: "small" }), waits: h("div", { class: "findings" }), clients: h("div"), filters: h("div"), durable: h("div") };
-    timer = setInterval(refresh, EVERY_MS);
-    refresh();
+    sessions = null;
     return [
       h("h1", {}, "Clients and subscriptions"), parts.message, parts.waits,
       h("section", { class: "card" }, h("h2", {}, "Clients"), parts.clients),
@@ -24,7 +21,16 @@ export const clients = {
       h("section", { class: "card" }, h("h2", {}, "Durable and shared subscriptions"), parts.durable),
     ];
   },
-  leave() { clearInterval(timer); parts = null; },
+  leave() { parts = null; },
+  topics: () => [["topic", "sessions"], ["topic", "durables"]],
+  see(topic, answer, problem) {
+    if (!parts) return;
+    if (topic === "durables") return problem ? show(parts.durable, h("p", { class: "empty" }, problem.detail)) : showDurables(Object.values(answer));
+    if (problem) { parts.message.textContent = problem.detail; return; }
+    sessions = answer;
+    showClients();
+    showFilters().catch((error) => { if (parts) parts.message.textContent = error.message; });
+  },
   update(watch) {
     if (!parts) return;
     const blocked = Object.values(watch.now.brokers).flatMap((broker) => (broker.waits ?? []).filter((wait) => wait.kind === "publish").map((wait) => [broker.name, wait]));
@@ -35,23 +41,18 @@ export const clients = {
     ];
     show(parts.waits, found.length ? found : h("p", { class: "finding good" }, "Nothing blocks publishers."));
     this.watch = watch;
+    showClients();
   },
 };
 
+/** What an operator did is seen at once. */
 async function refresh() {
-  try {
-    const sessions = await get("/api/sessions");
-    if (!parts) return;
-    showClients(sessions);
-    await showFilters(sessions);
-  } catch (error) {
-    if (parts) parts.message.textContent = error.message;
-  }
-  try {
-    const durables = await get("/durable");
-    if (parts) showDurables(durables);
-  } catch (error) {
-    if (parts) show(parts.durable, h("p", { class: "empty" }, error.message));
+  for (const [topic, path] of [["sessions", "/api/sessions"], ["durables", "/durable"]]) {
+    try {
+      clients.see(topic, await get(path));
+    } catch (error) {
+      clients.see(topic, null, { detail: error.message });
+    }
   }
 }
 
@@ -62,7 +63,8 @@ function statusOf(broker, name) {
   return pill("ok", "ok");
 }
 
-function showClients(sessions) {
+function showClients() {
+  if (!sessions) return;
   const rows = Object.entries(sessions).flatMap(([at, { rows: found }]) => found.map(({ client, subscriptions, advertisements }) => {
     const broker = clients.watch?.now.brokers[at];
     const filters = Object.values(subscriptions);
@@ -73,7 +75,7 @@ function showClients(sessions) {
   show(parts.clients, table("Clients", ["Client", "Broker", "Subscribes to", "#Advertisements", "#Lag", "Status", ""], rows, "No client has a session."), more ? h("p", { class: "muted small" }, `${more} more clients are not listed.`) : null);
 }
 
-async function showFilters(sessions) {
+async function showFilters() {
   const counts = new Map();
   for (const { rows } of Object.values(sessions)) for (const { subscriptions } of rows) for (const text of Object.values(subscriptions)) counts.set(text, (counts.get(text) ?? 0) + 1);
   const texts = [...counts.keys()].sort();

@@ -1,17 +1,14 @@
 /** What the doctor says of the whole network, and the recent log of a broker. */
 
-import { get } from "/console/api.js";
 import { clock, h, pill, show } from "/console/dom.js";
 import { finding } from "/console/network.js";
 
-const EVERY_MS = 2000;
 const LINES_MAX = 500;
 const ORDER = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
 let parts = null;
-let timer = 0;
 let lines = [];
-/** Of which broker and which of its starts the lines are. */
+/** Of which start of which broker the lines are. */
 let of = "";
 
 export const log = {
@@ -19,12 +16,10 @@ export const log = {
   needs: "status",
   enter() {
     forget();
-    const broker = h("select", { onchange: () => { forget(); draw(); refresh(); } });
+    const broker = h("select", { onchange: () => { forget(); draw(); dispatchEvent(new Event("topics")); } });
     const level = h("select", { onchange: draw }, ["INFO", "WARNING", "ERROR"].map((name) => h("option", { value: name }, `${name.toLowerCase()} and above`)));
     const words = h("input", { type: "search", oninput: draw, placeholder: "words" });
     parts = { broker, level, words, doctor: h("div", { class: "findings" }), body: h("tbody"), said: h("p", { class: "muted small", role: "status" }) };
-    timer = setInterval(refresh, EVERY_MS);
-    refresh();
     return [
       h("h1", {}, "Doctor and log"),
       h("section", { class: "card" }, h("h2", {}, "What the doctor says of the network"), parts.doctor),
@@ -32,7 +27,17 @@ export const log = {
         h("div", { class: "scroll log", tabindex: 0, role: "region", "aria-label": "Log" }, h("table", {}, h("caption", { class: "unseen" }, "Log, newest first"), h("thead", {}, h("tr", {}, ["Time", "Level", "Message"].map((name) => h("th", { scope: "col" }, name)))), parts.body))),
     ];
   },
-  leave() { clearInterval(timer); parts = null; },
+  leave() { parts = null; },
+  topics: () => [["topic", "log"], ["broker", parts?.broker.value ?? ""]],
+  see(topic, answer, problem) {
+    if (!parts) return;
+    if (problem) { parts.said.textContent = problem.detail; return; }
+    if (of !== answer.run) { forget(); of = answer.run; }
+    const last = lines[0]?.number ?? 0;
+    lines.unshift(...answer.lines.filter((line) => line.number > last).reverse());
+    lines.length = Math.min(lines.length, LINES_MAX);
+    draw();
+  },
   update(watch) {
     if (!parts) return;
     const names = Object.keys(watch.now.brokers);
@@ -47,22 +52,6 @@ export const log = {
 function forget() {
   lines = [];
   of = "";
-}
-
-async function refresh() {
-  const name = parts.broker.value;
-  try {
-    const { run, lines: more } = await get(`/api/log?broker=${encodeURIComponent(name)}&after=${lines[0]?.number ?? 0}`);
-    if (!parts || parts.broker.value !== name) return;
-    if (of && of !== run) { forget(); return refresh(); }
-    if (of && !more.length) return;
-    of = run;
-    lines.unshift(...more.reverse());
-    lines.length = Math.min(lines.length, LINES_MAX);
-    draw();
-  } catch (error) {
-    if (parts) parts.said.textContent = error.message;
-  }
 }
 
 function draw() {

@@ -60,11 +60,14 @@ function tiles(watch) {
     tile("Published", count(watch.total("published") ?? NaN), "per s"),
     tile("Delivered", count(watch.total("delivered") ?? NaN), "per s"),
     tile("Between brokers", `${bytes(Object.values(watch.traffic).reduce((a, b) => a + b, 0))}/s`),
-    tile("Under-replicated", missing.length ? missing.join(", ") : "none", "", missing.length ? "bad" : ""),
+    tile("Under-replicated", missing.length || "none", missing.slice(0, 3).join(", "), missing.some((each) => !IN_FLIGHT.test(each)) ? "bad" : ""),
     tile("Handovers", handovers(now).size, "", handovers(now).size ? "warn" : ""),
     tile("Blocked", blocked.size, blocked.size === 1 ? "publisher" : "publishers", blocked.size ? "warn" : ""),
   ];
 }
+
+/** Events that are being replicated are no reason to worry. */
+const IN_FLIGHT = / events at /;
 
 /** What fewer than f + 1 brokers hold: journals that are refilled, data of brokers that must return, and publications. */
 function deficits(now) {
@@ -74,7 +77,7 @@ function deficits(now) {
     for (const journal of broker.history?.under_replicated ?? []) found.add(`journal ${journal}`);
     if (broker.unconfirmed) found.add(`${count(broker.unconfirmed)} events at ${broker.name}`);
   }
-  return [...found].slice(0, 3);
+  return [...found];
 }
 
 const kindOf = (state) => ({ up: "ok", down: "bad" })[state] ?? "warn";

@@ -43,6 +43,7 @@ export const watch = {
     const before = this.now;
     this.problem = null;
     this.now = now;
+    if (before?.time === now.time) return; // the first answer of another stream
     if (before) {
       this.changes.unshift(...differences(before, now).reverse().map(([kind, text]) => ({ time: now.time, kind, text })));
       this.changes.length = Math.min(this.changes.length, CHANGES_MAX);
