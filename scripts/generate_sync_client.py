@@ -72,13 +72,13 @@ WORDS = {
     r"\(await (.*?)\)\.": r"\1.",
     "await ": "",
     "gapless.connect(": "gapless.sync.connect(",
-    "An async iterable may take its time; an ordinary one that does blocks the event loop, which is logged.": (
-        "The source runs in your thread, and may wait for what this client receives."
+    "An async iterable can be slow; a slow ordinary one blocks the event loop, which is logged.": (
+        "The source runs in your thread, and can wait for events that this client receives."
     ),
     "It runs in the event loop and must not block.": (
-        "It runs in a thread of its own: it may block, and make calls of this client."
+        "It runs in its own thread: it can block, and make calls of this client."
     ),
-    "It is cancelled when the caller stops waiting.": (
+    "The handler is cancelled when the caller stops waiting.": (
         "The reply of a handler that is still running when its caller stops waiting is dropped."
     ),
     "are handled at the same time": "are handled at the same time, each in a thread",

@@ -1,9 +1,10 @@
-"""Gapless: content-based publish/subscribe that misses nothing and keeps effects behind their causes.
+"""Gapless: content-based publish/subscribe with gap-free subscriptions and causal ordering.
 
-Programs with an event loop begin with `connect`; `gapless.sync` has the same names for all others. `__all__` lists what
-most programs use; further types are in `gapless.client` and further errors in `gapless.errors`. Each name is loaded
-when it is used, so `import gapless` alone costs next to nothing; type checkers see plain imports, and know a name that
-does not exist from one that does."""
+Programs with an event loop begin with `connect`; `gapless.sync` has the same names for all others. `__all__` lists the
+names that most programs use; further types are in `gapless.client` and further errors in `gapless.errors`. Each name is
+loaded on first use, so `import gapless` alone is fast; type checkers see plain imports and report names that do not
+exist.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ _PLACES = {"caused_by": "causes", "Event": "events", "PublishedEvent": "events",
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load what is asked for."""
+        """Load the public name on first use."""
         from importlib import import_module
 
         if name in ("errors", "sync"):
@@ -90,7 +91,7 @@ if not TYPE_CHECKING:
         return found
 
     def _absent(name: str) -> str:
-        """The error for a name that does not exist here."""
+        """Return the error for a name that does not exist here."""
         from importlib import import_module
 
         for place in ("errors", "client"):
@@ -99,5 +100,5 @@ if not TYPE_CHECKING:
         return f"module 'gapless' has no attribute {name!r}"
 
     def __dir__() -> list[str]:
-        """All names, loaded or not."""
+        """Return all names, loaded or not."""
         return sorted({*globals(), *__all__})

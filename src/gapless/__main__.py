@@ -1,6 +1,6 @@
-"""The `gapless` command, and `python -m gapless`, where it is not on the path.
+"""The `gapless` command, also available as `python -m gapless`.
 
-The command line is an extra. Who has only the client gets a sentence that says so, and no traceback.
+The command line is an extra. Without it, the command prints one sentence that says so, instead of a traceback.
 """
 
 import sys

@@ -1,12 +1,13 @@
-"""Which events an event is a direct effect of, as its publisher says: the attribute `causes`.
+"""The direct causes of an event, as its publisher declares them: the attribute `causes`.
 
-Gapless keeps effects behind their causes without recording which is which: whatever a client was delivered before it
-publishes counts as a cause. An application that knows better can say it, so that others can follow the chain:
+Gapless delivers effects after their causes without recording which is which: every event delivered to a client before
+it publishes counts as a cause. An application that knows the actual causes can declare them, so that others can follow
+the chain:
 
     invoice = {"topic": "invoice", **caused_by(order)}
 
-The attribute holds the positions of the causes, separated by spaces. A position names one event exactly and says where
-history holds it, and the filter `causes LIKE '%POSITION%'` finds the effects of an event.
+The attribute contains the positions of the causes, separated by spaces. A position identifies one event and its place
+in history, and the filter `causes LIKE '%POSITION%'` finds the effects of an event.
 
 If a cause was published with a trace (`traceparent`, see `gapless.otel`), the attribute `causetraces` has its trace
 context, so that the span of a delivered effect links to the spans of its direct causes.
@@ -24,13 +25,13 @@ CAUSES = "causes"
 CAUSE_TRACES = "causetraces"
 TRACE = "traceparent"
 CAUSES_MAX = 32
-"""Direct causes of one event; more would make its attributes larger than most payloads."""
+"""The maximum number of direct causes of one event; more would make its attributes larger than most payloads."""
 
 
 def caused_by(*causes: Event | Position) -> dict[str, str]:
     """Return the attribute that names the direct causes of an event, to be published with its others.
 
-    A `CallError` if there are more than 32, or if one is a network-wide position, which names no event.
+    Raises a `CallError` if there are more than 32, or if one is a network-wide position, which names no event.
 
     Parameters:
         causes: events, or their positions.
@@ -51,7 +52,7 @@ def caused_by(*causes: Event | Position) -> dict[str, str]:
 
 
 def causes_of(attributes: Mapping[str, AttributeValue]) -> list[Position]:
-    """The direct causes that an event names, at most 32; what is no position is left out."""
+    """Return the direct causes that an event names, at most 32; text that is not a position is skipped."""
     text = attributes.get(CAUSES)
     found = []
     for part in text.split()[:CAUSES_MAX] if isinstance(text, str) else ():

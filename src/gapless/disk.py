@@ -1,8 +1,8 @@
-"""The changes of a disk, and its contents: the interface between a broker, which keeps no file itself, and the runtime
-that keeps one for it.
+"""The changes of a disk, and its contents: the interface between a broker, which performs no I/O, and the runtime that
+stores its data.
 
-A disk holds journals (numbered blobs under a name), history (blobs by origin, each with a range of stamps) and entries
-(a blob under a key). `gapless.storage` keeps them in a file, the simulator in memory.
+A disk contains journals (numbered blobs under a name), history (blobs by origin, each with a range of timestamps) and
+entries (a blob under a key). `gapless.storage` stores them in a file, the simulator in memory.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Append(Struct, frozen=True):
-    """Another blob of a journal. A blob that is there under the same number is replaced."""
+    """Append a blob to a journal. A blob under the same number is replaced."""
 
     journal: str
     number: int
@@ -37,7 +37,7 @@ class Append(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """Stands for all of a journal up to and with `number`, which is forgotten. Later entries stay."""
+    """Replace everything in a journal up to and including `number`. Later entries stay."""
 
     journal: str
     number: int
@@ -45,16 +45,16 @@ class Snapshot(Struct, frozen=True):
 
 
 class Drop(Struct, frozen=True):
-    """All of a journal is forgotten, and its name."""
+    """Delete a journal and its name."""
 
     journal: str
 
 
 class Admit(Struct, frozen=True):
-    """A piece of history: `count` events of `origin` with stamps from `first` to `last`, both included.
+    """Add a piece of history: `count` events of `origin` with timestamps from `first` to `last`, both included.
 
-    A piece of the same origin with the same `last` is replaced: so damaged history is repaired. Pieces may come in any
-    order, and may overlap.
+    It replaces a piece of the same origin with the same `last`, which repairs damaged history. Pieces can arrive in any
+    order, and can overlap.
     """
 
     origin: str
@@ -65,10 +65,10 @@ class Admit(Struct, frozen=True):
 
 
 class ForgetHistory(Struct, frozen=True):
-    """Pieces of an origin that lie at or before a stamp with all of their range are not needed any more.
+    """Delete pieces of an origin whose whole range is at or before a timestamp, including those admitted meanwhile.
 
-    They go little by little, the oldest first, so that a large number of them holds up nobody; so do such as are
-    admitted meanwhile. A stop in between leaves the younger ones: ask again after a start.
+    They are deleted gradually, the oldest first, so that a large number of them delays nothing else. A stop in between
+    leaves the younger ones: repeat the request after a restart.
     """
 
     origin: str
@@ -76,21 +76,21 @@ class ForgetHistory(Struct, frozen=True):
 
 
 class TruncateHistory(Struct, frozen=True):
-    """Pieces of an origin whose first stamp is beyond a stamp are forgotten, at once."""
+    """Delete at once the pieces of an origin whose first timestamp is after a timestamp."""
 
     origin: str
     beyond: int
 
 
 class Put(Struct, frozen=True):
-    """An entry, in the place of an earlier one under the same key."""
+    """Store an entry, replacing an earlier one under the same key."""
 
     key: str
     blob: bytes
 
 
 class Delete(Struct, frozen=True):
-    """An entry is forgotten, if it is there."""
+    """Delete an entry, if it exists."""
 
     key: str
 
@@ -115,13 +115,13 @@ class HistoryRow(Struct, frozen=True):
 
 
 class DiskContents(Struct, frozen=True):
-    """All that a disk holds when a broker starts."""
+    """The contents of a disk when a broker starts."""
 
     journals: Mapping[str, Sequence[JournalRow]] = {}
-    """From the last snapshot on, ascending."""
+    """By name, the entries from the last snapshot on, ascending."""
     history: Mapping[str, Iterable[HistoryRow]] = {}
-    """By origin, ascending by the last stamp; to be gone through once."""
+    """By origin, ascending by the last timestamp; can be iterated once."""
     entries: Mapping[str, bytes] = {}
     is_new: bool = True
-    """Whether no broker has started with this disk before. One that has may be empty: its broker stopped before the
-    first batch was synced, and nothing was said that depends on it."""
+    """Whether no broker has started with this disk before. A used disk can be empty, too: its broker stopped before the
+    first batch was synced, so it had confirmed nothing."""

@@ -1,7 +1,7 @@
-"""The exception tree: everything that is the outside world's fault.
+"""The exceptions of Gapless: errors whose cause is outside Gapless.
 
-Bugs in Gapless are assertions. A program can print a `GaplessError` as it is: one sentence says what is wrong, where,
-and what to do about it.
+Bugs in Gapless are assertions. A program can print a `GaplessError` as it is: it says what is wrong, where, and what to
+do about it.
 """
 
 from gapless.events import Event, PublishedEvent
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class GaplessError(Exception):
-    """Base of every error that is the outside world's fault: one sentence and a way out."""
+    """Base of all errors. The message says what is wrong and what to do about it."""
 
 
 class OverlayError(GaplessError):
@@ -46,27 +46,27 @@ class OverlayError(GaplessError):
 
 
 class ProtocolError(GaplessError):
-    """A protocol, or an option of one, that does not exist or does not fit."""
+    """A protocol or a protocol option does not exist, or is not valid here."""
 
 
 class ScenarioError(GaplessError):
-    """A scenario that cannot be run: the message names the place in the file."""
+    """A scenario cannot be run; the message names the place in the file."""
 
 
 class ExperimentError(GaplessError):
-    """An experiment that cannot be run: the message names the file and the place in it."""
+    """An experiment cannot be run; the message names the file and the place in it."""
 
 
 class TraceError(GaplessError):
-    """A trace that cannot be read: a missing table, a wrong version, a damaged file."""
+    """A trace cannot be read: a missing table, a wrong version, a damaged file."""
 
 
 class ConfigError(GaplessError):
-    """A network that cannot be run as it is described: the message names the file and the place in it."""
+    """A network cannot be run as described; the message names the file and the place in it."""
 
 
 class WireError(GaplessError):
-    """A peer that does not speak as agreed: a frame too large, malformed or out of place, another version.
+    """A peer violated the wire protocol: a frame is too large, malformed or unexpected, or has another version.
 
     `code` is the code of the refusal that the peer receives.
     """
@@ -85,7 +85,7 @@ class ClosedError(GaplessError):
 
 
 class CallError(GaplessError):
-    """A client's call that the network refused."""
+    """The network refused a client's call."""
 
 
 class DeniedError(CallError, ConnectError):
@@ -93,11 +93,12 @@ class DeniedError(CallError, ConnectError):
 
 
 class EventError(CallError):
-    """An event that cannot be published: an attribute of an unsupported type, too large, or not advertised."""
+    """An event cannot be published: an attribute has an unsupported type, the event is too large, or it is not
+    advertised."""
 
 
 class ConversionError(GaplessError):
-    """An event that does not fit the type it is read as, or an attribute of another type; `event` is the event."""
+    """An event cannot be converted to the requested type, or an attribute has another type; `event` is the event."""
 
     def __init__(self, message: str, event: Event) -> None:
         super().__init__(message)
@@ -108,11 +109,11 @@ Event._misfit = ConversionError
 
 
 class NoEventError(GaplessError, TimeoutError):
-    """No event came within the timeout of `take`. The subscription continues."""
+    """No event arrived within the timeout of `take`. The subscription continues."""
 
 
 class NoReplyError(GaplessError, TimeoutError):
-    """A request that nobody answered in time; `event` is the request, if it was published."""
+    """No reply to a request arrived in time; `event` is the request, if it was published."""
 
     def __init__(self, message: str, event: PublishedEvent | None = None) -> None:
         super().__init__(message)
@@ -120,7 +121,7 @@ class NoReplyError(GaplessError, TimeoutError):
 
 
 class RequestFailedError(GaplessError):
-    """The handler of a request failed: the message has its error. `event` is the reply that carried it."""
+    """The handler of a request failed; the message contains its error. `event` is the reply with the error."""
 
     def __init__(self, message: str, event: Event) -> None:
         super().__init__(message)
@@ -128,7 +129,7 @@ class RequestFailedError(GaplessError):
 
 
 class SubscriptionEndedError(GaplessError):
-    """The network ended the subscription; `resubscribe` begins it anew, after a gap.
+    """The network ended the subscription; `resubscribe` starts it again, after a gap.
 
     `ending_cut` is its ending cut: for each publisher, the number up to which everything was delivered.
     """
@@ -139,15 +140,16 @@ class SubscriptionEndedError(GaplessError):
 
 
 class SlowConsumerError(SubscriptionEndedError):
-    """A subscription with `max_pending` that ended because the application was too slow."""
+    """A subscription with `max_pending` ended because the application was too slow."""
 
 
 class SkippedError(GaplessError):
-    """Some of the history that was asked for is gone. It is raised in its place; the next call goes on after it.
+    """Some of the requested history is gone. It is raised in place of the missing events; the next call continues after
+    them.
 
-    `lost` says what is missing: for each publisher, ranges of numbers. (Not all of them may have matched, and some may
-    have come just before the position that was asked for.) Of what was published between the two positions of `gap`,
-    brokers have discarded the history, so not even the numbers are known.
+    `lost` lists the missing events: for each publisher, ranges of numbers. (Not all of them need match the filter, and
+    some may be just before the requested position.) If brokers have discarded the history between the two positions of
+    `gap`, even the numbers of its events are unknown.
     """
 
     def __init__(
@@ -159,9 +161,8 @@ class SkippedError(GaplessError):
 
 
 class AckTooLateError(GaplessError):
-    """An acknowledgement in a shared subscription that came too late: the events were redelivered to another member,
-    because they were not acknowledged in time, or this client was unreachable. Everything else that was to be
-    acknowledged with them is.
+    """An acknowledgement in a shared subscription came too late: the events were redelivered to another member, because
+    they were not acknowledged in time, or this client was unreachable. All other events of the call are acknowledged.
 
     `events` names them: `publisher:number`.
     """
@@ -172,23 +173,23 @@ class AckTooLateError(GaplessError):
 
 
 class WindowFullError(GaplessError):
-    """`publish_nowait` found as many events waiting to be confirmed as may wait. Nothing was published."""
+    """`publish_nowait` published nothing, because the maximum number of events are waiting to be confirmed."""
 
 
 class StorageError(GaplessError):
-    """A directory of a broker's data that cannot be used, or a disk that does not do its work."""
+    """A broker's data directory cannot be used, or a disk operation failed."""
 
 
 class ArchiveError(GaplessError):
-    """An archive that cannot be written, or read: the message names the directory."""
+    """An archive cannot be written or read; the message names the directory."""
 
 
 class SparkError(GaplessError):
-    """Spark cannot be started, cannot be reached, or failed at its work."""
+    """Spark cannot be started or reached, or failed."""
 
 
 class FilterError(GaplessError):
-    """A filter that cannot be read: what is wrong, the text, and a caret under the place."""
+    """A filter cannot be parsed: the message has the reason, the text, and a caret under the place."""
 
     def __init__(self, message: str, text: str, position: int) -> None:
         super().__init__(message, text, position)
@@ -202,9 +203,9 @@ class FilterError(GaplessError):
 
 
 def _excerpt(text: str, position: int) -> tuple[str, int]:
-    """The part of a long text around a place, on one line, and where the place is in it."""
+    """Return the part of a long text around a place, on one line, and the place within it."""
     start = max(0, position - 60)
-    # A line end would break the line, half of a character cannot be printed.
+    # A line end would break the line, and half a surrogate pair cannot be printed.
     shown = "".join(" " if character.isspace() else character for character in text[start : position + 40])
     shown = shown.encode(errors="replace").decode()
     before, after = "…" if start else "", "…" if position + 40 < len(text) else ""

@@ -21,10 +21,11 @@ __all__ = [
 ]  # fmt: skip
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
-"""An integer attribute is signed and has 64 bits, as in SQL, Arrow and Spark; MessagePack could carry larger ones."""
+"""The bounds of an integer attribute: signed 64 bits, as in SQL, Arrow and Spark; MessagePack allows larger ones."""
 Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
 AttributeValue: TypeAlias = str | Integer | float | bool
-"""Every decoder of a message, a file or a line of JSON checks the bounds, because they are part of the type."""
+"""The values of attributes. Every decoder of messages, files or JSON checks the bounds, because they are part of the
+type."""
 Attributes: TypeAlias = dict[str, AttributeValue]
 
 T = TypeVar("T")
@@ -32,22 +33,24 @@ T = TypeVar("T")
 _REQUIRED: object = object()
 """As a default: there is none."""
 SHOWN_BYTES = 60
-"""So much of a payload `repr` and notebooks show."""
+"""The number of payload bytes that `repr` and notebooks show."""
 _short = Repr()
 _short.maxstring, _short.maxdict = 80, 12
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=False):
-    """One publication, as its publisher knows it. `(publisher, seq)` names it; a publisher numbers its events 1, 2, 3…
+    """A publication as its publisher knows it. `(publisher, seq)` identifies it; a publisher numbers its events 1, 2,
+    3…
 
-    It has no position: brokers give it one when they admit it, and the `Event` that a subscription delivers has it. It
-    equals that event.
+    It has no position: brokers assign one when they admit it, and the `Event` that a subscription delivers has it. It
+    compares equal to that event.
 
-    Like everything that refers only to what is older, it cannot be part of a circle: no garbage collector need look.
+    Events refer only to older objects and so are never part of a reference cycle; the garbage collector skips them.
     """
 
     _misfit: ClassVar[type[Exception]] = ValueError
-    """The error of an attribute that does not fit: `ConversionError`. `gapless.errors`, which is above, sets it."""
+    """The error for an attribute of the wrong type: `ConversionError`, set by `gapless.errors`, which imports this
+    module."""
 
     publisher: str
     seq: int
@@ -55,7 +58,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     payload: bytes = b""
 
     def __eq__(self, other: object) -> bool:
-        """A published event equals the delivered one: the stamp is the time of admission, and no part of the event."""
+        """Compare without the timestamp, so that a published event equals the delivered one."""
         if not isinstance(other, PublishedEvent):
             return NotImplemented
         return (self.publisher, self.seq, self.attributes, self.payload) == (
@@ -69,7 +72,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
         return f"<{type(self).__name__} {self.id} {_short.repr(self.attributes)}{self._shown_payload(' ')}>"
 
     def _shown_payload(self, before: str) -> str:
-        """The beginning of the payload; empty if there is none."""
+        """Return the beginning of the payload; empty if there is none."""
         more = "…" if len(self.payload) > SHOWN_BYTES else ""
         return f"{before}{bytes(self.payload[:SHOWN_BYTES])!r}{more}" if self.payload else ""
 
@@ -83,7 +86,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def text(self, name: str, default: T) -> str | T: ...
     def text(self, name: str, default: object = _REQUIRED) -> object:
-        """Return an attribute that is a string; a `ConversionError` if it is something else.
+        """Return a string attribute. Raises a `ConversionError` if it has another type.
 
         Parameters:
             name: the name of the attribute.
@@ -98,7 +101,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def integer(self, name: str, default: T) -> int | T: ...
     def integer(self, name: str, default: object = _REQUIRED) -> object:
-        """Return an attribute that is an integer; a `ConversionError` if it is something else.
+        """Return an integer attribute. Raises a `ConversionError` if it has another type.
 
         Parameters:
             name: the name of the attribute.
@@ -113,7 +116,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def number(self, name: str, default: T) -> float | T: ...
     def number(self, name: str, default: object = _REQUIRED) -> object:
-        """Return an attribute that is an integer or a float; a `ConversionError` if it is something else.
+        """Return an attribute that is an integer or a float. Raises a `ConversionError` if it has another type.
 
         Parameters:
             name: the name of the attribute.
@@ -128,7 +131,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
     @overload
     def boolean(self, name: str, default: T) -> bool | T: ...
     def boolean(self, name: str, default: object = _REQUIRED) -> object:
-        """Return an attribute that is true or false; a `ConversionError` if it is something else.
+        """Return a boolean attribute. Raises a `ConversionError` if it has another type.
 
         Parameters:
             name: the name of the attribute.
@@ -139,7 +142,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
         return self._attribute(name, default, "a boolean", bool)
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: a table."""
+        """Return a table for notebooks."""
         stamp = getattr(self, "stamp", 0)
         at = datetime.fromtimestamp(stamp / 1e6, UTC).isoformat(" ", "milliseconds") if stamp else ""
         rows = [("event", self.id), ("published at", at), *self.attributes.items()]
@@ -165,15 +168,15 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
 
 
 class Event(PublishedEvent, frozen=True, array_like=True, gc=False, eq=False):
-    """One publication, as subscriptions deliver it."""
+    """A publication as subscriptions deliver it."""
 
     stamp: int = 0
-    """Given by the broker that admitted it: a time in microseconds, larger than the stamps of all its causes. 0 before
-    that, and in protocols that know no positions."""
+    """The timestamp in microseconds, assigned by the broker that admitted the event: larger than the timestamps of all
+    its causes. 0 before that, and in protocols without positions."""
 
     @property
     def position(self) -> Position:
-        """The place of the event in the stream of the network: `since=event.position` means everything after it."""
+        """The event's place in the stream of the network: `since=event.position` means everything after it."""
         if not self.stamp:
             raise ValueError(
                 f"event {self.id} has no position: the protocol of its network keeps no history, or it was not "
@@ -183,11 +186,11 @@ class Event(PublishedEvent, frozen=True, array_like=True, gc=False, eq=False):
 
 
 Stretch: TypeAlias = tuple[Attributes, int]
-"""The attributes of some events in a row, and the place after the last of them."""
+"""The shared attributes of consecutive events, and the index after the last of them."""
 
 
 def bounds_of(alike: list[Stretch]) -> Iterator[tuple[Attributes, int, int]]:
-    """The attributes of some in a row, the place of the first of these, and the place after the last."""
+    """Yield the attributes of each stretch, the index of its first event, and the index after its last."""
     begin = 0
     for attributes, end in alike:
         yield attributes, begin, end
@@ -195,18 +198,18 @@ def bounds_of(alike: list[Stretch]) -> Iterator[tuple[Attributes, int, int]]:
 
 
 class EventRun(msgspec.Struct, dict=True, eq=False):
-    """What one client published together: its events have one number after the other, and one stamp.
+    """Events that one client published together, with consecutive numbers and one timestamp.
 
-    It is a sequence of events, which are made when somebody asks for them: to pass a run on takes none of them. Like an
-    event it is not changed any more. On the wire, too, the common parts of its events are sent once.
+    It is a sequence that creates its events on access, so that forwarding a run creates none. Like an event it is
+    immutable. The shared parts of its events are sent once.
     """
 
     publisher: str
     first: int
-    """The number of the first."""
+    """The number of the first event."""
     payloads: list[bytes]
     alike: list[Stretch]
-    """Their attributes."""
+    """The attributes of the events."""
     stamp: int = 0
 
     def __post_init__(self) -> None:
@@ -223,15 +226,15 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
         return len(self.payloads)
 
     def __iter__(self) -> Iterator[Event]:
-        """The events; those that are alike share their attributes."""
+        """Yield the events; those of a stretch share their attributes."""
         return self._events(self._attributes())
 
     def apart(self) -> Iterator[Event]:
-        """The events, each with attributes of its own: for whoever may change them."""
+        """Yield the events, each with its own copy of the attributes, for callers that may change them."""
         return self._events(map(dict.copy, self._attributes()))
 
     def _attributes(self) -> Iterator[Attributes]:
-        if len(self.alike) == len(self.payloads):  # no two are alike
+        if len(self.alike) == len(self.payloads):  # no two share attributes
             return map(itemgetter(0), self.alike)
         return chain.from_iterable(repeat(each, end - begin) for each, begin, end in bounds_of(self.alike))
 
@@ -245,7 +248,7 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
     def __getitem__(self, place: slice) -> "Events": ...
 
     def __getitem__(self, place: int | slice) -> "Event | Events":
-        """One of them, or some in a row."""
+        """Return one event, or a slice."""
         if isinstance(place, slice):
             begin, end, _ = place.indices(len(self.payloads))
             return self._part(begin, end)
@@ -269,49 +272,49 @@ class EventRun(msgspec.Struct, dict=True, eq=False):
 
     @property
     def last(self) -> int:
-        """The number of the last."""
+        """The number of the last event."""
         return self.first + len(self.payloads) - 1
 
     @cached_property
     def encoded(self) -> bytes:
-        """Its bytes on the wire: it goes to many, and to a disk, and is encoded once."""
+        """The bytes on the wire, cached because the run is sent to many peers and to a disk."""
         return _encode(self)
 
 
 class EventList(list[Event]):
-    """Events that are no run, not changed any more, and go to many: they, too, are encoded once."""
+    """Events that are not a run. The list is immutable, and its encoding is cached because it is sent to many peers."""
 
     @cached_property
     def encoded(self) -> bytes:
-        """Their bytes on the wire."""
+        """The bytes on the wire."""
         return _encode(self)
 
 
 Events: TypeAlias = list[Event] | EventRun
 """Events in order."""
 NUMBERS_BYTES = 20
-"""Bytes of an event on the wire beside its publisher, attributes and payload."""
+"""The size of an event on the wire, without its publisher, attributes and payload."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def are_alike(some: Attributes, others: Attributes) -> bool:
-    """Whether one can stand for the other: the same names, and values of the same type and the same bits.
+    """Return whether two sets of attributes are identical: the same names, and values with the same type and bits.
 
-    Equal is not enough: 1, 1.0 and true are equal, and so are 0.0 and -0.0. A NaN equals nothing but itself, the same
-    object; another NaN is not alike, which costs bytes and nothing else.
+    Equality is not enough: 1, 1.0 and true are equal, and so are 0.0 and -0.0. A NaN equals only itself as an object;
+    another NaN counts as different, which costs bytes and nothing else.
     """
     return some == others and all(_is_same(value, others[name]) for name, value in some.items())
 
 
 def _is_same(value: AttributeValue, other: AttributeValue) -> bool:
-    """Whether two values that are equal are of one type, and have one sign."""
+    """Return whether two equal values have the same type and sign."""
     if type(value) is not type(other):
         return False
     return bool(value) or type(value) is not float or copysign(1.0, value) == copysign(1.0, other)  # type: ignore[arg-type]
 
 
 def size_apart(events: Events, encoded: bytes) -> int:
-    """How many bytes the events have, given those that they are on the wire, if each travels for itself."""
+    """Return the size of the events if each is sent alone, given their size on the wire."""
     if not isinstance(events, EventRun):
         return len(encoded)
     shared = 0

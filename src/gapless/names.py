@@ -14,12 +14,12 @@ __all__ = [
 ]  # fmt: skip
 
 AckMode: TypeAlias = Literal["auto", "manual"]
-"""When an event of a durable subscription is acknowledged: `auto` when the application has taken it, `manual` when the
-application says so."""
+"""When an event of a durable subscription is acknowledged: `auto` when the application asks for the next event,
+`manual` when the application calls `ack`."""
 
 
 DEAD_LETTER = "dead_letter."
-"""How the names of the attributes begin that say why there is a dead letter."""
+"""The prefix of the attributes that say why an event became a dead letter."""
 LISTING = "names/"
 """Precedes the number of a `ListDurables` request in the message that denies it."""
 
@@ -30,7 +30,7 @@ class Acknowledge(msgspec.Struct, frozen=True):
     subscription: str
     count: int
     is_urgent: bool = True
-    """Whether a caller waits for it. If not, the node may combine it with later ones."""
+    """Whether a caller waits for it. If not, the node can combine it with later ones."""
 
 
 class AcknowledgeEach(msgspec.Struct, frozen=True):
@@ -69,12 +69,12 @@ class MoveDurable(msgspec.Struct, frozen=True):
     follows."""
 
     request: str
-    """Unique, and beginning with the name of the client, as those of subscriptions."""
+    """A unique identifier that begins with the client's name, as those of subscriptions do."""
     name: str
     filter: str
     """The filter of the durable subscription: a user who may not subscribe to it may not change it."""
     position: Position | None
-    """None deletes it."""
+    """The new position; None deletes the durable subscription."""
 
 
 class Attached(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Attached(msgspec.Struct, frozen=True):
     subscription: str
     name: str
     generation: int
-    """It grows with each client that attaches."""
+    """The generation: it grows with each client that attaches."""
     position: int
     got: dict[str, int]
     delivered: int = 0
@@ -119,9 +119,9 @@ class DeadLettered(msgspec.Struct, frozen=True):
     deliveries: int
     reason: str
     letter: int
-    """The number of the letter among the client's events."""
+    """The number of the dead letter among the client's events."""
     count: int = 0
-    """The delivery to this client that failed; 0 if the event was not delivered once more."""
+    """The delivery to this client that failed; 0 if the event was not delivered to it."""
 
 
 class JoinedGroup(msgspec.Struct, frozen=True):
@@ -148,10 +148,10 @@ class DurableInfo(msgspec.Struct, frozen=True):
     position: Position
     """Everything up to it is acknowledged."""
     client: str
-    """The client that is attached to it, or the coordinator of its group; empty if nobody is."""
+    """The client that is attached to it, or the coordinator of its group; empty if there is none."""
     lag_s: float
-    """Seconds since its position; 0 if nothing was published after it. Brokers do not know whether something that was
-    published matches, so the oldest event that it lacks was published at most so long ago, if it lacks any."""
+    """Seconds since its position; 0 if nothing was published after it. Brokers do not know whether newer events match,
+    so this is an upper bound for the age of the oldest event that is not acknowledged."""
     is_shared: bool = False
     """Whether a group shares it."""
 
@@ -162,7 +162,7 @@ class DurablesListed(msgspec.Struct, frozen=True):
     request: int
     found: Sequence[DurableInfo]
     position: int
-    """No event is newer."""
+    """The newest position."""
 
 
 class DurableChanged(msgspec.Struct, frozen=True):

@@ -1,14 +1,14 @@
-"""Spans of OpenTelemetry for a client: `gapless.connect(url, middleware=[gapless.otel.Tracing()])`.
+"""OpenTelemetry spans for a client: `gapless.connect(url, middleware=[gapless.otel.Tracing()])`.
 
 - **publish**: a producer span around the publication, until it is confirmed. Its context travels in the attributes
-  `traceparent` and `tracestate`, which a filter may name like any other.
-- **process**: a consumer span whose parent is the publication's, wherever it was published. In a durable subscription
-  it lasts from the delivery until the event is acknowledged or given back; else it marks the delivery. `with
-  tracing.process(event):` makes it the current span of a block, so that what the block publishes and
-  calls are its children. It links to the publications of all direct causes that the event names (`gapless.caused_by`).
-- **ack** or **nack**: a span below it, when the application acknowledges the event or gives it back.
+  `traceparent` and `tracestate`, which filters can use like any other.
+- **process**: a consumer span whose parent is the publication's span, wherever the event was published. In a durable
+  subscription it lasts from the delivery until the event is acknowledged or negatively acknowledged; otherwise it marks
+  the delivery. `with tracing.process(event):` makes it the current span of a block, so that publications and calls in
+  the block are its children. It links to the publications of all declared direct causes (`gapless.caused_by`).
+- **ack** or **nack**: a child span, when the application acknowledges the event or returns it.
 
-Where spans go is the application's choice: this needs the interface of OpenTelemetry alone (`gapless[otel]`).
+The application configures the exporter: this module needs only the OpenTelemetry API (`gapless[otel]`).
 """
 
 from collections import OrderedDict
@@ -28,19 +28,19 @@ from gapless.events import Event
 __all__ = ["Tracing"]
 
 OPEN_MAX = 10_000
-"""So many spans are open at a time: those of events that nobody acknowledges are ended, the oldest first."""
+"""The maximum number of open spans: beyond it, spans of unacknowledged events are ended, the oldest first."""
 
 
 class Tracing(Middleware):
-    """Makes spans of publications and deliveries. One object may serve several clients."""
+    """Makes spans for publications and deliveries. Several clients can share one object."""
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        """By default, spans go to the provider of the process."""
+        """Create the middleware. By default, spans go to the provider of the process."""
         self._tracer = trace.get_tracer("gapless", tracer_provider=provider)
         self._open: OrderedDict[tuple[str, int], Span] = OrderedDict()
 
     def publish(self, outgoing: Outgoing) -> AbstractContextManager[Any]:
-        """A producer span until the event is confirmed."""
+        """Start a producer span that lasts until the event is confirmed."""
         return self._publishing(outgoing)
 
     @contextmanager
@@ -50,7 +50,7 @@ class Tracing(Middleware):
             yield
 
     def deliver(self, event: Event, subscription: str, *, is_durable: bool) -> None:
-        """A consumer span, in a durable subscription until the event is acknowledged."""
+        """Start a consumer span; in a durable subscription it lasts until the event is acknowledged."""
         about = {**_SYSTEM, "messaging.destination.name": subscription, "messaging.message.id": event.id}
         parent = _context_of(event)
         links = _links_of(event)
@@ -64,7 +64,7 @@ class Tracing(Middleware):
             self._end(self._open.popitem(last=False)[1])
 
     def ack(self, event: Event, outcome: Outcome) -> None:
-        """The end of it."""
+        """End the consumer span."""
         span = self._open.pop((event.publisher, event.seq), None)
         parent = _context_of(event) if span is None else trace.set_span_in_context(span)
         about = {**_SYSTEM, "messaging.message.id": event.id}
@@ -75,10 +75,10 @@ class Tracing(Middleware):
 
     @contextmanager
     def process(self, event: Event) -> Iterator[Span]:
-        """Make the span of an event the current one, in a block that processes the event, and end it there.
+        """Make the span of an event current in a block that processes the event, and end it there.
 
         Parameters:
-            event: what was delivered.
+            event: the delivered event.
 
         Example: `with tracing.process(order): await client.publish({"topic": "bill"})`
         """
@@ -109,7 +109,7 @@ def _context_of(event: Event) -> Context:
 
 
 def _links_of(event: Event) -> list[Link]:
-    """Links to the publications of the direct causes."""
+    """Return links to the publications of the direct causes."""
     traces = event.attributes.get(CAUSE_TRACES)
     found = []
     for text in traces.split()[:CAUSES_MAX] if isinstance(traces, str) else ():

@@ -1,4 +1,4 @@
-"""A position: a place in the stream of all events of a network, to go on from later and elsewhere.
+"""A position: a place in the stream of all events of a network, from which any program can continue later.
 
 Brokers give each publication a timestamp that is larger than the timestamps of all its causes. Events are ordered by
 timestamp, publisher and number, so effects come after their causes. A position is a place in that order, in one of two
@@ -7,10 +7,10 @@ forms:
 - *after an event* (`event.position`): everything up to and including this event;
 - *network-wide* (`client.position()`): everything with that timestamp, or an earlier one.
 
-Its text is short, holds only characters that need no quotes in a shell and no escapes in a URL, and stands for exactly
-one position: `p1793280000000000` is network-wide, `p1793280000000000-17-orders-1a2b` is after event 17 of publisher
-`orders-1a2b`. Characters of a publisher's name other than letters, digits, `-`, `.` and `_` are written as `~` and two
-hexadecimal digits for each byte of UTF-8.
+As text it is short, needs no quotes in a shell and no escapes in a URL, and is unique: `p1793280000000000` is
+network-wide, `p1793280000000000-17-orders-1a2b` is after event 17 of publisher `orders-1a2b`. Characters of a
+publisher's name other than letters, digits, `-`, `.` and `_` are written as `~` and two hexadecimal digits for each
+byte of UTF-8.
 """
 
 import re
@@ -21,7 +21,7 @@ from typing import Any, Self
 __all__ = ["TIMESTAMP_MAX", "Position"]
 
 TIMESTAMP_MAX = 1 << 53
-"""Microseconds since 1970: the year 2255."""
+"""The largest timestamp, in microseconds since 1970: the year 2255."""
 _NUMBER_MAX = 1 << 53
 _TEXT = re.compile(r"p(0|[1-9][0-9]{0,15})(?:-([1-9][0-9]{0,15})-([A-Za-z0-9._~-]+))?")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")
@@ -30,15 +30,15 @@ _SHOWN_MAX = 80
 
 @total_ordering
 class Position:
-    """A place in the stream; made from its text, `Position("p1793280000000000")`, and printed as that.
+    """A place in the stream of events, created from its text, `Position("p1793280000000000")`, and printed as that.
 
-    Positions can be compared, hashed and pickled. A text that is no position raises a `ValueError`.
+    Positions can be compared, hashed and pickled. Invalid text raises a `ValueError`.
     """
 
     __slots__ = ("_place",)
 
     _place: tuple[int, bool, str, int]
-    """Timestamp, whether it is network-wide, publisher and number: in the order of positions."""
+    """Timestamp, whether it is network-wide, publisher and number: the sort key of positions."""
 
     def __init__(self, text: str) -> None:
         found = _TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
@@ -87,27 +87,27 @@ class Position:
 
     @property
     def is_network_wide(self) -> bool:
-        """Whether everything with its timestamp lies before it; else it is after one event."""
+        """Whether it includes all events with its timestamp; otherwise it is after one event."""
         return self._place[1]
 
     @property
     def publisher(self) -> str:
-        """The publisher of the event that it is after; empty if it is network-wide."""
+        """The publisher of the event before it; empty if it is network-wide."""
         return self._place[2]
 
     @property
     def number(self) -> int:
-        """The number of the event that it is after; 0 if it is network-wide."""
+        """The number of the event before it; 0 if it is network-wide."""
         return self._place[3]
 
     @property
     def time(self) -> datetime:
-        """Its timestamp as a time, in UTC."""
+        """The timestamp as a `datetime` in UTC."""
         return datetime.fromtimestamp(self._place[0] / 1e6, UTC)
 
     @property
     def floor(self) -> int:
-        """The largest timestamp up to which everything lies before it."""
+        """The largest timestamp of which it includes all events."""
         return self._place[0] if self._place[1] else self._place[0] - 1
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ def _escaped(name: str) -> str:
 
 
 def _unescaped(text: str) -> str | None:
-    """The name; None if no name is written like that."""
+    """Return the name; None if the text is not an escaped name."""
     first, *rest = text.split("~")
     try:
         raw = b"".join([first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)])

@@ -1,9 +1,8 @@
-"""Names that are accepted, and text from elsewhere that is made safe to print.
+"""Validates names, and makes text from outside safe to print.
 
-A name reaches logs, terminals and files. So every place that accepts one, of a client or of a subscription, at a
-client or at a broker, asks `name_complaint`: nothing in a name begins a line, moves a cursor or reverses what follows.
-Whatever else comes from outside, such as what a broker reports or an event holds, is escaped where it is printed or
-logged.
+A name appears in logs, terminals and files. So every place that accepts the name of a client or a subscription, at a
+client or at a broker, calls `name_complaint`: a name must not start a line, move a cursor or reverse the text after it.
+Other text from outside, such as a broker's report or an event, is escaped where it is printed or logged.
 """
 
 import json
@@ -17,7 +16,7 @@ _PLAIN = re.compile(r"[^\s\"'=\\]+")
 
 
 def name_complaint(what: str, name: str, most: int = NAME_MAX) -> str:
-    """Why this cannot be a name, as a sentence about `what`; nothing if it can."""
+    """Return why this cannot be a name, as a sentence about `what`; empty if it can."""
     if not 1 <= len(name) <= most:
         return f"{what} has 1 to {most} characters, but this one has {len(name):,}"
     if not name.isprintable():
@@ -27,19 +26,19 @@ def name_complaint(what: str, name: str, most: int = NAME_MAX) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, with an escape sequence for each character that cannot be printed."""
+    """Return the text on one line, with an escape sequence for each character that cannot be printed."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def printable_lines(text: str) -> str:
-    """The same for text of several lines, which stay lines."""
+    """Return text of several lines with the same escapes, and its line breaks kept."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
 def printable_json(text: str) -> str:
-    """A JSON document that can be printed and means the same."""
+    """Return an equivalent JSON document that can be printed."""
     return text if text.isprintable() else "".join(map(_in_json, text))
 
 
@@ -50,7 +49,8 @@ def _in_json(character: str) -> str:
 
 
 def as_value(value: object) -> str:
-    """As the value in `key=value`: in quotation marks if a part of it could be taken for another key or value."""
+    """Return the text as the value in `key=value`, in quotation marks if it could be mistaken for another key
+    or value."""
     text = printable(str(value))
     if _PLAIN.fullmatch(text):
         return text

@@ -1,9 +1,9 @@
-"""Files that only their owner should read: what a broker writes, and what it is given.
+"""Files that only their owner should read: those that a broker writes, and those that it reads.
 
-A broker restricts its own files and says so. It refuses a private key that others can read, by the rule of OpenSSH and
-PostgreSQL: nobody but the owner, or, where root owns the file, its group as well (so that a secret can be mounted into
-a container). Of other files, such as those of users or credentials, it only warns. Each sentence contains the command
-that helps. Where modes mean nothing (outside POSIX), every file counts as private.
+A broker restricts its own files and logs that. It refuses a private key that others can read, by the rule of OpenSSH
+and PostgreSQL: only the owner can read it, or, if root owns the file, its group as well (so that a secret can be
+mounted into a container). For other files, such as those of users or credentials, it only logs a warning. Each message
+contains the command that repairs it. Where file modes have no meaning (outside POSIX), every file counts as private.
 """
 
 import os
@@ -19,12 +19,12 @@ IS_POSIX = os.name == "posix"
 
 
 def create_private(path: Path) -> None:
-    """Create the file if it is missing, empty, so that nobody but its owner can ever read it."""
+    """Create the file empty if it does not exist, so that at no time anyone but its owner can read it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def restrict(path: Path) -> str:
-    """Take all rights to the file or directory from everybody but its owner; what was done, if anything."""
+    """Remove the rights of everyone but the owner from the file or directory; return what was done, if anything."""
     about = _about(path)
     if about is None or not about.st_mode & OTHERS or not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
         return ""
@@ -38,7 +38,7 @@ def restrict(path: Path) -> str:
 
 
 def exposure_of_key(path: Path) -> str:
-    """Why a private key may not be used, or nothing. What cannot be looked at is left to whoever reads it."""
+    """Return why a private key must not be used; empty if it can, or if its mode cannot be read."""
     about = _about(path)
     if about is None:
         return ""
@@ -49,8 +49,8 @@ def exposure_of_key(path: Path) -> str:
 
 
 def exposure(path: Path, *, is_secret: bool) -> str:
-    """Why somebody should look at the mode of a file, or nothing. If it holds a secret, nobody else may read it; in any
-    case nobody else may write it."""
+    """Return a warning about a file that others can write, or, if it contains a secret, read; empty if there
+    is none."""
     about = _about(path)
     if about is None:
         return ""

@@ -1,13 +1,13 @@
-"""Finds protocols by name, and imports only the one that is asked for.
+"""Finds protocols by name, and imports only the requested one.
 
-The product's own protocols stand in `OURS`. Other packages offer theirs as entry points of the group
+The product's own protocols are in `OURS`. Other packages register theirs as entry points of the group
 `gapless.protocols`; `gapless_papers` does so in this project's `pyproject.toml`:
 
     [project.entry-points."gapless.protocols"]
     delta = "gapless_papers.protocols.delta:PROTOCOL"
 
-An entry point names a `ProtocolSpec`, and has its name. Names are known without importing anything; the entry points
-are read only for a name that is not ours. A package that takes one of our names is not listened to.
+An entry point refers to a `ProtocolSpec`, and has its name. Names are known without importing anything; entry points
+are read only for a name that is not in `OURS`. A package cannot replace a protocol in `OURS`.
 """
 
 import importlib
@@ -24,12 +24,12 @@ __all__ = ["find_protocol", "protocol_names", "protocols"]
 
 GROUP = "gapless.protocols"
 OURS = {"gapless": "gapless.protocols.gapless"}
-"""The product's protocols, each with the package whose `PROTOCOL` it is."""
+"""The product's protocols, each with the package that contains its `PROTOCOL`."""
 
 
 @cache
 def find_protocol(name: str) -> ProtocolSpec:
-    """The protocol of that name, or an error that lists those there are."""
+    """Return the protocol of that name; raise an error that lists the existing ones if there is none."""
     if name in OURS:
         spec = importlib.import_module(OURS[name]).PROTOCOL
     elif name in _offered():
@@ -41,12 +41,12 @@ def find_protocol(name: str) -> ProtocolSpec:
 
 
 def protocol_names() -> list[str]:
-    """The names of all protocols, sorted; nothing is imported for it."""
+    """Return the names of all protocols, sorted, without importing them."""
     return sorted({*OURS, *_offered()})
 
 
 def protocols() -> dict[str, ProtocolSpec]:
-    """All protocols by name, sorted; this imports all of them."""
+    """Return all protocols by name, sorted; this imports all of them."""
     return {name: find_protocol(name) for name in protocol_names()}
 
 

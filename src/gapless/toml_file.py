@@ -1,8 +1,7 @@
-"""What all files that people write have in common: they are TOML, and what is wrong in them is said with its place and
-a way out.
+"""Reads TOML files written by people, with errors that name the place and say what to do.
 
-Keys are looked at first, because a misspelt key deserves a better answer than "unknown field"; then msgspec checks
-types and ranges of words. Each function raises the error that it is given, without the name of the file.
+Keys are checked first, because a misspelt key deserves a better message than "unknown field"; then msgspec checks types
+and ranges. Each function raises the given error class, without the name of the file.
 """
 
 import re
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 
 def read_text(path: str | Path, error: type[Exception]) -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as failure:
@@ -30,7 +29,7 @@ def read_text(path: str | Path, error: type[Exception]) -> str:
 
 
 def parse_toml(text: str, error: type[Exception]) -> dict[str, Any]:
-    """What the text says."""
+    """Return the document of the text."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as failure:
@@ -38,7 +37,7 @@ def parse_toml(text: str, error: type[Exception]) -> dict[str, Any]:
 
 
 def rows_of(document: Mapping[str, Any], key: str, error: type[Exception]) -> list[Mapping[str, Any]]:
-    """The tables under a key that may be there several times."""
+    """Return the tables under a key that can occur several times."""
     rows = document.get(key, [])
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise error(f"{key}: write each one as a table that starts with [[{key}]]")
@@ -46,7 +45,7 @@ def rows_of(document: Mapping[str, Any], key: str, error: type[Exception]) -> li
 
 
 def check_keys(place: str, table: object, known: Iterable[str], error: type[Exception]) -> None:
-    """Object to a key that there is not. What is no table, msgspec will object to."""
+    """Raise an error for an unknown key. Values that are not tables are left to msgspec."""
     choices = list(known)
     for key in table if isinstance(table, Mapping) else ():
         if key not in choices:
@@ -55,7 +54,7 @@ def check_keys(place: str, table: object, known: Iterable[str], error: type[Exce
 
 
 def convert(document: Mapping[str, Any], kind: type[T], error: type[Exception]) -> T:
-    """The document as a value of this type."""
+    """Return the document as a value of this type."""
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as failure:
@@ -63,14 +62,14 @@ def convert(document: Mapping[str, Any], kind: type[T], error: type[Exception]) 
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """What may have been meant by a word that there is not."""
+    """Return a suggestion for a misspelt word."""
     choices = list(known)
     close = get_close_matches(word, choices, 1)
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(choices)}"
 
 
 def with_place(message: str) -> str:
-    """msgspec's sentence, with the place in front and in our notation."""
+    """Return msgspec's message, with the place in front and in our notation."""
     found = re.fullmatch(r"(.*) - at `(?:key in )?\$\.?(.*)`", message, re.DOTALL)
     sentence, place = found.groups() if found else (message, "")
     sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")

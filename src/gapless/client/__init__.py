@@ -1,8 +1,7 @@
 """The client library: connect, advertise, publish, subscribe.
 
 ```python
-import asyncio
-import gapless
+import asyncio import gapless
 
 async def main() -> None:
     async with gapless.connect("gapless://127.0.0.1:7400") as client:
@@ -16,9 +15,8 @@ async def main() -> None:
 asyncio.run(main())
 ```
 
-`subscribe` returns when the starting cut is fixed: from then on no matching event is missed, whatever happens to
-brokers. `publish` returns when the event is confirmed. `gapless.sync` has the same names for programs without an event
-loop.
+`subscribe` returns when the starting cut is fixed: from then on no matching event is missed, even if brokers fail.
+`publish` returns when the event is confirmed. `gapless.sync` has the same names for programs without an event loop.
 """
 
 from gapless.client.admin import Admin

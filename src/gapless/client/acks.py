@@ -1,13 +1,13 @@
-"""The acknowledgements of a durable subscription, and the events that were given back.
+"""The acknowledgements and negative acknowledgements of a durable subscription.
 
 An acknowledgement is for one event (`event.ack()`), or cumulative: `subscription.ack()` covers an event and everything
-that the subscription delivered before it. With `ack="auto"` an event is acknowledged when the application asks for
-the next one, because it has processed the event by then; acknowledgements leave many at a time. A caller that awaits
+that the subscription delivered before it. With `ack="auto"` an event is acknowledged when the application asks for the
+next one, because it has processed the event by then; these acknowledgements are sent in batches. A caller that awaits
 `ack()` resumes when a majority of the registry replicas has stored the acknowledgement: none of these events is
 delivered again, whichever client attaches next.
 
-Deliveries have numbers, which ascend. One that was given back, or that became another member's, is not acknowledged
-any more; when the event comes again, that is a delivery with a number of its own.
+Deliveries have ascending numbers. A delivery that was negatively acknowledged, or reassigned to another member, cannot
+be acknowledged any more; a redelivery of its event has a new number.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ __all__ = ["AckCall", "Acks", "Making", "Settled"]
 
 SHOWN = 5
 REVOKED_MAX = 10_000
-"""So many reassigned events are remembered."""
+"""The number of reassigned events that are remembered."""
 DELAY_MAX_S = 86_400.0
 
 AckCall: TypeAlias = Acknowledge | AcknowledgeEach | Nack | ExtendAck
 Settled: TypeAlias = Callable[[Event, Outcome], None]
-"""Called with an event and what the application did."""
+"""Called with an event and the outcome."""
 
 
 class Making(NamedTuple):
-    """The class of a durable subscription's events, and what runs their calls in programs without an event loop."""
+    """The class of a durable subscription's events, and the event loop for their calls in programs without one."""
 
     kind: type[Any] = DurableEvent
     run: Callable[[Coroutine[Any, Any, None]], None] | None = None
@@ -61,10 +61,10 @@ class Acks:
         self._is_manual = is_manual
         self._settled_hook = settled
         self._taken: dict[int, Event] = {}
-        """By the number of the delivery, ascending: taken, and neither acknowledged nor given back. With `ack="auto"`
-        only if it is needed."""
+        """By the number of the delivery, ascending: taken, and neither acknowledged nor negatively acknowledged. With
+        `ack="auto"` only if it is needed."""
         self._last = 0
-        """The number of the delivery that was taken last."""
+        """The number of the last delivery that the application has taken."""
         self._processed = 0
         """With `ack="auto"`: the number of the last delivery that the application has processed."""
         self._told = 0
@@ -72,18 +72,18 @@ class Acks:
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._each: dict[int, tuple[str, asyncio.Future[None]]] = {}
-        """By delivery: who waits for an acknowledgement of its own."""
+        """By delivery: the callers that wait for its own acknowledgement."""
         self._error: GaplessError | None = None
         self._is_telling = False
         self._has_failed = False
         self._delivered = 0
         self._again: dict[int, int] = {}
-        """By delivery that waits to be taken: how often its event was delivered, if not for the first time."""
-        """Without `is_each`: what the application has finished while something that it took before is unfinished."""
+        """By pending delivery: how often its event was delivered, if not for the first time."""
+        """Without `is_each`: events that the application has finished before an earlier one."""
         self._revoked: dict[int, str] = {}
         """Events that were taken and then reassigned to another member."""
         self._untold: set[int] = set()
-        """Those of them of which the application is not notified yet."""
+        """Those of them whose reassignment the application does not know yet."""
 
     # ---- for the subscription -----------------------------------------------------------------------------
 
@@ -95,7 +95,8 @@ class Acks:
             self._taken[number] = event
 
     def asked(self) -> None:
-        """With `ack="auto"`, acknowledge soon what was taken: the application asks for more, so it has processed it."""
+        """With `ack="auto"`, acknowledge the taken events soon: the application asks for more, so it has processed
+        them."""
         if not self._is_manual and self._last > self._processed:
             before, self._processed = self._processed, self._last
             self._settle(number for number in self._taken if number > before)
@@ -104,13 +105,13 @@ class Acks:
                 asyncio.get_running_loop().call_soon(self._tell)
 
     def left(self) -> None:
-        """With `ack="auto"`, acknowledge what was taken: the application closes the subscription."""
+        """With `ack="auto"`, acknowledge the taken events, because the application closes the subscription."""
         if not self._has_failed:
             self.asked()
         self._tell()
 
     def failed(self) -> None:
-        """The application failed at what it took last, so leaving does not acknowledge it."""
+        """Note that the application failed to process the last event, so that leaving does not acknowledge it."""
         self._has_failed = True
 
     def _tell(self) -> None:
@@ -120,8 +121,7 @@ class Acks:
             self._give(Acknowledge(self._subscription, self._processed, is_urgent=False))
 
     def finish(self, event: Any) -> None:
-        """Note that the application has finished an event of this subscription. It is acknowledged, and nobody waits
-        for that."""
+        """Note that the application has finished an event of this subscription, and acknowledge it without waiting."""
         number = event._number
         if number not in self._taken:
             return
@@ -130,7 +130,7 @@ class Acks:
         self._give(AcknowledgeEach(self._subscription, [number], is_urgent=False))
 
     def wrap(self, number: int, event: Event) -> Any:
-        """The event as the application receives it."""
+        """Return the event as the application receives it."""
         count = self._again.get(number, 1)
         redelivered = number in self._again or event.stamp <= self._delivered
         made = self._making.kind(
@@ -167,7 +167,7 @@ class Acks:
             await self._stored(number)
 
     def nack(self, number: int, event: Event, delay_s: float) -> None:
-        """Give an event back."""
+        """Acknowledge an event negatively."""
         self._own_loop.check()
         self._check_each("nack", "nothing is given back")
         check_span("delay_s", delay_s, 0.0, DELAY_MAX_S)
@@ -176,7 +176,7 @@ class Acks:
         self._give_back(number, delay_s)
 
     def failed_at(self, number: int, event: Event) -> None:
-        """The application failed at this event: it is delivered again, if it is not acknowledged."""
+        """Note that the application failed to process this event: it is delivered again if it is not acknowledged."""
         if self._is_manual:
             self._give_back(number, 0.0)
 
@@ -188,7 +188,7 @@ class Acks:
             self._give(Nack(self._subscription, [number], int(delay_s * 1e6)))
 
     def in_progress(self, number: int, event: Event) -> None:
-        """Ask for more time for an event."""
+        """Extend the time to process an event."""
         self._own_loop.check()
         self._check_each("in_progress", "no time runs")
         self._check_ours([number])
@@ -200,7 +200,7 @@ class Acks:
             raise CallError(f'{call}() is for ack="manual"; with ack="auto" {otherwise}')
 
     def _check_ours(self, numbers: Iterable[int]) -> None:
-        """Raise an error that names those that were reassigned."""
+        """Raise an error that names reassigned events."""
         gone = [number for number in numbers if number in self._revoked]
         if gone:
             self._untold.difference_update(gone)
@@ -209,7 +209,7 @@ class Acks:
     # ---- for the application: all up to an event ----------------------------------------------------------
 
     async def ack(self, upto: Event | Position | None) -> None:
-        """Acknowledge all that was taken, or all up to an event or a position."""
+        """Acknowledge everything taken so far, or everything up to an event or a position."""
         number = self._number(upto)
         if number > self._kept:
             await self._ask(number)
@@ -235,7 +235,7 @@ class Acks:
         return list(takewhile(lambda each: each <= number, self._taken))
 
     def _settle(self, numbers: Iterable[int], what: Outcome = "ack") -> None:
-        """Tell the middleware what the application did."""
+        """Report the outcome to the middleware."""
         if self._settled_hook is not None:
             for number in numbers:
                 self._settled_hook(self._taken[number], what)
@@ -259,7 +259,7 @@ class Acks:
     # ---- for the client -----------------------------------------------------------------------------------
 
     def opened(self, delivered: int) -> None:
-        """Events with this timestamp or an earlier one may have been delivered before."""
+        """Note that events with this timestamp or an earlier one may have been delivered before."""
         self._delivered = delivered
 
     def note_again(self, number: int, deliveries: int) -> None:
@@ -313,7 +313,7 @@ class Acks:
                 fulfil(waiting[1])
 
     def fail(self, error: GaplessError) -> None:
-        """End every wait with an error: nothing more can be acknowledged."""
+        """Fail all waiting calls: no acknowledgement is possible any more."""
         self._error = self._error or error
         for future in [*(future for _, future in self._waiting), *(future for _, future in self._each.values())]:
             refuse(future, error)

@@ -18,10 +18,10 @@ from gapless.runtime.probe import ask_to_end
 __all__ = ["Admin"]
 
 Durables: TypeAlias = list[DurableInfo]
-"""Written here, because in `Admin` a method is named list."""
+"""An alias, because `Admin` has a method named list."""
 
 ASK_S = 5.0
-"""How long a broker may take to answer whether it ended a client."""
+"""The timeout for a broker's answer to the end of a client's session."""
 
 
 class Admin:
@@ -74,8 +74,8 @@ class Admin:
         )
 
     async def end(self, client: str) -> None:
-        """End the session of a client, whether it is connected or away: its subscriptions and advertisements are gone.
-        In a network with users this needs an operator's rights.
+        """End the session of a client, connected or not, with its subscriptions and advertisements. In a network with
+        users this needs an operator's rights.
 
         Parameters:
             client: the full name of the client (`client.name`), as `gapless status` shows it.

@@ -6,7 +6,7 @@ __all__ = ["Advertisement"]
 
 
 class _Client(Protocol):
-    """The client that advertised."""
+    """The client of the advertisement."""
 
     async def unadvertise(self, advertisement: "Advertisement") -> None: ...
 
@@ -18,14 +18,14 @@ class Advertisement:
         self.id: str = id
         """Identifies this advertisement of this client in the network, in logs and traces."""
         self.filter: str = text
-        """The filter that was given."""
+        """The filter."""
         self._client = client
 
     def __repr__(self) -> str:
         return f"<Advertisement {self.id} of {self.filter!r}>"
 
     async def close(self) -> None:
-        """Withdraw it: nothing published from now on relies on it.
+        """Withdraw the advertisement: later publications cannot rely on it.
 
         Example: `await advertisement.close()`
         """

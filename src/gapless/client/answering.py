@@ -1,17 +1,17 @@
-"""The answering side of request and reply: a handler is called with each request, and what it returns is the reply.
+"""The answering side of request and reply: a handler is called with each request, and its result is the reply.
 
 **Workers share requests** if they answer as a group: the group is a shared durable subscription, so each request goes
-to one of them. A request is acknowledged when its reply is published, together with all that its worker took before it
-and has finished. Requests that a worker has not finished when it leaves, dies or takes too long go to another.
+to one of them. A request is acknowledged when its reply is published, together with all earlier requests that its
+worker has finished. If a worker leaves, dies or takes too long, its unfinished requests go to another.
 
-**Errors travel.** If the handler raises, the caller gets a `RequestFailedError` with the text of the error. The
-reply that carries it has the attribute `reply.error`; the client advertises all replies (`reply.to IS NOT NULL`), so
-the program need not.
+**Errors.** If the handler raises, the caller gets a `RequestFailedError` with the text of the error. The reply with the
+error has the attribute `reply.error`; the client advertises all replies (`reply.to IS NOT NULL`), so the program need
+not.
 
-**Deadlines travel.** A request says for how long its caller waits. The handler is not called for requests whose caller
-has given up, and is cancelled when it does. The deadline is judged by the timestamps of brokers: the newest that this
-client has seen, and the time that has passed since. So a handler may be called too late, but no request is given up
-too early, whatever the clock of this machine says.
+**Deadlines.** A request states how long its caller waits. The handler is not called for requests whose deadline has
+passed, and is cancelled when it passes. The current time is estimated from brokers' timestamps: the newest that this
+client has seen, plus the time since. So a handler may be called too late, but no request is dropped too early, whatever
+the clock of this machine.
 """
 
 import asyncio
@@ -59,10 +59,10 @@ class Answering:
         now_s: Callable[[], float],
     ) -> None:  # fmt: skip
         self.filter: str = filter
-        """Which requests are answered."""
+        """The filter of the requests."""
         self.name: str = subscription.name
-        """The group; empty without one."""
-        """The name of the group; empty without one."""
+        """The group; empty if there is none."""
+        """The name of the group; empty if there is none."""
         self._client = client
         self._subscription = subscription
         self._handler = handler
@@ -86,7 +86,7 @@ class Answering:
         return self
 
     async def wait(self) -> None:
-        """Return when it was closed; an error says why the network ended it.
+        """Return when it was closed. Raises an error if the network ended it.
 
         Example: `await answering.wait()`
         """

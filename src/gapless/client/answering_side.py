@@ -1,4 +1,4 @@
-"""The part of a synchronous `Answering` in threads of its own, in which handlers may wait and make calls."""
+"""The part of a synchronous `Answering` in its own threads, in which handlers can block and make calls."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ __all__ = ["AnsweringSide"]
 
 
 class AnsweringSide(Synchronous):
-    """Has the threads that call a handler."""
+    """Owns the threads that call a handler."""
 
     _threads: ThreadPoolExecutor
 

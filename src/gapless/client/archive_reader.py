@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 class ArchiveReader:
-    """Reads an archive, and continues with brokers where it ends, without a gap and without a duplicate. Made by
+    """Reads an archive, and continues with brokers where it ends, without a gap or a duplicate. Made by
     `Client.archive`.
 
-    `subscription.archive_end` is the position at which brokers have taken over. The archive has to hold everything that
-    the filter matches; where it lacks something, a `SkippedError` says so.
+    `subscription.archive_end` is the position at which brokers took over. The archive must contain all events that
+    match the filter; missing events are reported with a `SkippedError`.
     """
 
     def __init__(self, subscribing: Subscribing, directory: Path | str) -> None:
         self._subscribing = subscribing
         self.directory: Path = check_path("archive", directory)
-        """Where the archive is."""
+        """The directory of the archive."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {str(self.directory)!r}>"
@@ -52,7 +52,7 @@ class ArchiveReader:
         since: Since = "earliest",
         max_pending: int | None = None,
     ) -> Opening[Subscription[Any]]:
-        """Subscribe from a position in the archive on; when the application has taken all of the archive, brokers
+        """Subscribe from a position in the archive; after the application has taken the archive's events, brokers
         continue.
 
         Parameters:
@@ -96,7 +96,7 @@ class ArchiveReader:
         *,
         type: type[Any] | None = None,
     ) -> Opening[Subscription[Any]]:
-        """Read what was published after one position and up to another: from the archive, and the rest from brokers.
+        """Read the events between two positions: from the archive, and the rest from brokers.
 
         Parameters:
             filter: as for `Client.read`.

@@ -1,8 +1,8 @@
-"""One history over an archive and brokers: what an archive holds is read there, then it goes on with brokers.
+"""One history over an archive and brokers: reads the archive first, then continues with brokers.
 
-The *seam* is the position at which one ends and the other begins. It is the same for both, everything up to it lies
-in the archive, and a position is everything up to it with all its causes: so nothing is missing there, nothing comes
-twice, and no effect comes before its cause.
+The *seam* is the position at which one ends and the other begins. The archive contains everything up to it, brokers
+deliver everything after it, and a position is causally closed. So no event is missing or duplicated at the seam, and no
+effect comes before its cause.
 
 Brokers are asked only when the archive is read to its end: a reader that takes hours for that delays no other client.
 If the archive has grown, the reader continues with it. Brokers are also asked for events from before the archive began.
@@ -31,7 +31,7 @@ Item: TypeAlias = list[Event] | SkippedError
 
 
 class _Reading(Protocol):
-    """The events from before the archive that brokers still have."""
+    """A read of the events from before the archive that brokers still have."""
 
     async def take(self, most: int) -> list[Event]: ...
 
@@ -56,11 +56,11 @@ class Past:
 
     @property
     def is_all(self) -> bool:
-        """Whether there is nothing left to ask brokers for."""
+        """Whether brokers need not be asked for anything."""
         return self._until is not None and self.position >= self._until
 
     async def items(self, client: _Reader) -> AsyncIterator[Item]:
-        """The archived events, in order."""
+        """Yield the archived events, in order."""
         if EARLIEST < self._since < self._begin:
             async for item in self._of_brokers(client):
                 yield item
@@ -109,7 +109,7 @@ class Past:
 
 
 def open_past(directory: Path | str, network: str, text: str, since: Position, until: Position | None) -> Past:
-    """The contents of the archive, if it is one of this network and has all matching events."""
+    """Return the contents of the archive, if it belongs to this network and has all matching events."""
     try:
         from gapless.archive import Archive
     except ModuleNotFoundError as error:
@@ -127,7 +127,7 @@ def open_past(directory: Path | str, network: str, text: str, since: Position, u
 
 
 def log_seam(text: str, directory: Path | str, seam: Position) -> None:
-    """Tell where brokers took over."""
+    """Log where brokers took over."""
     logging.getLogger("gapless.client").info(
         f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it"
     )

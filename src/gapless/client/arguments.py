@@ -1,7 +1,6 @@
-"""Checks of all arguments, before a call does anything with them.
+"""Checks all arguments before a call does anything with them.
 
-A mistake ends here, with a sentence for the caller. The node, the encoder and the event loop only see valid
-values.
+An invalid argument raises an error for the caller here. The node, the encoder and the event loop only see valid values.
 """
 
 import os
@@ -30,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 NAME_MAX = 150
-"""Characters; what makes the name unique is added, and a broker takes 200."""
+"""The maximum number of characters: a unique suffix is added, and a broker accepts 200."""
 
 
 _short = Repr()
@@ -38,14 +37,14 @@ _short.maxstring = _short.maxother = _short.maxlong = 80
 
 
 def shown(value: object) -> str:
-    """The value as one would write it, cut short where it is long."""
+    """Return the value as source code, truncated if it is long."""
     return _short.repr(value)
 
 
 def surrogate_in(text: str) -> str:
-    """The first half of a surrogate pair in the text, as one would write it; empty if there is none.
+    """Return the first lone surrogate in the text, as source code; empty if there is none.
 
-    Python has such strings (`os.fsdecode` makes them of bytes that are no text), but they cannot be encoded.
+    Python has such strings (`os.fsdecode` creates them from bytes that are not text), but they cannot be encoded.
     """
     if text.isascii():
         return ""
@@ -57,7 +56,7 @@ def surrogate_in(text: str) -> str:
 
 
 def check_text(what: str, value: object) -> str:
-    """The text, if it is text that can travel."""
+    """Return the text if it can be encoded."""
     if not isinstance(value, str):
         raise CallError(f"{what} is text, but this is {kind_of(value)}")
     half = surrogate_in(value)
@@ -67,13 +66,13 @@ def check_text(what: str, value: object) -> str:
 
 
 def check_name(value: object) -> str:
-    """The first part of a client's name."""
+    """Return the first part of a client's name if it is valid."""
     name = check_text("a client's name", value)
     return check_named("a client's name", name, NAME_MAX)
 
 
 def check_named(what: str, name: str, most: int) -> str:
-    """The name, if it is one."""
+    """Return the name if it is valid."""
     complaint = name_complaint(what, name, most)
     if complaint:
         raise CallError(complaint)
@@ -81,20 +80,20 @@ def check_named(what: str, name: str, most: int) -> str:
 
 
 def check_flag(what: str, value: object) -> bool:
-    """True or false, and nothing that may be taken for one of them."""
+    """Return the value if it is a bool; other types are refused."""
     if not isinstance(value, bool):
         raise CallError(f"{what} is True or False, but this is {kind_of(value)}")
     return value
 
 
 def check_kind(what: str, value: object, kind: type, made_by: str) -> None:
-    """Something that another call has returned."""
+    """Check that the value was returned by another call."""
     if not isinstance(value, kind):
         raise CallError(f"{what} is what {made_by} returned, but this is {kind_of(value)}")
 
 
 def check_path(what: str, value: object) -> Path:
-    """A place among the files of this machine."""
+    """Return a path of the file system."""
     if not isinstance(value, str | os.PathLike):
         raise CallError(f"{what} is a path, but this is {kind_of(value)}")
     path = os.fspath(value)
@@ -104,12 +103,12 @@ def check_path(what: str, value: object) -> Path:
 
 
 def check_timeout(value: object) -> float | None:
-    """A time to wait, or None to wait without a limit."""
+    """Return a timeout, or None for no limit."""
     return None if value is None else check_seconds(value)
 
 
 def check_seconds(value: object) -> float:
-    """A time to wait."""
+    """Return a time to wait."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CallError(f"timeout_s is a number of seconds, but this is {kind_of(value)}")
     if isnan(value) or value < 0:
@@ -118,7 +117,7 @@ def check_seconds(value: object) -> float:
 
 
 def check_span(what: str, value: object, least: float, most: float) -> float:
-    """A number of seconds within bounds."""
+    """Return a number of seconds within bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CallError(f"{what} is a number of seconds, and not of type {type(value).__name__}")
     if not least <= value <= most:
@@ -127,7 +126,7 @@ def check_span(what: str, value: object, least: float, most: float) -> float:
 
 
 def check_count(what: str, value: object) -> int:
-    """A number of things, at least one."""
+    """Return a count of at least one."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise CallError(f"{what} is a whole number, but this is {kind_of(value)}")
     if value < 1:
@@ -136,11 +135,11 @@ def check_count(what: str, value: object) -> int:
 
 
 def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
-    """One of these words."""
+    """Return the value if it is one of these words."""
     if value not in choices:
         raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {shown(value)}")
 
 
 def kind_of(value: object) -> str:
-    """The kind of the value, for an error message."""
+    """Return the kind of the value, for an error message."""
     return "None" if value is None else f"of type {type(value).__name__}"

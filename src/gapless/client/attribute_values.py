@@ -1,23 +1,22 @@
-"""The conversions of values that are no attributes, all in one table.
+"""Converts values of other types to attributes, by one table.
 
-Attributes are strings, integers, floats and booleans, and filters compare only these. Some other values stand for one
-of them in exactly one obvious way, and are converted when they are published:
+Attributes are strings, integers, floats and booleans, and filters compare only these. Some other values correspond to
+one of them in exactly one obvious way, and are converted when they are published:
 
 | value | attribute |
 | --- | --- |
 | an enumeration's member | its value, converted |
 | `datetime` with a zone | text in UTC, always with microseconds: `2026-11-16T10:32:00.000000Z` |
-| `datetime` without a zone | the same text without the `Z`; it is not taken for any zone |
+| `datetime` without a zone | the same text without the `Z`; no zone is assumed |
 | `date`, `time`, `timedelta`, `UUID` | text: `2026-11-16`, `10:32:00`, `PT5S`, `12345678-1234-…` |
 | `Decimal` | the float with the same digits; refused if there is none |
 | numpy's integers, floats, booleans and strings | the same of Python |
 | a subclass of `str`, `int` or `float` | the plain `str`, `int` or `float` |
 
-Times of one kind have texts of one width, so their order as texts is their order in time. Nothing is rounded, and
-nothing is converted by guessing: everything else is refused with a sentence. Fields of that type in `type=` make of the
-attribute what was published.
+Times of one kind have texts of one width, so sorting them as text sorts them by time. Nothing is rounded or guessed:
+every other value is refused with an error. Fields of these types in `type=` convert the attribute back.
 
-numpy is never imported: a value of its can only come from a program that has.
+numpy is never imported: a numpy value can only come from a program that has imported it.
 """
 
 import sys
@@ -39,12 +38,12 @@ _PLAIN = (str, int, float, bool)
 
 
 def plain_attributes(attributes: Mapping[Any, Any]) -> Attributes:
-    """All of them as attributes, or an `EventError` that names the first that is none."""
+    """Return all values as attributes; raise an `EventError` that names the first one that cannot be converted."""
     return {name: value if type(value) in _PLAIN else _plain(name, value) for name, value in attributes.items()}
 
 
 def is_convertible(value: object) -> bool:
-    """Whether the value is an attribute, or may become one."""
+    """Return whether the value is an attribute, or can be converted to one."""
     numpy = sys.modules.get("numpy")
     is_number = numpy is not None and isinstance(value, numpy.generic)
     return value is None or is_number or isinstance(value, _PLAIN) or any(isinstance(value, k) for k, _ in _CONVERSIONS)
@@ -103,4 +102,4 @@ _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[object, Any], Attri
     (int, lambda _, value: int.__index__(value)),
     (float, lambda _, value: float.__float__(value)),
 )
-"""The first kind that fits counts."""
+"""The conversions; the first kind that fits is used."""

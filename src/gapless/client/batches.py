@@ -1,11 +1,10 @@
-"""Events in batches, as they come: from a list, from a generator, or from something that has to be waited for.
+"""Splits events into batches as they are produced: from a list, a generator, or an asynchronous source.
 
-A batch leaves as soon as there is nothing more to add without waiting. A list or a tuple is split only where a batch is
-full, however busy the machine is. Of another ordinary iterable nobody can know whether it makes us wait, so
-the first batch is one event, and each is twice as large as the one before while the iterable is quick; if it takes its
-time, the next is one event again. Between two batches the event loop gets its turn: what was published leaves, and
-brokers hear from us. An iterable that blocks for long at one event still holds up everything else in this event loop,
-which is said in the log; an async iterable does not.
+A batch is sent as soon as nothing more can be added without waiting. A list or a tuple is split only into full batches,
+however busy the machine is. Another ordinary iterable may block, so the first batch is one event, and each is twice as
+large as the one before while the iterable is fast; after a slow item, the next batch is one event again. Between two
+batches the event loop runs, so that events are sent and heartbeats continue. An iterable that blocks for long at one
+event still blocks the event loop, which is logged; an async iterable does not.
 """
 
 import asyncio
@@ -20,14 +19,14 @@ from gapless.errors import EventError
 __all__ = ["batches", "iterator_over"]
 
 QUICK_S = 0.005
-"""A batch that is not full after that leaves as it is."""
+"""After this time, a batch is sent even if it is not full."""
 
 BLOCKED_S = 0.5
-"""A source that holds the event loop for longer causes a warning."""
+"""A source that blocks the event loop for longer causes a warning."""
 
 
 def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
-    """The iterator of the events, or an `EventError` if there is none."""
+    """Return the iterator of the events; raise an `EventError` if there is none."""
     try:
         return iter(events)
     except TypeError:
@@ -38,7 +37,7 @@ def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
 def batches(
     events: Iterable[Any] | AsyncIterable[Any], most: int, end: "asyncio.Future[None]"
 ) -> AsyncIterator[list[Any]]:
-    """The events in batches of at most so many. If `end` fails, nobody waits for further ones."""
+    """Yield batches of at most `most` events. If `end` fails, no further events are awaited."""
     if isinstance(events, AsyncIterable):
         return _of_what_comes(events, most, end)
     if isinstance(events, list | tuple):
@@ -111,7 +110,7 @@ async def _next(queue: "asyncio.Queue[Any]", end_of_all: "asyncio.Future[None]")
 
 
 class _End(NamedTuple):
-    """Nothing more comes; `error` is why, if the source failed."""
+    """Marks the end of the events; `error` is the error of the source, if it failed."""
 
     error: BaseException | None
 

@@ -1,8 +1,8 @@
-"""Why publications are not confirmed: the publisher has to know which broker the network waits for.
+"""Finds out why publications are not confirmed, so that the publisher knows which broker the network waits for.
 
 If publications wait and nothing was confirmed for `PATIENCE_S`, the client asks all brokers what they wait for, as
-`gapless status` does. It writes their answers to its log, and keeps them for the application. While it lasts, it asks
-again after `PATIENCE_S`.
+`gapless status` does. It logs their answers, and keeps them for the application. It repeats this every `PATIENCE_S`
+while publications are blocked.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ __all__ = ["BlockedReason"]
 
 PATIENCE_S = 5.0
 ASKED_MAX = 64
-"""Brokers that are asked."""
+"""The maximum number of brokers that are asked."""
 OF_OTHERS = ("attach", "durable", "history")
-"""Kinds of waits that hold up only the client that they name."""
+"""Kinds of waits that delay only the client that they name."""
 
 _logger = logging.getLogger("gapless.client")
 
 
 class BlockedReason:
-    """Watches the publications of one client. `progress` is how many are published and how many are confirmed; None if
-    the protocol confirms nothing."""
+    """Watches the publications of one client. `progress` returns how many are published and how many are confirmed;
+    None if the protocol confirms nothing."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class BlockedReason:
         access: Access = CLEAR,
     ) -> None:
         self.reason = ""
-        """For what the network waits, in words; nothing if all goes well."""
+        """The broker or disk that the network waits for, in words; empty if publications are being confirmed."""
         self._client = client
         self._addresses = addresses
         self._access = access
@@ -47,7 +47,7 @@ class BlockedReason:
         self._watching = watching
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._watching is not None:
             self._watching.cancel()
 
@@ -77,7 +77,7 @@ class BlockedReason:
         return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
 
     async def _waits(self, name: str, address: str) -> list[str] | None:
-        """What a broker waits for, in words; None if it may not tell us."""
+        """Return what a broker waits for, in words; None if it refuses to say."""
         try:
             report = await ask_for_report(address, timeout_s=PATIENCE_S, access=self._access)
         except DeniedError:

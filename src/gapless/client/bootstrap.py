@@ -1,4 +1,4 @@
-"""The first contact: from some addresses to a broker that answers, and all that it knows of the network."""
+"""The first contact: finds a broker that answers, and gets the network's description from it."""
 
 import asyncio
 import time
@@ -16,10 +16,10 @@ SILENT = "no answer"
 
 
 async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tuple[str, Welcome]:
-    """An address of the list where a broker takes part, and its welcome.
+    """Return an address of the list with a running broker, and its welcome message.
 
-    Brokers that are not there yet, still starting, or too busy, are asked again until the time is up. An address that
-    answers as no broker of ours does is not asked again; if no other address is left, nobody has to wait.
+    Brokers that are missing, starting, or too busy are asked again until the timeout. An address that answers with
+    another protocol is not asked again; if no other address is left, the search ends at once.
     """
     addresses = parse_url(url)
     deadline = time.monotonic() + timeout_s
@@ -36,7 +36,7 @@ async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tu
             if isinstance(answer, Welcome):
                 return address, answer
             if answer != SILENT:
-                said[address] = answer  # the last one may be asked too late to answer
+                said[address] = answer  # the last attempt may begin too late for an answer
             reasons[address] = said.get(address, answer)
         if not reasons:
             raise hopeless[0]

@@ -1,7 +1,7 @@
-"""Calls a function of the application's in a thread of its own, where it may wait, and make calls of the client.
+"""Calls a function of the application in its own thread, where it can block and make calls of the client.
 
-In the thread of the event loop it could do neither. Calls come one after the other; what there is to tell while the
-function is busy comes with its next call.
+In the thread of the event loop it could do neither. Calls are sequential; reports that arrive during a call are passed
+to the next one.
 """
 
 import logging
@@ -13,7 +13,7 @@ __all__ = ["CallThread"]
 
 
 class CallThread:
-    """Tells one function of what is lost. There is a thread only while there is something to tell."""
+    """Reports losses to one function. The thread exists only while there are reports."""
 
     def __init__(self, function: TellLost) -> None:
         self.function = function
@@ -22,7 +22,7 @@ class CallThread:
         self._is_telling = False
 
     def __call__(self, ranges: list[tuple[int, int]]) -> None:
-        """Have it called; waits for nothing."""
+        """Schedule a call without waiting for it."""
         with self._lock:
             self._untold.extend(ranges)
             if not self._is_telling:

@@ -1,7 +1,7 @@
-"""The part of the synchronous client in the threads of its callers: sources of events, handlers of requests, and the
-end of its event loop.
+"""The part of the synchronous client in its callers' threads: sources of events, handlers of requests, and the end of
+its event loop.
 
-An event loop runs in a thread of its own, one for each client, and does what the asynchronous client does.
+An event loop runs in its own thread, one for each client, and runs the asynchronous client.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class CallerSide(Synchronous):
         return answering
 
     def _publish_many(self, events: Iterable[Publication]) -> int:
-        """Let the source run in this thread, and send events as it produces them."""
+        """Run the source in this thread, and send events as it produces them."""
         remaining = iterator_over(events)
         feed = Feed(self._loop.loop, self._inner._publishing.batch_max)
         publishing: Any = self._loop.start(self._inner._publishing.publish_fed(feed))

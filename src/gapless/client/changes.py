@@ -1,7 +1,7 @@
-"""Changes of the broker that serves a client: connected, disconnected, moved.
+"""Changes of a client's connection: connected, disconnected, moved.
 
-A client is served while a broker holds its session and there is a connection to it. Calls may be made at any time, and
-wait for a broker where there is none; whoever wants to know meanwhile iterates over `client.connection_changes()`.
+A client is connected while a broker holds its session and there is a connection to it. Calls can be made at any time,
+and wait for a broker if there is none; iterate over `client.connection_changes()` to observe the connection.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ KEPT_MAX = 100
 
 
 class ConnectionChange(msgspec.Struct, frozen=True):
-    """A change of the broker that serves the client."""
+    """A change of a client's connection."""
 
     kind: ChangeKind
-    """`connected`: a broker serves the client. `disconnected`: none does; the client looks for one, and what is
-    published meanwhile waits. `moved`: another broker serves it than before; nothing was missed."""
+    """`connected`: a broker serves the client. `disconnected`: none does; the client looks for one, and publications
+    wait. `moved`: another broker serves it than before; no event was missed."""
     broker: str
     """The broker that serves the client; for `disconnected`, the one that did."""
     previous: str = ""
-    """Of `moved`: who served it before."""
+    """For `moved`: the broker that served it before."""
     missed: int = 0
     """The number of earlier changes that were not read in time and are left out."""
 
 
 class ConnectionChanges:
-    """Iterate over it: `async for change in client.connection_changes()`. It begins with how things are, and ends with
-    the client.
+    """Iterate over it: `async for change in client.connection_changes()`. It begins with the current state, and ends
+    with the client.
 
-    If the client fails, that is raised here as well.
+    If the client fails, iteration raises its error, too.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class ConnectionChanges:
         return msgspec.structs.replace(change, missed=missed) if missed else change
 
     def _put(self, change: ConnectionChange) -> None:
-        """Something happened."""
+        """Add a change."""
         if len(self._queue) >= KEPT_MAX:
             self._queue.popleft()
             self._missed += 1
@@ -83,14 +83,14 @@ class ConnectionChanges:
         self._something.set()
 
     def _end(self, error: GaplessError | None) -> None:
-        """Nothing more happens."""
+        """End the iteration."""
         self._is_over = True
         self._error = error
         self._something.set()
 
 
 class Watching:
-    """Tells everyone who watches when the broker that serves the client is another."""
+    """Notifies all watchers when another broker serves the client."""
 
     def __init__(self, serving: Callable[[], str]) -> None:
         self._serving = serving
@@ -100,7 +100,7 @@ class Watching:
         self._end: tuple[GaplessError | None] | None = None
 
     def watch(self) -> ConnectionChanges:
-        """One more who watches."""
+        """Return a new watcher."""
         changes = ConnectionChanges()
         if self._end is not None:
             changes._end(*self._end)
@@ -110,7 +110,7 @@ class Watching:
         return changes
 
     def look(self) -> None:
-        """See whether something changed."""
+        """Check whether something changed."""
         broker = self._serving()
         if broker == self._broker or self._end is not None:
             return
@@ -126,21 +126,21 @@ class Watching:
             watcher._put(change)
 
     def end(self, error: GaplessError | None) -> None:
-        """The client is over."""
+        """End all watchers with the client."""
         self._end = (error,)
         for watcher in self._watchers:
             watcher._end(error)
 
 
 class WatchedNode:
-    """A client's node; `look` is called when something may have changed."""
+    """A client's node; `look` is called when its broker may have changed."""
 
     def __init__(self, node: ClientNode, look: Callable[[], None]) -> None:
         self._node = node
         self._look = look
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         node = self._node
         before = node.is_attached
         effects = node.step(item, now)
@@ -149,36 +149,36 @@ class WatchedNode:
         return effects
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the node keeps."""
+        """Return how much the node keeps."""
         return self._node.state_size()
 
 
 class WatchedLinks(Links):
-    """A client's links; `look` is called when a connection is over, `not_understood` with the name of a broker whose
+    """A client's links. `look` is called when a connection ends, `not_understood` with the name of a broker whose
     messages cannot be read, and the reason."""
 
     look: Callable[[], None]
     not_understood: Callable[[str, str], None]
 
     def refusing(self, connection: Connection, code: str, reason: str) -> None:
-        """The client ends a connection itself."""
+        """Note that the client itself ends a connection."""
         super().refusing(connection, code, reason)
         if code == "malformed" and connection.link is not None:
             self.not_understood(connection.link.name, reason)
 
     def ended(self, connection: Connection) -> None:
-        """The connection is over, for whatever reason."""
+        """Note that the connection has ended, for whatever reason."""
         super().ended(connection)
         self.look()
 
     def said_goodbye(self, connection: Connection, reason: str) -> None:
-        """The peer leaves gracefully."""
+        """Note that the peer leaves gracefully."""
         super().said_goodbye(connection, reason)
         self.look()
 
 
 def serving(links: Links, node: ClientNode) -> str:
-    """The broker that holds the session, and that we are connected to; empty if there is none."""
+    """Return the broker that holds the session and is connected; empty if there is none."""
     if node.is_attached is None:
         return next((link.name for link in links.links.values() if link.connection is not None), "")
     link = links.links.get(node.broker)

@@ -59,12 +59,13 @@ class Client(SubscribingCalls, PublishingCalls):
 
     @property
     def broker(self) -> str:
-        """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
+        """The broker that serves this client, or that it is trying to reach; empty if the protocol does not
+        report it."""
         return self._connection_manager.broker
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The addresses of the network's brokers by name, as the first of them told."""
+        """The addresses of the network's brokers by name, as of the first connection."""
         return dict(self._connection_manager.addresses)
 
     @property

@@ -1,4 +1,4 @@
-"""The common base of a client's calls: its presence in the network, and the two sides of it."""
+"""The common base of a client's calls: its connection manager, and its publishing and subscribing sides."""
 
 from collections.abc import Sequence
 
@@ -22,11 +22,11 @@ class ClientBase:
         patience_s: float = 0.0, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
     ) -> None:  # fmt: skip
         self.name: str = name
-        """Unique in the network; its events carry it as their publisher."""
+        """The name, unique in the network; the client's events carry it as their publisher."""
         self.network: str = welcome.network_name
         """The name of the network."""
         self.protocol: str = welcome.protocol
-        """The name of the protocol that its brokers run."""
+        """The name of the brokers' protocol."""
         self._connection_manager = ConnectionManager(
             welcome, name, address=address, trace=trace, access=access, identity=identity, patience_s=patience_s
         )

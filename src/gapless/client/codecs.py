@@ -1,8 +1,8 @@
 """Codecs: payloads as values instead of bytes, chosen by one argument, `connect(…, codec="json")`.
 
-With a codec, what is published as a payload may be any value that it can encode, and `client.decode(event)` is the
-value again. In typed events the one field that no attribute could hold (a list, a struct, a table) is the payload.
-Bytes are published as they are.
+With a codec, a payload can be any value that it can encode, and `client.decode(event)` returns the value. In typed
+events the one field that cannot be an attribute (a list, a struct, a table) is the payload. Bytes are published as they
+are.
 """
 
 import sys
@@ -17,13 +17,13 @@ __all__ = ["CODECS", "Codec", "CodecLike", "encoded", "find_codec"]
 
 
 class Codec(Protocol):
-    """The interface of a `codec` with a format of its own."""
+    """The interface of a user-defined codec."""
 
     def encode(self, value: Any, /) -> bytes:
         """Return a value as a payload.
 
         Parameters:
-            value: what a program publishes.
+            value: the payload given to `publish`.
 
         Example: `return yaml.safe_dump(value).encode()`
         """
@@ -50,7 +50,7 @@ class _Functions(NamedTuple):
 
 
 def _plain(value: Any) -> Any:
-    """For values that msgspec does not know: pydantic's models."""
+    """Convert values that msgspec does not support: pydantic models."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return value.model_dump()
@@ -86,7 +86,7 @@ CODECS: dict[str, Codec] = {
 
 
 def find_codec(codec: CodecLike) -> Codec | None:
-    """The codec, if it is one."""
+    """Return the codec; raise an error if the value is not one."""
     if codec is None or (not isinstance(codec, str) and hasattr(codec, "encode") and hasattr(codec, "decode")):
         return codec
     if not isinstance(codec, str) or codec not in CODECS:
@@ -100,8 +100,8 @@ def find_codec(codec: CodecLike) -> Codec | None:
 
 
 def encoded(codec: Codec, value: Any) -> bytes:
-    """The value as a payload, or an `EventError`."""
+    """Return the value as a payload; raise an `EventError` if it cannot be encoded."""
     try:
         return codec.encode(value)
-    except Exception as error:  # each format has errors of its own
+    except Exception as error:  # each format has its own errors
         raise EventError(f"this payload cannot be encoded: {error or type(error).__name__}") from error

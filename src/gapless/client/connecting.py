@@ -1,4 +1,4 @@
-"""From an address to a client: the first contact with a network."""
+"""Opens a client: from an address to a connection with a network."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from gapless.security.identity import client_prefix
 __all__ = ["CREDENTIALS_VARIABLE", "URL_VARIABLE", "CredentialsLike", "connect", "connect_as"]
 
 URL_VARIABLE, CREDENTIALS_VARIABLE = "GAPLESS_URL", "GAPLESS_CREDENTIALS"
-"""Environment variables that name the network, and the file with credentials for it, where a program does not."""
+"""Environment variables with the network's URL and the path of the credentials, used if the program gives none."""
 
 _logger = logging.getLogger("gapless.client")
 
@@ -32,7 +32,7 @@ CredentialsLike: TypeAlias = Credentials | str | Path | None
 
 
 def _wanted_trace(welcome: Welcome) -> str:
-    """Where the network wants a trace, if that is a place on this machine."""
+    """Return where the network wants a trace, if that is a directory on this machine."""
     if welcome.trace and not Path(welcome.trace).is_dir():
         _warn_of(welcome.trace)
         return ""
@@ -41,7 +41,7 @@ def _wanted_trace(welcome: Welcome) -> str:
 
 @lru_cache(maxsize=64)
 def _warn_of(place: str) -> None:
-    """Said once of each place, however many clients a process has."""
+    """Log a warning once for each directory, however many clients a process has."""
     _logger.warning(
         f"the network asks clients to write traces in {place}, which is not here: clients of this process write none; "
         "connect(…, trace=DIR) writes one elsewhere"
@@ -52,7 +52,7 @@ async def _connect(
     url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike,
     identity: Identity | None = None, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
 ) -> Client:  # fmt: skip
-    Middlewares(middleware)  # a mistake in it is said before anything is sent
+    Middlewares(middleware)  # an invalid value is reported before anything is sent
     access = Access.to(url, credentials)
     address, welcome = await find_network(url, timeout_s, access)
     place = str(trace or "") if trace is not None else _wanted_trace(welcome)
@@ -102,5 +102,5 @@ def connect(
 def connect_as(
     url: str, name: str, identity: Identity | None, *, timeout_s: float, credentials: CredentialsLike
 ) -> Opening[Client]:
-    """Connect as the client of another process, which is no more; with None as a new one. It writes no trace."""
+    """Connect with the identity of another process that has ended; with None as a new client. It writes no trace."""
     return Opening(_connect(url, name, timeout_s, "", credentials, identity), "connect_as(…)", Client)

@@ -1,7 +1,7 @@
-"""A client's presence in its network: the protocol's node, its connections to brokers, and what the node says.
+"""A client's presence in its network: the protocol's node, its connections to brokers, and the node's effects.
 
-All that has to be remembered to survive a broker is the protocol's own client node, the same that the simulator runs.
-This file gives it inputs, and carries its effects to what takes them: it knows no broker, no retry and no fail-over.
+All state that must survive a broker is in the protocol's own client node, the same that the simulator runs. This module
+passes inputs to it and dispatches its effects; it contains no logic for brokers, retries or fail-over.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from gapless.runtime.wire import Welcome
 __all__ = ["ConnectionManager"]
 
 LEAVE_S = 5.0
-"""How long a client that leaves waits for its subscriptions to end, and for a broker that knows it."""
+"""How long a closing client waits for its subscriptions to end, and for its broker."""
 
 
 class ConnectionManager:
-    """Of one client, from when a broker accepted it until it is closed."""
+    """The connections of one client, from when a broker accepted it until it is closed."""
 
     def __init__(
         self, welcome: Welcome, name: str, *,
@@ -56,21 +56,21 @@ class ConnectionManager:
         self.network = welcome.network_name
         self.spec = find_protocol(welcome.protocol)
         self.addresses = {**welcome.addresses, welcome.name: address}
-        """Where the brokers are, by name, as the first of them told."""
+        """The brokers' addresses by name, as of the first connection."""
         options = convert_options(self.spec, welcome.options)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         self._node = self.spec.client(place, options)
         self.publishing = Publishing(self, self.spec, welcome.settings, self._node.window)
         self.registrations = Registrations(self, paces=self.spec.paces, window=self._node.delivery_window)
         self.is_leaving = False
-        """Whether it is about to close: nothing new begins."""
+        """Whether the client is closing: no new call is accepted."""
         self._is_closed = False
         self._error: GaplessError | None = None
         self._breaking: asyncio.Task[None] | None = None
         self._rejection: Rejected | None = None
         self._serial = 0
         if identity is not None:
-            self._serial = identity.attempt  # so that nothing of the process before has the same name
+            self._serial = identity.attempt  # so that no name of an earlier process is reused
             self._node.take_over(identity.home, identity.attempt, identity.seq)
             self.publishing.go_on_after(identity.seq)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -110,12 +110,12 @@ class ConnectionManager:
     # ---- calls, to the node -------------------------------------------------------------------------------
 
     def new_name(self, kind: str) -> str:
-        """For something of this client; no other in the network has it."""
+        """Return a network-wide unique name for an object of this client."""
         self._serial += 1
         return f"{self.name}/{kind}{self._serial}"
 
     def check_open(self) -> None:
-        """Whether something new may begin."""
+        """Raise an error if no new call is accepted."""
         self.own_loop.check()
         if self._error is not None:
             raise self._error
@@ -123,7 +123,7 @@ class ConnectionManager:
             raise ClosedError("the client is about to close")
 
     def call(self, call: Any) -> None:
-        """Give the call to the node; raise what it objects to."""
+        """Pass the call to the node; raise its objection."""
         self.own_loop.check()
         if self._error is not None:
             raise self._error
@@ -137,25 +137,25 @@ class ConnectionManager:
             raise kind(rejection.reason)
 
     def tell(self, news: Any) -> None:
-        """Give the node what it cannot object to."""
+        """Pass the node an input that it cannot refuse."""
         if self._error is None:
             self._links.give(news)
 
     def note_beginning(self, began_us: int) -> None:
-        """The next publications were requested then: a trace counts from the call, not from when they leave."""
+        """Note when the next publications were requested: a trace counts from the call, not from sending."""
         if self._recording is not None:
             self._recording.publishes(began_us)
 
     def flush(self) -> None:
-        """Let what the node has sent leave now."""
+        """Send the node's messages now."""
         self._links.host.flush()
 
     async def wait_for_links(self) -> None:
-        """Until there is room for what is sent."""
+        """Wait until there is room in the send queue."""
         await self._links.queues.wait_for_room()
 
     async def subscribe(self, subscription: Deliveries, call: Subscribe) -> None:
-        """Returns when it has started; a trace tells when that was, and when it was asked for."""
+        """Return when it has started; record in the trace when that was, and when it was requested."""
         if self._recording is not None:
             self._recording.subscribes(subscription.id, subscription.filter, self.spec.ready(call))
         await self.registrations.subscribe(subscription, call)
@@ -165,7 +165,7 @@ class ConnectionManager:
     # ---- the end ------------------------------------------------------------------------------------------
 
     async def close(self, *, leave: bool) -> None:
-        """Disconnect; with `leave`, only when everything was ended and the network knows."""
+        """Disconnect; with `leave`, only after everything was ended and the network knows."""
         self.own_loop.check()
         if self._is_closed:
             return
@@ -175,7 +175,7 @@ class ConnectionManager:
                 async with asyncio.timeout(LEAVE_S):
                     await self._leave()
         except (TimeoutError, GaplessError):
-            pass  # nobody there to say goodbye to; the session ends by itself
+            pass  # no broker to say goodbye to; the session expires
         finally:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
@@ -205,13 +205,13 @@ class ConnectionManager:
         self._break(ClosedError(f"another process goes on as client {self.name}: brokers listen to that one alone"))
 
     def _break(self, error: BaseException) -> None:
-        """The client cannot go on: no call may wait for what does not come, and nobody is kept waiting for us."""
+        """End a client that cannot continue, so that no call waits in vain and no broker waits for it."""
         if self._breaking is None and not self._is_closed:
             self._fail(error)
             self._breaking = self._links.loop.create_task(self._links.close(with_goodbye=False))
 
     def _fail(self, error: BaseException) -> None:
-        """Nothing goes on: tell everyone who waits."""
+        """Fail all waiting calls."""
         if self._error is None:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
         self.registrations.fail(self._error, is_closed=self._is_closed)
@@ -229,25 +229,26 @@ class ConnectionManager:
 
     @property
     def blocked(self) -> str:
-        """For what the network waits, in words; empty if all goes well."""
+        """Return what the network waits for, in words; empty if publications are being confirmed."""
         return self._hold_up.reason
 
     @property
     def broker(self) -> str:
-        """The broker that serves the client, or is asked to; empty if the protocol does not tell."""
+        """Return the broker that serves the client, or that it is trying to reach; empty if the protocol does not
+        report it."""
         return "" if self._links.host.node is None else self._node.broker
 
     @property
     def identity(self) -> Identity:
-        """The state that another process needs to take over this client's identity."""
+        """Return the state that another process needs to take over this client's identity."""
         return Identity(self.name, *self._node.standing)
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection to a broker now."""
+        """Return whether there is a connection to a broker now."""
         return any(link.connection is not None for link in self._links.links.values())
 
     def changes(self) -> ConnectionChanges:
-        """Its changes from now on."""
+        """Return a watcher of the connection's changes from now on."""
         self.own_loop.check()
         return self._watching.watch()

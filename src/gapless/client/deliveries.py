@@ -1,10 +1,11 @@
 """The deliveries of one subscription: events, reports of missing events, positions, and the end.
 
-The client puts in what the network delivers, and the application takes it in order. If the application does not:
+The client adds the network's deliveries, and the application takes them in order. If the application is slow:
 
-- by default the broker sends no more than a bounded number of deliveries ahead of it. Beyond a bound for waiting
-  deliveries the client lags: the broker serves it from history;
-- with `max_pending`, the subscription ends with a `SlowConsumerError` when more events wait, after those that did fit.
+- by default the broker sends only a bounded number of deliveries ahead of it. Beyond a bound for pending deliveries the
+  client lags: the broker serves it from history;
+- with `max_pending`, the subscription ends with a `SlowConsumerError` when more events are pending, after those within
+  the limit.
 """
 
 import asyncio
@@ -32,24 +33,24 @@ Lost: TypeAlias = dict[str, list[tuple[int, int]]]
 Gap: TypeAlias = tuple[Position, Position]
 
 PENDING_MAX = 10_000
-"""In protocols that cannot hold events back: so many wait, if the application does not say how many may."""
+"""The default of `max_pending` in protocols without flow control."""
 
 _BEFORE_ALL = -(2**62)
-"""The number of the first event out of an archive: less than that of any delivery."""
+"""The number of the first archived event: less than that of any delivery."""
 
 
 class Subscriber(Protocol):
-    """The client whose subscription it is."""
+    """The client of the subscription."""
 
     async def unsubscribe(self, subscription: Any) -> None: ...
 
 
 class Settings(NamedTuple):
-    """Of a new subscription."""
+    """The settings of a new subscription."""
 
     client: Subscriber
     took: Callable[[], None]
-    """Called when the application has taken something."""
+    """Called when the application has taken events."""
     id: str
     filter: str
     max_pending: int | None
@@ -75,37 +76,37 @@ class Deliveries:
 
     def __init__(self, settings: Settings) -> None:
         self.filter: str = settings.filter
-        """The filter that was given."""
+        """The filter."""
         self.id: str = settings.id
         """Identifies this subscription of this client in the network, in logs and traces."""
         self.name: str = ""
-        """Of a durable subscription: the name that was given; empty for others."""
+        """The name of a durable subscription; empty for others."""
         self.starting_cut: dict[str, int] = {}
-        """For each publisher, the number of the first event that counts. Publishers that appear later are added. It is
-        empty for a subscription that begins at a position (`since=…`, or a durable one)."""
+        """For each publisher, the number of the first event of the subscription. Publishers that appear later are
+        added. It is empty for a subscription that begins at a position (`since=…`, or a durable one)."""
         self.ending_cut: dict[str, int] | None = None
         """Once it has ended: for each publisher, the number up to which everything was delivered."""
         self.is_live: bool = True
-        """Whether it receives what is published now; False while it reads history."""
+        """Whether it receives live events; False while it reads history."""
         self.archive_end: Position | None = None
         """If it began in an archive: the position up to which the archive was read, once brokers have taken over."""
         self._progress = Progress()
         self._acks: Acks | None = None
-        """Of a durable subscription."""
+        """The acknowledgements, for a durable subscription."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
         """Reports of missing events, each with the number of the delivery before which they are missing."""
         self._own_loop = OwnLoop(f"the subscription to {settings.filter!r}")
         self._client = settings.client
         self._took = settings.took
         self._is_bounded = False
-        """Whether it ends by itself: a read."""
+        """Whether it is a read, which ends by itself."""
         self._deliver = settings.deliver
         self._now_s = settings.now_s
         self._holds_back = settings.max_pending is None
-        """Whether the network waits for this subscription's application."""
+        """Whether brokers wait for this subscription's application."""
         self._limit = settings.max_pending
         self._got: dict[str, int] = {}
-        """With `max_pending`: the number of the last event of each publisher that did fit."""
+        """With `max_pending`: the number of each publisher's last event within the limit."""
         self._pending_events = PendingEvents()
         self._replay = Replay(self._pending_events, self._skips)
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -114,13 +115,13 @@ class Deliveries:
         self._is_closed = False
         """Whether the application has closed it."""
         self._past: AsyncIterator[Callable[[], None]] | None = None
-        """If it begins in an archive: what puts in the next events."""
+        """The archived events that come first, if it begins in an archive."""
         self._laying: asyncio.Task[None] | None = None
 
     # ---- for the application ------------------------------------------------------------------------------
 
     async def _wait(self, timeout_s: float | None) -> bool:
-        """Wait for an event. False, or an error that says why, if none will come."""
+        """Wait for an event. Return False, or raise an error with the reason, if none will arrive."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._pending_events:
@@ -138,7 +139,7 @@ class Deliveries:
         return True
 
     async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:
-        """Put in the next events of the archive. A caller that gives up waiting loses none of them."""
+        """Add the next archived events. A caller that gives up waiting loses none of them."""
         if self._laying is None:
             self._laying = asyncio.create_task(self._lay_next(past))
         laying = self._laying
@@ -164,12 +165,12 @@ class Deliveries:
         try:
             await waiter
         except BaseException:
-            with suppress(ValueError):  # it may have been woken in the same moment
+            with suppress(ValueError):  # it may have been woken at the same time
                 self._waiters.remove(waiter)
             raise
 
     def _raise_skipped(self, number: int | None) -> None:
-        """Raise the report of what is missing before that delivery, or before the next one."""
+        """Raise the report of the events missing before that delivery, or before the next one."""
         if self._skips and (number is None or self._skips[0][0] <= number):
             _, skipped = self._skips.popleft()
             self._replay.look()
@@ -179,7 +180,7 @@ class Deliveries:
     # ---- for the client -----------------------------------------------------------------------------------
 
     def _begin_in(self, past: Past, client: Any, go_on: Callable[[Position], Awaitable[None]]) -> None:
-        """Let an archive come first; then, unless that was all, `go_on` asks brokers from a position on."""
+        """Begin with an archive; then, unless that was everything, `go_on` asks brokers from a position on."""
         self._read_from(past.position)
         self._past = self._items(past, client, go_on)
 
@@ -205,21 +206,21 @@ class Deliveries:
         self._reach(position, is_live=False)
 
     def _release(self) -> None:
-        """The application wants no more: nobody has to wait for it."""
+        """Stop flow control for this subscription, whose application wants no more events."""
         self._holds_back = False
 
     def _oldest(self) -> int | None:
-        """The number of the first delivery that was not taken."""
+        """Return the number of the first pending delivery."""
         return self._pending_events.first if self._pending_events else None
 
     def _read_from(self, since: Position | None) -> None:
-        """It reads history, from this position on."""
+        """Note that it reads history, from this position on."""
         self.is_live = False
         self._progress.begin(since)
         self._replay.begin()
 
     def _reach(self, position: Position, *, is_live: bool) -> None:
-        """Everything up to this position was delivered."""
+        """Note that everything up to this position was delivered."""
         self.is_live = is_live
         self._progress.reach(position, is_live=is_live)
         self._settle()
@@ -233,7 +234,8 @@ class Deliveries:
             self._progress.settle()
 
     def _put(self, number: int, events: Events) -> bool:
-        """Deliveries; the first has this number. False if that was one too many, and the subscription is over."""
+        """Add deliveries; the first has this number. Return False if they exceeded the limit and ended the
+        subscription."""
         if self._has_ended:
             return True
         room = len(events) if self._limit is None else self._limit - len(self._pending_events)
@@ -249,14 +251,14 @@ class Deliveries:
         return True
 
     def _withdraw(self, numbers: Container[int]) -> None:
-        """These deliveries are another's by now: what the application has not taken it does not get."""
+        """Remove pending deliveries that were reassigned to another member."""
         gone = self._pending_events.withdraw(numbers)
         if not gone:
             return
         self._took()
 
     def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:
-        """Events are missing before the delivery of that number. All that are missing in one place are one error."""
+        """Report events missing before the delivery of that number. All events missing in one place are one error."""
         if self._skips and self._skips[-1][0] == number:
             before = self._skips.pop()[1]
             lost = {name: [*before.lost.get(name, ()), *lost.get(name, ())] for name in {**before.lost, **lost}}
@@ -274,7 +276,7 @@ class Deliveries:
         self._end(SlowConsumerError(reason, self.ending_cut))
 
     def _end(self, error: GaplessError | None = None) -> None:
-        """Nothing more comes in."""
+        """End the deliveries."""
         if not self._has_ended:
             self._has_ended = True
             self._error = error

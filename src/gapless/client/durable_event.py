@@ -1,4 +1,4 @@
-"""An event of a durable subscription, which can be acknowledged or given back."""
+"""An event of a durable subscription, which can be acknowledged, also negatively."""
 
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -10,47 +10,46 @@ __all__ = ["DurableEvent"]
 
 
 class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
-    """An event of a durable subscription. It equals the event that was published; a copy cannot be acknowledged.
+    """An event of a durable subscription. It equals the published event; a copy cannot be acknowledged.
 
-    `async with event:` acknowledges it when the block succeeds, and gives it back when the block raises.
+    `async with event:` acknowledges it if the block succeeds, and calls `nack` if the block raises.
     """
 
     redelivered: bool = False
-    """Whether it may have been delivered before, to this client or to another, without an acknowledgement. False is
+    """Whether it may have been delivered before, to this client or another, without an acknowledgement. False is
     certain; after a crash, events published up to ten seconds later are marked, too."""
     delivery_count: int = 1
-    """How many times it was delivered, this time included. In a group this counts for all members, whatever became of
-    them; else it counts what was given back (`nack`), by this client or an earlier one."""
+    """How many times it was delivered, including this time. In a group this counts all deliveries to any member;
+    otherwise it counts negative acknowledgements (`nack`), by this client or an earlier one."""
     _acks: ClassVar[Any] = None
-    """The `Acks` of its subscription. Set on each event, as the next is, but no field: it is not shown, copied or
+    """The `Acks` of its subscription. Set on each event, like the next one, but not a field: not shown, copied or
     encoded."""
     _number: ClassVar[int] = 0
     """The number of its delivery."""
 
     async def ack(self) -> None:
-        """Acknowledge this event, and no other. Returns when it can never be delivered again.
+        """Acknowledge this event only. Returns when it can never be delivered again.
 
-        With `ack="auto"` this acknowledges everything that was taken. An event that was given back stays so.
+        With `ack="auto"` this acknowledges everything taken so far, except events with a `nack`.
 
         Example: `await event.ack()`
         """
         await self._taken().ack_event(self._number, self)
 
     async def nack(self, *, delay_s: float = 0.0) -> None:
-        """Give the event back: it is delivered again, in a group to another member if there is one. For
-        `ack="manual"`.
+        """Request redelivery of the event, in a group to another member if there is one. Requires `ack="manual"`.
 
         Parameters:
-            delay_s: deliver it again after so many seconds, up to a day.
+            delay_s: redeliver it after so many seconds, up to a day.
 
         Example: `await event.nack(delay_s=5)`
         """
         self._taken().nack(self._number, self, delay_s)
 
     async def in_progress(self) -> None:
-        """Say that you still work on it: in a group, its `redeliver_s` begins anew. For `ack="manual"`.
+        """Extend the time for this event: in a group, its `redeliver_s` starts again. Requires `ack="manual"`.
 
-        Raises an `AckTooLateError` if the event is another member's by now.
+        Raises an `AckTooLateError` if the event was redelivered to another member.
 
         Example: `await event.in_progress()`
         """
@@ -69,7 +68,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
             self._taken().failed_at(self._number, self)
 
     def _taken(self) -> Any:
-        """The `Acks` of the subscription that delivered it."""
+        """Return the `Acks` of the subscription that delivered it."""
         if self._acks is None:
             raise CallError(f"this copy of {self.id} was not taken from a subscription; acknowledge the event that was")
         return self._acks

@@ -1,4 +1,4 @@
-"""Checks of what a caller says about durable subscriptions, before anything is sent."""
+"""Checks the arguments of durable subscriptions before anything is sent."""
 
 from typing import get_args
 
@@ -11,12 +11,12 @@ from gapless.protocol import ProtocolSpec
 __all__ = ["REDELIVER_S", "check_durable", "check_max_deliveries", "check_name_of", "check_redelivery", "find_durable"]
 
 REDELIVER_S = 30.0
-"""In a group, unless its members say otherwise: an event that is not acknowledged for so long is redelivered."""
+"""The default of a group's members: an event that is not acknowledged for so long is redelivered."""
 REDELIVER_MIN_S, REDELIVER_MAX_S = 0.1, 86_400.0
 
 
 def check_name_of(spec: ProtocolSpec, name: object) -> str:
-    """The name, if a durable subscription can have it."""
+    """Return the name if it is valid for a durable subscription."""
     text = check_text("the name of a durable subscription", name)
     if not spec.keeps_names:
         raise CallError(f"protocol {spec.name!r} has no durable subscriptions; use subscribe(filter)")
@@ -29,7 +29,7 @@ def check_durable(
     spec: ProtocolSpec, name: object, ack: AckMode, redeliver_s: object, max_deliveries: object, *,
     group: bool, replace: bool,
 ) -> str:  # fmt: skip
-    """The name, if what was chosen goes with it."""
+    """Return the name if the options are compatible with it."""
     check_choice("ack", ack, get_args(AckMode))
     check_flag("replace", replace)
     check_flag("group", group)
@@ -41,21 +41,21 @@ def check_durable(
 
 
 def check_max_deliveries(ack: AckMode, value: object) -> None:
-    """Whether events can become dead letters after so many deliveries."""
+    """Check the number of deliveries after which events become dead letters."""
     check_count("max_deliveries", value)
     if ack != "manual":
         raise CallError('max_deliveries is for ack="manual": ack="auto" acknowledges every event that was taken')
 
 
 def check_redelivery(redeliver_s: object, *, group: bool) -> None:
-    """Whether this can be the time after which a group's events are redelivered."""
+    """Check the time after which a group's events are redelivered."""
     if not group and redeliver_s != REDELIVER_S:
         raise CallError("redeliver_s is for subscriptions that a group shares: say group=True, too")
     check_span("redeliver_s", redeliver_s, REDELIVER_MIN_S, REDELIVER_MAX_S)
 
 
 def find_durable(name: str, found: list[DurableInfo]) -> DurableInfo:
-    """The one with this name."""
+    """Return the subscription with this name."""
     for each in found:
         if each.name == name:
             return each

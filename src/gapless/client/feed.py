@@ -1,8 +1,8 @@
-"""Events on their way from a caller's thread into the event loop of its client.
+"""Passes events from a caller's thread into the event loop of its client.
 
-The caller's source runs in the caller's thread, where it may take its time, or wait for something that this client
-itself receives. Its events leave as they come: the loop takes all that are there, and waits for no more. If a bounded
-number lies in between, the source has to wait.
+The caller's source runs in the caller's thread, where it can be slow, or wait for events that this client itself
+receives. Its events are sent as they are produced: the loop takes all that are available, without waiting for more. If
+a bounded number is in between, the source has to wait.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ __all__ = ["Feed"]
 
 
 class Feed:
-    """Put at one end by one thread, taken at the other by the loop, in the same order."""
+    """A queue with one producing thread, consumed by the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self.is_cut_short = False
-        """Whether the source failed: what it gave counts, but nobody waits until that is confirmed."""
+        """Whether the source failed: its events are published, but the caller does not wait for their confirmation."""
         self._loop = loop
         self._most = most
         self._items: deque[Checked] = deque()
@@ -32,7 +32,7 @@ class Feed:
     # ---- in the caller's thread ---------------------------------------------------------------------------
 
     def put(self, item: Checked) -> bool:
-        """Pass it on, when there is room. False if nobody takes it any more."""
+        """Add an event when there is room. Return False if the consumer has gone."""
         with self._changed:
             while len(self._items) >= self._most and not self._is_abandoned:
                 self._changed.wait()
@@ -44,7 +44,7 @@ class Feed:
         return True
 
     def end(self, *, is_cut_short: bool = False) -> None:
-        """Nothing more comes."""
+        """Mark the end of the events."""
         with self._changed:
             self.is_cut_short = is_cut_short
             self._is_ended = True
@@ -57,7 +57,7 @@ class Feed:
     # ---- in the loop --------------------------------------------------------------------------------------
 
     async def take(self) -> list[Checked]:
-        """All that is there, but not too much; empty at the end."""
+        """Return the available events, up to a limit; empty at the end."""
         while True:
             with self._changed:
                 batch = [self._items.popleft() for _ in range(min(self._most, len(self._items)))]
@@ -68,7 +68,7 @@ class Feed:
             await self._something.wait()
 
     def abandon(self) -> None:
-        """Nothing is taken any more."""
+        """Stop consuming."""
         with self._changed:
             self._is_abandoned = True
             self._changed.notify()

@@ -1,7 +1,7 @@
-"""The part of a synchronous subscription in the threads of its callers.
+"""The part of a synchronous subscription in its callers' threads.
 
-Events are fetched in batches, so a loop over a subscription does not cross threads for each. Several threads can take
-from the same subscription; each event is taken by one of them.
+Events are fetched in batches, so a loop over a subscription does not switch threads for each. Several threads can take
+from the same subscription; each event goes to one of them.
 """
 
 import threading
@@ -30,7 +30,7 @@ class Fetching(Synchronous, Generic[T]):
         """Whether the fetched events are history."""
         self._drained = threading.Condition()
         self._at_once = FETCH if inner._acks is None else 1
-        """How many events iteration fetches. A fetched event counts as taken; of a durable subscription it would be
+        """How many events iteration fetches. A fetched event counts as taken; in a durable subscription it would be
         acknowledged."""
 
     def _next(self) -> T:
@@ -54,7 +54,7 @@ class Fetching(Synchronous, Generic[T]):
                 return events
 
     async def _fetch(self, most: int, timeout_s: float | None) -> int:
-        """Put events where the caller takes them: a caller that is interrupted meanwhile loses none."""
+        """Fetch events into the caller's buffer, so that an interrupted caller loses none."""
         was_caught_up = self._inner.is_caught_up
         events = await self._inner.take(most, timeout_s=timeout_s)
         with self._drained:

@@ -1,7 +1,7 @@
-"""A message that cannot be encoded ends the client, with an error that says so.
+"""Ends the client with a clear error if a message cannot be encoded.
 
-Arguments are checked before they are handed over, so this should not happen. If it does, the message would come up
-again with every new connection, and calls would wait for an answer to what never leaves.
+Arguments are checked before they are passed on, so this should not happen. If it does, the message would fail again on
+every new connection, and calls would wait for an answer to a message that is never sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,16 +15,16 @@ __all__ = ["GuardedCodec"]
 
 
 class GuardedCodec(Codec):
-    """A codec that tells the client when something cannot be sent."""
+    """A codec that notifies the client if a message cannot be sent."""
 
     def __init__(self, spec: ProtocolSpec, frame_max: int, fail: Callable[[GaplessError], None]) -> None:
         super().__init__(spec, frame_max)
-        self._split_at = SMALL  # a broker counts what is in larger ones
-        self._carrying = set()  # what a client says goes to one broker: no bytes of it are kept for others
+        self._split_at = SMALL  # a broker limits the contents of larger ones
+        self._carrying = set()  # a client's message goes to one broker: its bytes are not cached for others
         self._fail = fail
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:
-        """The messages as frames."""
+        """Return the messages as frames."""
         try:
             return super().frames(messages)
         except Exception as error:

@@ -1,9 +1,9 @@
 """The state that a process needs to continue as the client of another process, which has ended.
 
-Brokers know a client by its name, and listen to its latest attempt alone. So whoever goes on with a larger one is the
-client from then on: what the process before had sent, and no broker has taken, counts no more, and a number that
-a broker has taken is not taken again. That is what a client relies on when its connection breaks, too. If the process
-before still runs, a `ClosedError` ends its calls and its subscriptions.
+Brokers identify a client by its name, and accept only its latest attempt. So a process that continues with a larger
+attempt is the client from then on: messages of the previous process that no broker has accepted are ignored, and an
+accepted number is not accepted again. The client relies on the same rule when its connection breaks. If the previous
+process still runs, its calls and subscriptions end with a `ClosedError`.
 """
 
 import msgspec
@@ -11,22 +11,22 @@ import msgspec
 __all__ = ["Identity"]
 
 LATER = 1_000_000
-"""By so much the attempts of a process exceed those of the one before: more than it can have made."""
+"""The difference between the attempts of two processes: more than one process can make."""
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Of one client, at one moment."""
+    """The identity of one client at one time."""
 
     name: str
     home: str
-    """The broker that held its session last."""
+    """The broker that last held its session."""
     attempt: int
     seq: int
     """The number of its last event."""
 
     def later(self) -> "Identity":
-        """Return that of the next process. Store it before that one connects, so that none after it begins with the
-        same.
+        """Return the identity of the next process. Store it before that process connects, so that none after it begins
+        with the same.
 
         Example: `file.write_bytes(msgspec.json.encode(client.identity.later()))`
         """

@@ -1,9 +1,9 @@
-"""How a client introduces itself to brokers, and whom it believes to be of its network.
+"""How a client greets brokers, and recognises the brokers of its network.
 
-A client outlives its brokers, but not its network: if all of it is started anew from another file, with another shape
-or other settings, nothing that the client holds means anything there. A broker shows by its fingerprint which network
-it belongs to. One that belongs to another is left alone; if no broker of ours answers at any address, our network is
-gone, and the client raises an error instead of waiting without end.
+A client outlives its brokers, but not its network: if the whole network restarts with another file, shape or settings,
+the client's state is meaningless there. A broker's fingerprint identifies its network. The client avoids brokers of
+other networks; if only such brokers answer, its network is gone, and the client raises an error instead of waiting
+forever.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from gapless.security.identity import Identity
 __all__ = ["Introduction"]
 
 LOOK_AGAIN_S = 5.0
-"""How often a client looks for brokers of its network, if it meets those of another."""
+"""How often a client that meets brokers of another network looks for its own."""
 
 LOOK_MAX = 64
-"""Brokers that it asks."""
+"""The number of brokers that it asks then."""
 
 
 class Introduction:
@@ -51,23 +51,23 @@ class Introduction:
         self._looked = -LOOK_AGAIN_S
 
     def greeting(self) -> bytes:
-        """The greeting for brokers."""
+        """Return the greeting for brokers."""
         return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
     def identify(self, connection: Connection, hello: Hello) -> Refusal:
-        """Nobody dials a client."""
+        """Not used: no peer dials a client."""
         return Refusal("name", "this is a client")
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Refusal:
-        """Nobody dials a client."""
+        """Not used: no peer dials a client."""
         return Refusal("name", "this is a client")
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Nobody asks."""
+        """Not used: no peer asks a client."""
         return False
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """A broker let us in, but we go only to brokers of our network."""
+        """Check that a broker that accepted the client belongs to its network."""
         if welcome.network == self._welcome.network:
             self._was_let_in = True
             return None
@@ -109,10 +109,10 @@ class Introduction:
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """A broker refuses the client. Another one may accept it, or this one later. A refusal of all brokers ends it.
+        """Handle a refusal. Another broker may accept the client, or this one later; a refusal by all brokers ends it.
 
-        A limit ends it, too, if the broker that was asked first has reached it, no broker has let us in yet, and we
-        have tried for as long as the application wants to wait for a connection.
+        A reached limit also ends it if the first broker reported it, no broker has accepted the client yet, and the
+        application's timeout for connecting has passed.
         """
         if refusal.code == "denied":
             self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))
@@ -134,25 +134,25 @@ class Introduction:
         )
 
     def report(self, about: str = "") -> dict[str, Any]:
-        """Nobody asks."""
+        """Not used: no peer asks a client."""
         return {}
 
     def cheated(self, client: str, reason: str) -> None:
-        """Nobody asks."""
+        """Not used: no peer asks a client."""
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """Nobody asks."""
+        """Not used: no peer asks a client."""
         return {}
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """Nobody asks."""
+        """Not used: no peer asks a client."""
         return {}
 
     def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
-        """Nobody asks."""
+        """Not used: no peer asks a client."""
         return {}
 
     def close(self) -> None:
-        """Look no further."""
+        """Stop looking for brokers."""
         if self._looking is not None:
             self._looking.cancel()

@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for callers that have none.
+"""An event loop in its own thread, for callers without one.
 
-Whoever asks it for something waits for the answer. If the loop ends, no answer will come: all
-waiting and later calls raise an error.
+Callers wait for the results of their coroutines. If the loop ends, no result will arrive: all waiting and later calls
+raise an error.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ __all__ = ["LoopThread"]
 
 T = TypeVar("T")
 
-# A signal that comes in the very moment in which a wait begins does not end that wait: an interrupted caller would hear
-# of it only when the answer comes. So no wait is longer than this.
+# A signal that arrives just as a wait begins does not interrupt it: the caller would notice it only with the result. So
+# waits are at most this long.
 LONGEST_WAIT_S = 0.5
 
 
@@ -37,7 +37,7 @@ class LoopThread:
         self._thread.start()
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Let the loop do it."""
+        """Schedule the coroutine in the loop."""
         try:
             self._check_caller()
             with self._lock:
@@ -52,21 +52,21 @@ class LoopThread:
         return future
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let the loop do it, and wait."""
+        """Run the coroutine in the loop, and wait for its result."""
         future = self.start(work)
         try:
             while True:
                 try:
                     return future.result(LONGEST_WAIT_S)
                 except TimeoutError:
-                    if future.done():  # the work itself ended with it, or just now
+                    if future.done():  # the coroutine itself raised it, or has just finished
                         return future.result()
         except BaseException:
             future.cancel()
             raise
 
     def call(self, function: Callable[[], T]) -> T:
-        """Let the loop call an ordinary function, and wait."""
+        """Call an ordinary function in the loop, and wait for its result."""
 
         async def calling() -> T:
             return function()
@@ -95,7 +95,7 @@ class LoopThread:
             with self._lock:
                 self._end = end
             for future in list(self._waiting):
-                with suppress(Exception):  # it was answered in the same moment
+                with suppress(Exception):  # the result arrived at the same time
                     future.set_exception(end)
             self._clear_up()
 

@@ -1,8 +1,8 @@
-"""Middleware: what a program wants to do with each event that it publishes, is delivered, or acknowledges.
+"""Middleware: code of the application that runs for each published, delivered or acknowledged event.
 
 `connect(…, middleware=[…])` takes any number. They are called in this order, in the event loop of the client, and must
-not block. An exception in `publish` ends that call; those in `deliver` and `ack` are logged. `gapless.otel` stands on
-this interface alone.
+not block. An exception in `publish` ends that call; those in `deliver` and `ack` are logged. `gapless.otel` uses only
+this interface.
 """
 
 import logging
@@ -24,16 +24,16 @@ _logger = logging.getLogger("gapless.client")
 
 @dataclass
 class Outgoing:
-    """An event before it is sent. The changes of a middleware are sent, too."""
+    """An event before it is sent, with the changes of earlier middleware."""
 
     attributes: dict[str, Any]
     payload: bytes = b""
     state: dict[str, Any] = field(default_factory=dict)
-    """For what one middleware wants to tell the next."""
+    """Data that one middleware passes to the next."""
 
 
 class Middleware:
-    """Override what you need.
+    """Base class of middleware: override the methods you need.
 
     Example: `async with gapless.connect(url, middleware=[Counting()]) as client:`
     """
@@ -43,17 +43,17 @@ class Middleware:
         it raises; `publish_many`, `publish_nowait` and `request` leave it when the event is about to be sent.
 
         Parameters:
-            outgoing: the event; its attributes and its payload may be changed when the context is entered.
+            outgoing: the event; entering the context can change its attributes and its payload.
 
         Example: `return self.timed(outgoing.attributes["topic"])`
         """
         return nullcontext()
 
     def deliver(self, event: Event, subscription: str, *, is_durable: bool) -> None:
-        """The application takes an event.
+        """Called when the application takes an event.
 
         Parameters:
-            event: what was delivered.
+            event: the delivered event.
             subscription: the name of the durable subscription, or the filter.
             is_durable: whether it is a durable subscription, so that `ack` follows.
 
@@ -61,10 +61,10 @@ class Middleware:
         """
 
     def ack(self, event: Event, outcome: Outcome) -> None:
-        """The application has acknowledged an event of a durable subscription, or given it back.
+        """Called when the application has acknowledged an event of a durable subscription, or returned it with `nack`.
 
         Parameters:
-            event: what was delivered before.
+            event: the event delivered before.
             outcome: "ack" or "nack".
 
         Example: `self.failed += outcome == "nack"`
@@ -72,7 +72,7 @@ class Middleware:
 
 
 class Middlewares:
-    """Those of one client."""
+    """The middleware of one client."""
 
     def __init__(self, found: Sequence[Middleware] = ()) -> None:
         is_list = isinstance(found, Sequence)
@@ -86,7 +86,7 @@ class Middlewares:
 
     @contextmanager
     def publishing(self, outgoing: Outgoing) -> Iterator[Outgoing]:
-        """The contexts of all, one in the other."""
+        """Return the nested contexts of all."""
         with ExitStack() as stack:
             for each in self._found:
                 stack.enter_context(each.publish(outgoing))
@@ -94,12 +94,12 @@ class Middlewares:
 
     @property
     def deliver(self) -> Deliver | None:
-        """The callback for each delivered event; None if no middleware has one."""
+        """Return the callback for each delivered event; None if no middleware has one."""
         return self._deliver if self._wants("deliver") else None
 
     @property
     def settle(self) -> Callable[[Event, Outcome], None] | None:
-        """The callback for each event that is acknowledged or given back; None if no middleware has one."""
+        """Return the callback for each event that is acknowledged or returned; None if no middleware has one."""
         return self._settle if self._wants("ack") else None
 
     def _wants(self, name: str) -> bool:

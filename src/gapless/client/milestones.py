@@ -1,8 +1,8 @@
-"""Positions between two others, about equally many events apart: where a range of history can be divided.
+"""Evenly spaced positions between two others, where a range of history can be divided.
 
-Every position is a consistent cut, so those who share the work, each from one milestone to the next, read all of it
-once. Nothing is delivered for it: brokers go through what they keep, with a filter that matches nothing, and tell after
-each stretch how far they got.
+Every position is a consistent cut, so workers that read from one milestone to the next together read all events once.
+No events are delivered for it: brokers scan their history with a filter that matches nothing, and report after each
+stretch how far they got.
 """
 
 from dataclasses import dataclass
@@ -21,26 +21,26 @@ class Milestones:
     """The result of `Client.milestones`."""
 
     positions: tuple[Position, ...]
-    """Ascending, after the position that was asked from; the last is the end. Between two of them lie no more than a
-    few thousand events, of whatever kind, unless they were admitted almost at once."""
+    """Ascending, after the starting position; the last is the end. At most a few thousand events of any kind are
+    between two of them, unless they were admitted almost simultaneously."""
     gone: tuple[SkippedError, ...]
-    """The events between them that no broker holds any more."""
+    """The events in this range that no broker has any more."""
 
 
 class Survey(Subscription[Event]):
-    """A reading that delivers nothing, and remembers how it got on."""
+    """A read that delivers nothing, and records its progress."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._positions: dict[Position, None] = {}
 
     def _reach(self, position: Position, *, is_live: bool) -> None:
-        """All up to there was looked at."""
+        """Note that everything up to there was scanned."""
         super()._reach(position, is_live=is_live)
         self._positions[position] = None
 
     async def milestones(self, since: Position) -> Milestones:
-        """When it is over."""
+        """Return the milestones when the scan is finished."""
         gone = []
         while True:
             try:

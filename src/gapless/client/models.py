@@ -1,6 +1,6 @@
-"""pydantic's models as types of events, for programs that use them; pydantic is never imported for it.
+"""Pydantic models as types of events; this module never imports pydantic.
 
-A class can be a model only if its program has imported pydantic, so a look at the modules that are loaded is enough.
+A class can be a model only if its program has imported pydantic, so a look at the loaded modules is enough.
 """
 
 import sys
@@ -16,11 +16,11 @@ from gapless.errors import CallError
 __all__ = ["PLAIN", "Model", "is_model"]
 
 PLAIN = (str, int, float, bool, datetime, date, time, timedelta, Decimal, UUID, type(None), Any)
-"""The types of a field that takes an attribute, beside enumerations."""
+"""The types of a field for an attribute, besides enumerations."""
 
 
 def is_model(kind: object) -> bool:
-    """Whether this is a class of pydantic's models."""
+    """Return whether this is the class of a pydantic model."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
@@ -30,12 +30,12 @@ def _is_enumeration(kind: object) -> bool:
 
 
 class Model:
-    """One of these classes. Which attributes fit its fields, pydantic says when it reads an event."""
+    """A pydantic model. Pydantic checks the attributes when it reads an event."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self.kinds: dict[str, tuple[Any, ...]] = {}
-        """Of each attribute's name, what its field may hold."""
+        """For each attribute name, the kinds that its field accepts."""
         for field_name, field in kind.model_fields.items():
             name = field.validation_alias or field.alias or field_name
             if not isinstance(name, str):
@@ -46,7 +46,7 @@ class Model:
             self.kinds[name] = tuple(str if _is_enumeration(kind) else kind for kind in kinds)
 
     def read(self, source: Mapping[str, Any]) -> Any:
-        """The value; a `ValueError` that names the attribute, if one does not fit."""
+        """Return the value; raise a `ValueError` that names the attribute, if one does not fit."""
         try:
             return self._kind.model_validate(source)
         except sys.modules["pydantic"].ValidationError as error:

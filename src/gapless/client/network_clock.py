@@ -1,5 +1,7 @@
-"""A lower bound of the network's time, from the timestamps that brokers give to events. No clock of this machine is
-compared with one of another: only time that passes here is added."""
+"""A lower bound of the network's time, from the timestamps that brokers give to events.
+
+It never compares clocks of different machines: it only adds the time that has passed on this one.
+"""
 
 import time
 
@@ -14,15 +16,15 @@ class NetworkClock:
         self._seen_s = 0.0
 
     def saw(self, timestamp: int) -> None:
-        """Note the timestamp of something that brokers sent, in microseconds since 1970."""
+        """Note a broker's timestamp, in microseconds since 1970."""
         if timestamp > self._newest:
             self._newest, self._seen_s = timestamp, time.monotonic()
 
     @property
     def newest(self) -> int:
-        """The newest timestamp that was seen; 0 if there was none."""
+        """Return the newest known timestamp; 0 if there is none."""
         return self._newest
 
     def now_s(self) -> float:
-        """Not later than the network's time, in seconds since 1970; 0 as long as nothing was seen."""
+        """Return a lower bound of the network's time, in seconds since 1970; 0 before the first timestamp."""
         return self._newest / 1e6 + time.monotonic() - self._seen_s if self._newest else 0.0

@@ -19,7 +19,7 @@ C = TypeVar("C", bound=_Closable)
 
 
 class Opening(Coroutine[Any, Any, C]):
-    """A client or a subscription that is being opened.
+    """The result of `connect`, `subscribe` and similar calls.
 
     `subscription = await client.subscribe(filter)` opens it; `async with client.subscribe(filter) as subscription:`
     opens it and closes it at the end of the block. It can be used once.
@@ -28,7 +28,7 @@ class Opening(Coroutine[Any, Any, C]):
     def __init__(self, opening: Coroutine[Any, Any, C], call: str, kind: type[C]) -> None:
         self._opening = opening
         self._call = call
-        """The call as programs write it, for error messages."""
+        """The call as source code, for error messages."""
         self._kind = kind
         self._opened: C | None = None
 
@@ -39,15 +39,15 @@ class Opening(Coroutine[Any, Any, C]):
         return self._opening.__await__()
 
     def send(self, value: Any) -> Any:
-        """Resume it; what an event loop does with a coroutine."""
+        """Resume the coroutine, for the event loop."""
         return self._opening.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Raise an error in it; what an event loop does with a coroutine."""
+        """Raise an error in the coroutine, for the event loop."""
         return self._opening.throw(*error)
 
     def close(self) -> None:
-        """End it without opening anything."""
+        """End the coroutine without opening anything."""
         self._opening.close()
 
     async def __aenter__(self) -> C:
@@ -60,16 +60,16 @@ class Opening(Coroutine[Any, Any, C]):
         assert self._opened is not None
         await self._opened.__aexit__(kind, error, trace)
 
-    if not TYPE_CHECKING:  # type checkers know that the methods of the result are not here
+    if not TYPE_CHECKING:  # type checkers must not find the methods of the result here
 
         def __getattr__(self, name: str) -> Any:
-            """Explain what is missing where this is used as if it were the result."""
+            """Explain that `await` or `async with` is missing."""
             if name.startswith("_") or not hasattr(self._kind, name):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             raise self._not_awaited(f"use {name}")
 
         def __aiter__(self) -> Any:
-            """Explain it to a loop, too."""
+            """Explain the same in a loop."""
             raise self._not_awaited("iterate")
 
         def _not_awaited(self, what: str) -> CallError:

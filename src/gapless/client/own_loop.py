@@ -1,7 +1,7 @@
-"""A client belongs to the event loop in which it was connected, and says so where it is used in another.
+"""Checks that a client is used only in the event loop in which it was connected.
 
-Its connections, timers and futures belong to that loop. In another one they would wait without end, or fail with an
-error of asyncio that names neither the client nor the mistake.
+Its connections, timers and futures belong to that loop. In another one they would wait forever, or fail with an error
+of asyncio that names neither the client nor the mistake.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class OwnLoop:
-    """The event loop that runs now, for which something is made."""
+    """The event loop that was running at creation."""
 
     def __init__(self, what: str) -> None:
         self._what = what

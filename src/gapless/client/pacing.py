@@ -1,9 +1,9 @@
-"""Reports the progress of the application to the node, so that the network does not run too far ahead: every `TELL_S`,
-and at once if much was taken. Deliveries count as taken up to the oldest one that a subscription keeps back for its
-application.
+"""Reports the application's progress to the node, so that brokers send only a bounded number of deliveries ahead.
 
-All subscriptions and readings of a client share one window. So one whose events nobody takes stops the others, too, as
-soon as the window is full of them. If that lasts for `PATIENCE_S`, the log says which one it is.
+Reports are sent every `TELL_S`, and at once after a large share of the window. Deliveries count as taken up to the
+oldest pending one of any subscription. All subscriptions and reads of a client share one window, so a subscription
+whose events are not taken stops the others as soon as they fill the window. If that lasts for `PATIENCE_S`, the log
+names it.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ __all__ = ["Pacing"]
 
 PATIENCE_S = 5.0
 TELL_S = 0.002
-"""The interval of reports. One for each event would cost brokers and clients as much as the event."""
+"""The interval of reports. A report for each event would cost as much as the event itself."""
 TELL_SHARE = 8
-"""If so large a share of the window was taken, it is reported at once."""
+"""If this share of the window was taken, it is reported at once."""
 
 _logger = logging.getLogger("gapless.client")
 
 
 class _Subscription(Protocol):
-    """Where deliveries wait to be taken."""
+    """A subscription with pending deliveries."""
 
     filter: str
 
@@ -36,7 +36,8 @@ class _Subscription(Protocol):
 
 
 class Pacing:
-    """Of one client; it `tells` if its protocol takes such news. Brokers send `window` deliveries ahead; 0: all."""
+    """The progress of one client; `tells` says whether its protocol uses reports. Brokers send `window` deliveries
+    ahead; 0: all."""
 
     def __init__(
         self,
@@ -59,18 +60,18 @@ class Pacing:
 
     @property
     def deliveries(self) -> int:
-        """How many there were."""
+        """Return how many deliveries there were."""
         return self._deliveries
 
     def delivered(self, count: int = 1) -> int:
-        """There are so many more; the number of the first."""
+        """Count further deliveries; return the number of the first."""
         first = self._deliveries + 1
         self._deliveries += count
         self.look_if_full()
         return first
 
     def took(self) -> None:
-        """The application took something, or wants no more."""
+        """Note that the application took events, or wants no more."""
         if self._tells and not self._is_telling:
             self._is_telling = True
             loop = asyncio.get_running_loop()
@@ -87,7 +88,7 @@ class Pacing:
             self._give(Consumed(taken))
 
     def _first_waiting(self) -> tuple[int, str]:
-        """The oldest delivery that was not taken, and of which subscription; the next one, if all were."""
+        """Return the oldest pending delivery and its subscription; the next delivery if none is pending."""
         first, name = self._deliveries + 1, ""
         for each, subscription in self._subscriptions.items():
             oldest = subscription._oldest() if subscription._holds_back else None
@@ -98,7 +99,7 @@ class Pacing:
     # ---- who stands in the way ------------------------------------------------------------------------------
 
     def look_if_full(self) -> None:
-        """There is one more delivery, or one more subscription that waits for some."""
+        """Start watching if there is another delivery, or another subscription that waits for one."""
         if self._window and self._deliveries - self._taken >= self._window and not self._is_looking:
             self._look_later()
 
@@ -107,7 +108,7 @@ class Pacing:
         asyncio.get_running_loop().call_later(PATIENCE_S, self._look, self._deliveries, self._taken)
 
     def _look(self, deliveries: int, taken: int) -> None:
-        """Nothing has moved for a while: say who does not take its events, if somebody else could have some."""
+        """Log which subscription's events are not taken, if this delays another one."""
         self._is_looking = False
         name = self._first_waiting()[1]
         if self._deliveries - self._taken < self._window or not name:

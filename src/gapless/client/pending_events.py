@@ -1,6 +1,6 @@
 """The delivered events that wait for the application, each with the number of its delivery.
 
-What came together stays together until somebody takes a part of it, or looks at it: then its events are made.
+Runs stay together until the application takes or inspects a part of one: only then are its events created.
 """
 
 from collections import deque
@@ -12,46 +12,46 @@ __all__ = ["PendingEvents"]
 
 
 class PendingEvents:
-    """Of one subscription, in order."""
+    """The pending events of one subscription, in order."""
 
     def __init__(self) -> None:
         self._opened: deque[tuple[int, Event]] = deque()
-        """The first of them, one by one."""
+        """The first events, one by one."""
         self._closed: deque[tuple[int, Events]] = deque()
-        """The others, and the number of the first of each."""
+        """The later runs, with the number of the first event of each."""
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[tuple[int, Event]]:
-        """Numbers and events."""
+        """Yield numbers and events."""
         while self._closed:
             self._open()
         return iter(self._opened)
 
     @property
     def first(self) -> int:
-        """The number of the first, if there is one."""
+        """Return the number of the first event, if there is one."""
         return self._opened[0][0] if self._opened else self._closed[0][0]
 
     @property
     def last(self) -> int:
-        """The number of the last, if there is one."""
+        """Return the number of the last event, if there is one."""
         if self._closed:
             number, events = self._closed[-1]
             return number + len(events) - 1
         return self._opened[-1][0]
 
     def put(self, number: int, events: Events) -> None:
-        """Further ones; the first has this number."""
+        """Add events; the first has this number."""
         if events:
             self._closed.append((number, events))
             self._length += len(events)
 
     def take(self, most: int) -> list[Event]:
-        """The first of them, up to so many."""
-        if most == 1 and self._opened:  # as whoever iterates does
+        """Remove and return the first events, at most `most`."""
+        if most == 1 and self._opened:  # as iteration does
             self._length -= 1
             return [self._opened.popleft()[1]]
         found = self._take_opened(most)
@@ -69,7 +69,7 @@ class PendingEvents:
         return [pop()[1] for _ in range(min(most, len(self._opened)))]
 
     def withdraw(self, numbers: Container[int]) -> list[Event]:
-        """Take these out of their places."""
+        """Remove the events with these numbers."""
         gone = [event for number, event in self if number in numbers]
         if gone:
             self._opened = deque(item for item in self if item[0] not in numbers)

@@ -1,16 +1,15 @@
-"""From which position on, and up to which: what people write, as positions.
+"""Converts the ways to write a position into positions.
 
-A position is a place in the stream of all events (see `gapless.positions`). It stands for everything that lies before
-it, with all its causes. People write it as
+A position is a place in the stream of all events (see `gapless.positions`). It includes everything before it, with all
+causes. It can be given as
 
-- the word `earliest`: everything that there is; the word `now`: what is published, and confirmed, up to this moment;
+- the word `earliest`: the beginning of history; the word `now`: the newest confirmed event at this time;
 - a position: `event.position`, `subscription.position`, `await client.position()`, or its text, "p1793280000000000";
 - a time: a `datetime`, or as text, "2026-11-16 10:32"; without a zone it is local time;
 - an age: a `timedelta`, or as text: "90s", "10m", "2h", "7d".
 
-No answer depends on the clock of the machine that asks: ages are counted back from the newest position, which a broker
-knows, and a time lies in the future if it lies after that. Programs and commands write it alike: this is the one place
-that reads it.
+The result does not depend on the clock of the local machine: ages are subtracted from the newest position, which a
+broker knows, and a time after that is in the future. Programs and commands share this parser.
 """
 
 import re
@@ -28,12 +27,12 @@ Since: TypeAlias = str | Position | datetime | timedelta
 """A position, a time, an age, "earliest" or "now", as above."""
 
 EARLIEST = Position.at(0)
-"""For "earliest": everything lies after it."""
+"""The position of "earliest": before everything."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([smhd])")
 _AHEAD_US = 60_000_000
-"""How far a time may lie after the newest position: whoever wrote it may have another clock."""
+"""How far a time can be after the newest position, to tolerate clocks that differ."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,20 @@ class Moment:
     at_us: int | None = None
     """A time, in microseconds since 1970."""
     age_us: int | None = None
-    """Before the newest position."""
+    """An age, subtracted from the newest position."""
 
     @property
     def is_now(self) -> bool:
-        """Whether it is the newest position."""
+        """Return whether it is the newest position."""
         return self.age_us == 0
 
     @property
     def needs_clock(self) -> bool:
-        """Whether the newest position has to be known."""
+        """Return whether the newest position must be known."""
         return self.exactly is None
 
     def position(self, newest: int) -> Position:
-        """The position that is meant, if the newest one has this timestamp."""
+        """Return the position, given the timestamp of the newest one."""
         if self.exactly is not None:
             return self.exactly
         if self.age_us is not None:
@@ -129,5 +128,5 @@ def _age_us(what: str, value: timedelta) -> int:
 def _time_us(value: datetime) -> int:
     try:
         return int(value.timestamp() * 1e6)
-    except (ValueError, OverflowError, OSError):  # at the ends of the calendar, where zones have no room
+    except (ValueError, OverflowError, OSError):  # zones overflow at the ends of the calendar
         return -1 if value.year < 1970 else 1 << 62

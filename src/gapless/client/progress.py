@@ -1,8 +1,8 @@
-"""How far the application of one subscription has come in the stream of the network.
+"""The position of one subscription's application in the stream of the network.
 
-While history is read, events come in the order of positions. So the position of the last event that was taken is where
-another subscription can go on. Live events come in causal order, which is not that of positions: there only the
-network knows up to where nothing is missing, and its report counts as soon as all earlier deliveries are taken.
+While history is read, events arrive in the order of positions. So the position of the last taken event is where another
+subscription can continue. Live events arrive in causal order, which is not that of positions: only the network knows up
+to where nothing is missing, and its report takes effect as soon as all earlier deliveries are taken.
 """
 
 from gapless.events import Event
@@ -12,38 +12,39 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """Of one subscription."""
+    """The progress of one subscription."""
 
     def __init__(self) -> None:
         self._position: Position | None = None
         self._last: Event | None = None
         """The last event taken, while history is read."""
         self._reached: Position | None = None
-        """Everything up to here was delivered, as the network says."""
+        """The position up to which everything was delivered, as reported by the network."""
         self._is_replay = False
 
     def begin(self, since: Position | None) -> None:
-        """It reads history, from this position on."""
+        """Note that it reads history, from this position on."""
         self._position, self._last, self._is_replay = since, None, True
 
     def reach(self, position: Position, *, is_live: bool) -> None:
-        """Everything up to this position was delivered; with `is_live`, what is published follows."""
+        """Note that everything up to this position was delivered; with `is_live`, live events follow."""
         self._reached = position
         self._is_replay = self._is_replay and not is_live
 
     def take(self, last: Event) -> None:
-        """The application has taken events, up to this one."""
+        """Note that the application has taken events, up to this one."""
         if self._is_replay:
             self._last = last
 
     def settle(self) -> None:
-        """The application has taken all that was delivered, and knows of all that is missing."""
+        """Note that the application has taken all deliveries, and received all reports of missing events."""
         if self._reached is not None:
             self._advance(self._reached)
 
     @property
     def position(self) -> Position | None:
-        """The application has taken everything up to here; None if the subscription has read no history."""
+        """Return the position up to which the application has taken everything; None if the subscription has read no
+        history."""
         if self._last is not None:
             self._advance(self._last.position)
             self._last = None

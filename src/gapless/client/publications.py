@@ -1,7 +1,7 @@
-"""From what an application wants to publish to calls that the node can take.
+"""Converts and checks an application's publications.
 
-Everything that the network would choke on is noticed here: what is no attribute, what cannot be encoded, what is too
-large. So one bad event ends the call that brought it, and harms nobody else.
+All invalid input is rejected here: values that are not attributes, that cannot be encoded, or that are too large. So an
+invalid event ends the call that published it, and affects nothing else.
 """
 
 import dataclasses
@@ -40,9 +40,9 @@ class _Model(Protocol):
 
 
 EventLike: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass | _Model
-"""Attributes by name; or a struct, a dataclass or a pydantic model, whose fields they are. There, None is left out, and
-a field of bytes is the payload: the same that `gapless.client.reader` makes of an event. Values are converted as
-`gapless.client.attribute_values` says."""
+"""Attributes by name; or a struct, a dataclass or a pydantic model with these fields. There, None is omitted, and a
+field of bytes is the payload, as `gapless.client.reader` reads it. Values are converted by
+`gapless.client.attribute_values`."""
 
 Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
 """An argument of `publish_many`: attributes, or attributes and a payload."""
@@ -52,24 +52,24 @@ Checked: TypeAlias = tuple[Publish, int]
 
 NAMES_MAX = 1_000
 _names: dict[str, int] = {}
-"""Names of attributes that were looked at, and their bytes: most events have the names of those before."""
+"""Attribute names that were checked, with their sizes: most events have the same names as the previous one."""
 
 
 class Batch:
-    """Publications that were checked, in order."""
+    """Checked publications, in order."""
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
         self.sizes: list[int] = []
-        """How large each is, in bytes."""
+        """The size of each in bytes."""
         self._begins: list[tuple[Attributes, int]] = []
-        """Attributes, and the place of the first that has them."""
+        """Attributes, and the index of the first publication that has them."""
 
     def __len__(self) -> int:
         return len(self.payloads)
 
     def add(self, checked: Checked) -> None:
-        """One more."""
+        """Add a publication."""
         call, size = checked
         if not self._begins or not are_alike(self._begins[-1][0], call.attributes):
             self._begins.append((call.attributes, len(self.payloads)))
@@ -77,14 +77,15 @@ class Batch:
         self.sizes.append(size)
 
     def fitting(self, begin: int, most: int, bytes_max: int) -> int:
-        """The place after those that go into one message: up to so many, and none beyond the bytes but the first."""
+        """Return the end of the publications that fit into one message: at most `most`, and within `bytes_max` except
+        the first."""
         sizes = self.sizes[begin : begin + most]
         if sum(sizes) > bytes_max:
             return begin + 1 + sum([total < bytes_max for total in accumulate(sizes[:-1])])
         return begin + len(sizes)
 
     def call(self, begin: int, end: int) -> PublishMany:
-        """The call that publishes those from one place to another."""
+        """Return the call that publishes a range of them."""
         ends = chain((place for _, place in self._begins[1:]), (len(self.payloads),))
         parts = [(each, place, stop) for (each, place), stop in zip(self._begins, ends, strict=True)]
         alike = [(each, min(stop, end) - begin) for each, place, stop in parts if place < end and stop > begin]
@@ -92,9 +93,9 @@ class Batch:
 
 
 def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, EventError | None]:
-    """Those up to the first that cannot be published, and why it cannot.
+    """Return the publications up to the first invalid one, and its error.
 
-    Who has the same text for attributes as the one before, and a payload, needs no second look: only its size does.
+    A publication with the same attribute object as the previous one, and a payload, needs only a check of its size.
     """
     batch = Batch()
     latest: dict[str, Any] | None = None
@@ -123,7 +124,7 @@ def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, Even
 
 
 def check_publication(item: Publication, event_max: int) -> Checked:
-    """The call that publishes it, or an `EventError`."""
+    """Return the call that publishes it; raise an `EventError` if it is invalid."""
     attributes, payload = parts_of(item)
     size = len(payload) + ATTRIBUTE_BYTES * len(attributes)
     known = _names
@@ -162,7 +163,7 @@ def _size_of_name(name: object) -> int:
 
 
 def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], bytes]:
-    """Attributes and payload, not yet looked at one by one."""
+    """Return attributes and payload, not yet checked one by one."""
     attributes, payload = item, b""
     if isinstance(item, tuple):
         if len(item) != 2:
@@ -182,7 +183,7 @@ def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], 
 
 
 def _taken_apart(value: Any, payload: bytes, codec: Codec | None) -> tuple[dict[str, Any], bytes]:
-    """A struct's or a dataclass's fields as attributes, and as payload."""
+    """Return a struct's or a dataclass's fields as attributes and payload."""
     attributes = {}
     for name, field in _fields(value):
         is_bytes = isinstance(field, bytes | bytearray | memoryview)
@@ -196,7 +197,7 @@ def _taken_apart(value: Any, payload: bytes, codec: Codec | None) -> tuple[dict[
 
 
 def is_body(value: object) -> bool:
-    """Whether this can be no attribute, so that a codec makes it the payload."""
+    """Return whether the value cannot be an attribute, so that a codec makes it the payload."""
     return not isinstance(value, Event) and not is_convertible(value)
 
 

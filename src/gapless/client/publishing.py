@@ -1,4 +1,4 @@
-"""How events leave: checked, numbered by the node when there is room for them, and waited for until they are safe."""
+"""Publishes events: checks them, lets the node number them when there is room, and waits for their confirmation."""
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
@@ -22,19 +22,19 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["Publishing", "TellLost"]
 
 TellLost: TypeAlias = Callable[[list[tuple[int, int]]], object]
-"""Takes the first and last number of each range that is lost."""
+"""Called with the first and last number of each lost range."""
 
 PUBLISH_BATCH = 256
 COLLECTED_BYTES = 32 * 1024 * 1024
-"""No more is taken from a source at a time, however large its events."""
+"""The maximum read from a source at a time, however large its events."""
 EVENT_VALUES = 7
-"""The cost of an event against the bound of a frame, beside two for each attribute."""
+"""The values that an event adds to a frame's limit, besides two for each attribute."""
 MESSAGE_BYTES = 1024 * 1024
-"""From there on, a message to the broker takes in no further event, so that it holds nobody up for long."""
+"""The size after which no event is added to a message, so that sending it does not delay others."""
 
 
 class _ConnectionManager(Protocol):
-    """Of the client whose events leave."""
+    """The connection manager of the client."""
 
     name: str
 
@@ -57,7 +57,7 @@ class Publishing:
     ) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2, ENTRIES_MAX // 2)
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
-        """How many events may be published at a time."""
+        """The maximum number of events in one call."""
         self.lost: list[tuple[int, int]] = []
         """Confirmed publications that are lost: the first and last number of each range."""
         self.tell_lost: TellLost | None = None
@@ -67,29 +67,29 @@ class Publishing:
         self._spec = spec
         self.event_max = settings.event_max
         self._accepted: Event | None = None
-        """The event that the node took last."""
+        """The last event that the node accepted."""
         self.codec: Codec | None = None
         self.middleware = Middlewares()
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Fails when nothing can be published any more."""
+        """Fails when publishing is no longer possible."""
 
     # ---- what the node says -------------------------------------------------------------------------------
 
     def on_published(self, effect: Published) -> None:
-        """It took an event."""
+        """Note that the node accepted an event."""
         self.unsafe.published = effect.event.seq
         self._accepted = effect.event
 
     def on_published_many(self, effect: PublishedMany) -> None:
-        """It took events."""
+        """Note that the node accepted events."""
         self.unsafe.published = effect.events[-1].seq
 
     def on_confirmed(self, effect: Confirmed) -> None:
-        """Events are safe."""
+        """Note that events are confirmed."""
         self.unsafe.confirm(effect.seq)
 
     def on_lost(self, effect: PublicationsLost) -> None:
-        """More than f brokers failed. Subscribers get an error for these events; this reports them to the publisher."""
+        """Report events that are lost because more than f brokers failed. Their subscribers get an error, too."""
         shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
         self._logger.warning(
             f"publications {shown} were confirmed and are lost: more brokers failed than may", extra={"numbers": shown}
@@ -102,31 +102,31 @@ class Publishing:
                 self._logger.exception("on_publications_lost failed")
 
     def go_on_after(self, seq: int) -> None:
-        """Another process published up to this number, as this client."""
+        """Continue after this number, up to which another process published as this client."""
         self.unsafe.published = self.unsafe.confirmed = seq
 
     def fail(self, error: GaplessError) -> None:
-        """Nothing is published any more."""
+        """Fail all waiting and later publications."""
         refuse(self._end, error)
         self.unsafe.fail(error)
 
     def is_safe(self, event: PublishedEvent) -> bool:
-        """Whether that is known of an event of ours."""
+        """Return whether an event of this client is confirmed."""
         return self._spec.confirms and event.seq <= self.unsafe.confirmed
 
     def progress(self) -> tuple[int, int]:
-        """How many events are published, and how many of them are safe."""
+        """Return how many events are published, and how many are confirmed."""
         return self.unsafe.published, self.unsafe.confirmed
 
     @property
     def is_all_confirmed(self) -> bool:
-        """Whether everything published so far is confirmed."""
+        """Return whether everything published so far is confirmed."""
         return not self._spec.confirms or self.unsafe.published == self.unsafe.confirmed
 
     # ---- one event ----------------------------------------------------------------------------------------
 
     def check(self, item: Publication) -> Checked:
-        """The call that publishes it, or an `EventError` for what the network would choke on."""
+        """Return the call that publishes it; raise an `EventError` if it is invalid."""
         if self.codec is None and not self.middleware:
             return check_publication(item, self.event_max)
         with self.prepared(item) as checked:
@@ -134,7 +134,7 @@ class Publishing:
 
     @contextmanager
     def prepared(self, item: Publication) -> Iterator[Checked]:
-        """The same, within the contexts of the middleware."""
+        """Do the same within the contexts of the middleware."""
         attributes, payload = parts_of(item, self.codec)
         with self.middleware.publishing(Outgoing({**attributes}, payload)) as outgoing:
             yield check_publication((outgoing.attributes, outgoing.payload), self.event_max)
@@ -151,13 +151,13 @@ class Publishing:
         return batch, None
 
     async def publish(self, checked: Checked) -> PublishedEvent:
-        """Let the node number and send it; it is not safe yet."""
+        """Let the node number and send the event; it is not confirmed yet."""
         began_us = now_us()
         await self._wait_for_room()
         return self._send(checked, began_us)
 
     def publish_now(self, checked: Checked) -> PublishedEvent:
-        """The same at once, or a `WindowFullError`."""
+        """Do the same without waiting, or raise a `WindowFullError`."""
         self._connection_manager.check_open()
         if self._spec.confirms and self.unsafe.room <= 0:
             waiting = self.unsafe.published - self.unsafe.confirmed
@@ -183,7 +183,7 @@ class Publishing:
     # ---- many events --------------------------------------------------------------------------------------
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
-        """All of them, as they come; returns when they are safe."""
+        """Publish all events as they are produced; return when they are confirmed."""
         self._connection_manager.check_open()
         count = 0
         async for batch in batches(events, self.batch_max, self._end):
@@ -195,7 +195,7 @@ class Publishing:
         return count
 
     async def publish_fed(self, feed: Feed) -> int:
-        """The same for what another thread gives."""
+        """Do the same for events from another thread."""
         count = 0
         while fed := await feed.take():
             batch = Batch()
@@ -207,7 +207,7 @@ class Publishing:
         return count
 
     async def _publish_batch(self, batch: Batch) -> int:
-        """Publish these, as there is room for them. Returns how many."""
+        """Publish these as there is room for them. Return how many."""
         began_us = now_us()
         done = 0
         while done < len(batch):
@@ -235,7 +235,7 @@ class Publishing:
             self.unsafe.note(size, values)
 
     async def _wait_for_room(self) -> None:
-        """Until fewer than a window of publications wait to become safe, or at least to leave."""
+        """Wait until fewer than a window of publications wait to be confirmed, or at least to be sent."""
         self._connection_manager.check_open()
         if self._spec.confirms:
             await self.unsafe.wait_for_room()

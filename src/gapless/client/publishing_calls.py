@@ -16,7 +16,7 @@ from gapless.events import Event, PublishedEvent
 __all__ = ["REQUEST_S", "PublishingCalls"]
 
 REQUEST_S = 10.0
-"""How long a request waits for its reply, if its caller does not say."""
+"""The default timeout of a request."""
 
 T = TypeVar("T")
 
@@ -33,10 +33,11 @@ class PublishingCalls(ClientBase):
         return self
 
     async def advertise(self, filter: str) -> Advertisement:
-        """Announce what you will publish. Returns when the network knows it, so that publications are not held back.
+        """Announce the events you will publish. Returns when the network knows it, so that publications are not
+        delayed.
 
         Parameters:
-            filter: matches all that you will publish under this advertisement.
+            filter: matches all events that you will publish under this advertisement.
 
         Example: `await client.advertise("topic = 'price'")`
         """
@@ -50,7 +51,7 @@ class PublishingCalls(ClientBase):
         """Withdraw an advertisement. `advertisement.close()` does the same.
 
         Parameters:
-            advertisement: what `advertise` returned.
+            advertisement: the result of `advertise`.
 
         Example: `await client.unadvertise(prices)`
         """
@@ -58,14 +59,15 @@ class PublishingCalls(ClientBase):
         self._connection_manager.registrations.unadvertise(advertisement)
 
     async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber, whatever fails.
+        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber even if up to f adjacent
+        brokers fail.
 
-        The result names the event and equals it, but has no position: the `Event` of a subscription has one.
+        The result identifies the event and equals it, but has no position: the `Event` of a subscription has one.
 
         Parameters:
-            attributes: strings, integers, floats and booleans by name, and what is converted to them; or a msgspec
+            attributes: strings, integers, floats and booleans by name, or values converted to them; or a msgspec
                 struct, a dataclass or a pydantic model with such fields.
-            payload: any bytes, which filters do not see; if the client has a codec, anything that this can encode.
+            payload: any bytes, which filters do not see; if the client has a codec, any value that it can encode.
 
         Example: `await client.publish({"topic": "price", "amount": 7}, b"any bytes")`
         """
@@ -82,8 +84,7 @@ class PublishingCalls(ClientBase):
     def publish_nowait(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish an event without waiting until it is confirmed; `flush` waits for all of them.
 
-        A bounded number of events may wait to be confirmed. If so many do, a `WindowFullError` is raised, and nothing
-        is published.
+        Raises a `WindowFullError`, and publishes nothing, if the maximum number of events are waiting to be confirmed.
 
         Parameters:
             attributes: as for `publish`.
@@ -102,11 +103,11 @@ class PublishingCalls(ClientBase):
         await self._publishing.wait_until_safe()
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
-        """Publish events in order, as fast as the network takes them. Returns how many, when all are confirmed.
+        """Publish events in order, as fast as the network accepts them. Returns their number when all are confirmed.
 
-        Events are sent as they are produced. An async iterable may take its time; an ordinary one that does blocks the
-        event loop, which is logged. If one event is invalid, or the source fails, the events before it are published;
-        if one was not advertised, so is the rest of its batch of at most 256.
+        Events are sent as they are produced. An async iterable can be slow; a slow ordinary one blocks the event loop,
+        which is logged. If one event is invalid, or the source fails, the events before it are published; if one was
+        not advertised, so is the rest of its batch of at most 256.
 
         Parameters:
             events: attributes, or pairs of attributes and payload.
@@ -138,8 +139,8 @@ class PublishingCalls(ClientBase):
     ) -> Event | Any:
         """Publish a request, and return the first reply to it.
 
-        If no reply comes in time, a `NoReplyError` says whether the request is confirmed, and so reaches everyone who
-        answers such requests. If the handler of the request failed, a `RequestFailedError` has its error.
+        If no reply arrives in time, a `NoReplyError` says whether the request is confirmed, and so reaches all clients
+        that answer such requests. If the handler of the request failed, a `RequestFailedError` has its error.
 
         Parameters:
             attributes: as for `publish`.
@@ -159,8 +160,8 @@ class PublishingCalls(ClientBase):
     async def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish the reply to a request that a subscription delivered. Returns when it is confirmed.
 
-        `answer` does this with what its handler returns. A reply has to be advertised like all that is published; the
-        first reply to a request counts.
+        `answer` does this with its handler's result. A reply must be advertised like every other event; the first reply
+        to a request counts.
 
         Parameters:
             request: an event that was published with `request`.
@@ -175,11 +176,11 @@ class PublishingCalls(ClientBase):
     def decode(self, event: Event, type: type[T]) -> T:
         """Return the payload of an event as a value, by the codec of this client.
 
-        Raises a `ConversionError` if the payload is none of its values, or does not fit the type.
+        Raises a `ConversionError` if the payload cannot be decoded, or does not fit the type.
 
         Parameters:
-            event: an event that was delivered.
-            type: a msgspec struct, a dataclass, or any type that msgspec knows, such as `dict` or `list[int]`.
+            event: a delivered event.
+            type: a msgspec struct, a dataclass, or any type that msgspec supports, such as `dict` or `list[int]`.
 
         Example: `lines = client.decode(order, list[Line])`
         """
@@ -195,13 +196,13 @@ class PublishingCalls(ClientBase):
 
     @property
     def confirmed(self) -> int:
-        """Everything that this client published up to this number is confirmed."""
+        """The number up to which everything that this client published is confirmed."""
         return self._publishing.unsafe.confirmed
 
     @property
     def lost_publications(self) -> list[tuple[int, int]]:
-        """The first and last number of each range of this client's events that were confirmed and are lost all the
-        same, because more than f neighbouring brokers failed."""
+        """The first and last number of each range of this client's events that were confirmed and are nevertheless
+        lost, because more than f neighbouring brokers failed."""
         return self._publishing.lost
 
     @property
@@ -216,5 +217,5 @@ class PublishingCalls(ClientBase):
 
     @property
     def event_max(self) -> int:
-        """How many bytes an event may have, attributes and payload together."""
+        """The maximum size of an event in bytes, attributes and payload together."""
         return self._publishing.event_max

@@ -1,10 +1,10 @@
-"""Events as values of a type: a msgspec struct, a dataclass or a pydantic model.
+"""Converts events to a type: a msgspec struct, a dataclass or a pydantic model.
 
-Attributes go into fields of the same name; those without a field are left out. A field of type `bytes` takes the
-payload, one of type `Event` the event itself; one of type `DurableEvent`, of a durable subscription, the event that
-can be confirmed. With a codec, the one field that is none of these and that no attribute fits (a list, say) takes the
-payload, decoded. A field that no attribute could ever fill is a mistake of the program, and said when the type is named
-(of a pydantic model, when it is read); an event that does not fit is said when it is read, with the attribute.
+Attributes fill fields of the same name; those without a field are ignored. A field of type `bytes` gets the payload,
+one of type `Event` the event itself; one of type `DurableEvent`, in a durable subscription, the event that can be
+acknowledged. With a codec, the one field that is none of these and cannot be an attribute (a list, for example) gets
+the decoded payload. A field that no attribute can fill is reported when the type is given (for a pydantic model, when
+an event is read). An event that does not fit is reported when it is read, with the attribute.
 """
 
 import re
@@ -28,7 +28,7 @@ FILLABLE = (
     inspect.FloatType, inspect.IntType, inspect.LiteralType, inspect.NoneType, inspect.StrType, inspect.TimeDeltaType,
     inspect.TimeType, inspect.UUIDType,
 )  # fmt: skip
-"""The types that a string, a number or a boolean can be converted to."""
+"""The types to which a string, a number or a boolean can be converted."""
 
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _WRONG = re.compile(r"Expected `(.*)`, got `(.*)` - at `\$\.([^`]*)`")
@@ -39,8 +39,8 @@ class Reader(Generic[T]):
     """Makes values of one type."""
 
     def __init__(self, kind: type[T], durable: type[Event] | None = None, codec: Codec | None = None) -> None:
-        """Where events can be confirmed, `durable` is the class of these. With a codec, the one field that no attribute
-        can fill is the payload, decoded."""
+        """Check the type. `durable` is the class of events that can be acknowledged. With a codec, the one field that
+        cannot be an attribute is the decoded payload."""
         self._codec = codec
         self._body: list[str] = []
         self._kind = kind
@@ -62,7 +62,7 @@ class Reader(Generic[T]):
     def _fields(self) -> tuple[inspect.Field, ...]:
         try:
             info = inspect.type_info(self._kind)
-        except Exception as error:  # annotations that cannot be resolved fail in many ways
+        except Exception as error:  # unresolvable annotations fail in many ways
             raise CallError(f"{self._name} cannot be used as a type of events: {error}") from None
         if not isinstance(info, inspect.StructType | inspect.DataclassType) or self._kind is Event:
             raise CallError(
@@ -91,7 +91,7 @@ class Reader(Generic[T]):
             )
 
     def _takes_all(self, name: str, kind: object) -> bool:
-        """Whether a field of this kind takes no attribute, but the payload or the event."""
+        """Return whether a field of this kind gets the payload or the event instead of an attribute."""
         if kind is bytes:
             self._payload.append(name)
         elif kind is Event:
@@ -109,7 +109,8 @@ class Reader(Generic[T]):
         return True
 
     def read(self, event: Event, wrap: Callable[[Event], Event] | None = None) -> T:
-        """The value, or a `ConversionError`; `wrap` makes of the event one that can be confirmed."""
+        """Return the value, or raise a `ConversionError`; `wrap` converts the event into one that can be
+        acknowledged."""
         source: dict[str, Any] = event.attributes
         if self._body:
             source = {**source, **dict.fromkeys(self._body, decoded(event, self._codec))}
@@ -128,18 +129,18 @@ class Reader(Generic[T]):
 
 
 def decoded(event: Event, codec: Codec | None, type: type[Any] | None = None) -> Any:
-    """The payload as the codec reads it, converted to the type."""
+    """Return the payload, decoded by the codec and converted to the type."""
     if codec is None:
         raise CallError('this client has no codec for payloads; connect with codec="json", or another one')
     try:
         found = codec.decode(event.payload)
         return found if type is None else msgspec.convert(found, type)
-    except Exception as error:  # each format has errors of its own
+    except Exception as error:  # each format has its own errors
         raise ConversionError(f"the payload of event {event.id} cannot be decoded: {error}", event) from None
 
 
 def _shown(kind: type) -> str:
-    """The class as programs write it."""
+    """Return the class as source code."""
     return f"{'gapless.sync' if 'sync' in kind.__module__ else 'gapless'}.{kind.__name__}"
 
 

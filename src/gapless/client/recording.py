@@ -1,9 +1,9 @@
-"""From a client's effects to its part of the trace: each is written down, and then carried out.
+"""Records a client's effects in its part of the trace before carrying them out.
 
-Two moments are the caller's own, and the client tells them. A publication counts from when the call *began*: it may
-have to wait before it leaves. A subscription is active from when the call *returns*: until then nothing was promised.
+Two times are those of the caller, and the client reports them. A publication counts from when the call *began*: it may
+have to wait before it is sent. A subscription is active from when the call *returns*: nothing was guaranteed before.
 
-What is recorded reaches the disk within `FLUSH_S`, and a publication before it reaches a broker.
+Records reach the disk within `FLUSH_S`, and a publication's record before the publication reaches a broker.
 """
 
 import asyncio
@@ -40,19 +40,19 @@ Noted: TypeAlias = (
     Deliver | DeliverMany | Published | PublishedMany | Confirmed | Acknowledged | EachAcknowledged | DeadLettered
     | CutFixed | CutsVoided | Ended | Rejected | Skipped | Attached | JoinedGroup | Revoked
 )  # fmt: skip
-"""The effects that belong into the trace."""
+"""The effects that belong in the trace."""
 
 FLUSH_S = 0.2
-"""How far the file is behind the client at most."""
+"""The maximum delay of the file behind the client."""
 
 
 def now_us() -> int:
-    """The clock on the wall, in microseconds."""
+    """Return the wall-clock time in microseconds."""
     return time.time_ns() // 1000
 
 
 class Recording:
-    """Records the acts of a client as they happen."""
+    """Records the actions of a client as they happen."""
 
     def __init__(self, recorder: "PartRecorder") -> None:
         self._recorder = recorder
@@ -60,7 +60,7 @@ class Recording:
         self._flushing: asyncio.TimerHandle | None = None
 
     def wrap(self, handlers: Mapping[type, Callable[[Any], None]]) -> dict[type, Callable[[Any], None]]:
-        """The handlers, each behind the note of what it handles."""
+        """Return handlers that record each effect before handling it."""
         noted = get_args(Noted)
         return {kind: self._noting(handler) if kind in noted else handler for kind, handler in handlers.items()}
 
@@ -108,21 +108,21 @@ class Recording:
                 assert_never(effect)
 
     def subscribes(self, name: str, text: str, ready: Ready = "first") -> None:
-        """The client is about to ask for a subscription. `ready`: what it means that it is active."""
+        """Record that the client is about to subscribe. `ready` defines when the subscription is active."""
         self._recorder.subscribe(name, text, now_us(), ready=ready)
         self._flush_soon()
 
     def returns(self, name: str) -> None:
-        """`subscribe()` is about to return to its caller: the subscription is active."""
+        """Record that `subscribe()` is about to return to its caller: the subscription is active."""
         self._recorder.activate(name, now_us())
         self._flush_soon()
 
     def publishes(self, began_us: int) -> None:
-        """The next publications of this turn were requested by a call that began at this time."""
+        """Note that the next publications of this turn were requested by a call that began at this time."""
         self._began_us = began_us
 
     def close(self) -> None:
-        """Write the rest to disk, and that it is the rest."""
+        """Write the rest to disk, and mark the end."""
         if self._flushing is not None:
             self._flushing.cancel()
         self._recorder.close()
@@ -148,7 +148,7 @@ class Recording:
 def start_recording(
     directory: str, welcome: Welcome, spec: ProtocolSpec, options: msgspec.Struct, client: str
 ) -> Recording:
-    """Write the client's part of the trace into this directory. (Only now is the recorder loaded.)"""
+    """Write the client's part of the trace into this directory. (Imports the recorder only now.)"""
     from gapless.trace import PartRecorder
     from gapless.trace.rows import RunRow
 

@@ -55,7 +55,7 @@ ENDED_EARLY = (
 
 
 class _ConnectionManager(Protocol):
-    """Of the client that holds them."""
+    """The connection manager of the client."""
 
     name: str
     is_leaving: bool
@@ -66,8 +66,8 @@ class _ConnectionManager(Protocol):
 
 
 class Registrations:
-    """Of one client; `paces` if its protocol wants to know how far the application has come, and lets brokers send no
-    more than a `window` ahead of it."""
+    """The registrations of one client. `paces` says whether its protocol uses reports of progress; its brokers then
+    send at most a `window` of deliveries ahead."""
 
     def __init__(self, connection_manager: _ConnectionManager, *, paces: bool, window: int) -> None:
         self.advertisements: dict[str, Advertisement] = {}
@@ -94,7 +94,7 @@ class Registrations:
             DurablesListed: self._on_listed,
             DurableChanged: self._on_changed,
         }
-        """The node's effects on them."""
+        """The handlers of the node's effects on them."""
         self.clock = NetworkClock()
         self._connection_manager = connection_manager
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -107,7 +107,7 @@ class Registrations:
     # ---- calls --------------------------------------------------------------------------------------------
 
     async def advertise(self, advertisement: Advertisement) -> None:
-        """Returns when the network knows of it."""
+        """Return when the network knows the advertisement."""
         stable = self._stable[advertisement.id] = _future()
         try:
             self._connection_manager.call(Advertise(advertisement.id, advertisement.filter))
@@ -120,12 +120,12 @@ class Registrations:
             self._stable.pop(advertisement.id, None)
 
     def unadvertise(self, advertisement: Advertisement) -> None:
-        """Take it back, if it is still held."""
+        """Withdraw the advertisement, if it still exists."""
         if self.advertisements.pop(advertisement.id, None) is not None:
             self._connection_manager.call(Unadvertise(advertisement.id))
 
     async def subscribe(self, subscription: Deliveries, call: Subscribe) -> None:
-        """Returns when it has started; who gives up waiting does not hold it."""
+        """Return when the subscription has started; a caller that gives up waiting cancels it."""
         name = subscription.id
         active = self._starting[name] = _future()
         self.subscriptions[name] = subscription
@@ -140,7 +140,7 @@ class Registrations:
             self._starting.pop(name, None)
 
     async def unsubscribe(self, subscription: Deliveries) -> None:
-        """Returns when its ending cut is known."""
+        """Return when the subscription's ending cut is known."""
         name = subscription.id
         if self.subscriptions.get(name) is not subscription:
             return
@@ -155,13 +155,13 @@ class Registrations:
         await asyncio.shield(ended)
 
     async def release(self) -> None:
-        """End all of them. Returns when the ending cuts of subscriptions are known."""
+        """End all of them. Return when the ending cuts of subscriptions are known."""
         for advertisement in list(self.advertisements.values()):
             self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self.subscriptions.values())))
 
     async def names(self) -> list[DurableInfo]:
-        """The durable subscriptions that there are."""
+        """Return the durable subscriptions of the network."""
         self._questions += 1
         number = self._questions
         told: asyncio.Future[list[DurableInfo]] = asyncio.get_running_loop().create_future()
@@ -173,7 +173,7 @@ class Registrations:
             del self._listing[number]
 
     async def move(self, call: MoveDurable) -> None:
-        """Returns when the durable subscription was moved, or ended."""
+        """Return when the durable subscription was moved, or deleted."""
         moved = self._moving[call.request] = _future()
         try:
             self._connection_manager.call(call)
@@ -182,12 +182,12 @@ class Registrations:
             del self._moving[call.request]
 
     def reject(self, effect: Rejected) -> None:
-        """The network refused a subscription."""
+        """End a subscription that the network refused."""
         if isinstance(effect.call, Subscribe) and effect.call.subscription in self._starting:
             refuse(self._starting[effect.call.subscription], CallError(effect.reason))
 
     def _drop(self, name: str) -> None:
-        """The application does not want the subscription after all."""
+        """End a subscription whose caller gave up."""
         if self.subscriptions.pop(name, None) is not None:
             self._connection_manager.tell(Unsubscribe(name))
             self.pacing.took()
@@ -195,10 +195,10 @@ class Registrations:
     # ---- what becomes of them -----------------------------------------------------------------------------
 
     def deny(self, name: str, reason: str) -> None:
-        """The broker does not let us have this, or not any more."""
+        """Fail a registration for which the broker denies permission, now or later."""
         whole, _, line = name.rpartition("#")
         if line.isdigit() and whole in {*self._starting, *self.subscriptions}:
-            name = whole  # a group has lines of its own
+            name = whole  # a group has its own messages
         error = DeniedError(reason)
         if name in self._stable:
             refuse(self._stable[name], error)
@@ -279,7 +279,7 @@ class Registrations:
     def _on_skipped(self, effect: Skipped) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
-            return  # who asks for the earliest gets the earliest that there is
+            return  # "earliest" means the earliest existing event
         gap = None if effect.gap is None else (Position.at(effect.gap[0]), Position.at(effect.gap[1]))
         subscription._skip(self.pacing.deliveries + 1, effect.lost, gap)
 

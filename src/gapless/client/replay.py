@@ -1,7 +1,7 @@
-"""Whether the application has taken all of a subscription's history, and what comes now is live.
+"""Tracks whether the application has taken all of a subscription's history, so that the next events are live.
 
-Brokers tell when the last event of history was delivered. Its delivery has a number, so history is taken when nothing
-that waits for the application has that number or a smaller one, neither an event nor a report of something missing.
+Brokers report when the last event of history was delivered. Its delivery has a number, so history is taken when no
+pending event, and no report of missing events, has that number or a smaller one.
 """
 
 import asyncio
@@ -14,33 +14,33 @@ from gapless.errors import GaplessError, SkippedError
 __all__ = ["Replay"]
 
 _NOTHING = -(2**63)
-"""Less than the number of any delivery."""
+"""A number less than that of any delivery."""
 
 
 class Replay:
-    """Of one subscription. It knows what waits to be taken: events, and what is missing before a delivery."""
+    """The replay of one subscription. It has access to pending events and reports of missing ones."""
 
     def __init__(self, pending_events: PendingEvents, skips: Sequence[tuple[int, SkippedError]]) -> None:
         self._pending_events = pending_events
         self._skips = skips
         self._last: int | None = _NOTHING
-        """The number of the last delivery of history; None while more of it comes."""
+        """The number of the last delivery of history; None while history continues."""
         self._error: GaplessError | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
     def begin(self) -> None:
-        """Deliveries from now on are history."""
+        """Note that deliveries from now on are history."""
         self._last = None
 
     def end(self) -> None:
-        """All of it was delivered."""
+        """Note that all of history was delivered."""
         if self._last is None:
             missing = self._skips[-1][0] if self._skips else _NOTHING
             self._last = max(self._pending_events.last if self._pending_events else _NOTHING, missing)
             self.look()
 
     def fail(self, error: GaplessError) -> None:
-        """The rest of it does not come."""
+        """Note that the rest of history will not arrive."""
         if self._last is None:
             self._error = error
             for waiting in self._waiting:
@@ -48,27 +48,27 @@ class Replay:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the application has taken all of it."""
+        """Return whether the application has taken all of it."""
         if self._last is None:
             return False
         has_missing = bool(self._skips) and self._skips[0][0] <= self._last
         return not has_missing and (not self._pending_events or self._pending_events.first > self._last)
 
     def within(self, most: int) -> int:
-        """How many of the next events to take at once: history and what is live are not taken together."""
+        """Return how many of the next events can be taken together: history and live events are not mixed."""
         last, pending_events = self._last, self._pending_events
         if most == 1 or last is None or not pending_events.first <= last < pending_events.last:
             return most
         return min(most, sum(number <= last for number, _ in pending_events))
 
     def look(self) -> None:
-        """Something was taken, or has come to its end."""
+        """Wake callers of `wait` if the history is taken, or has ended."""
         if self._waiting and self.is_taken:
             for waiting in self._waiting:
                 fulfil(waiting)
 
     async def wait(self) -> None:
-        """Until it is taken; an error says why that will not be."""
+        """Wait until the history is taken. Raises an error with the reason if that will not happen."""
         while not self.is_taken:
             if self._error is not None:
                 raise self._error

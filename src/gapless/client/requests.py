@@ -1,16 +1,17 @@
 """Request and reply: one call that publishes a question and returns its answer.
 
-A request is an event with a number of its own (`request.id`); a reply is an event that names the client it is for
-(`reply.to`) and that number (`reply.id`). Both are published and routed like all others, so a third party that
-subscribes sees them, too, the request before the reply.
+A request is an event with its own number (`request.id`); a reply is an event that names the client it is for
+(`reply.to`) and that number (`reply.id`). Both are published and routed like all others, so a third party can subscribe
+to them, too, and gets the request before the reply.
 
-Why no reply is missed: the client subscribes to its replies *before* it publishes the request. A reply is published
-after its request, which is after the return of that subscription, so it is delivered; once, whatever fails. No request
-is repeated, and no answerer sees one twice. The subscription stays for later requests that name the same filter for
-replies, so only the first waits for a starting cut.
+No reply is missed, because the client subscribes to its replies *before* it publishes the request. A reply is published
+after its request, so after that subscription has started: it is delivered exactly once, even if brokers fail. No
+request is repeated, and no answerer receives one twice. The subscription stays for later requests with the same filter
+for replies, so only the first request waits for a starting cut.
 
-What the answerer published before its reply, as far as the client subscribes to it, was delivered before it: causes
-come before effects. A client that asks for a change and gets an answer has seen the events of that change.
+Events that the answerer published before its reply, as far as the client subscribes to them, are delivered before it,
+because causes come before effects. A client that requests a change and gets an answer has seen the events of that
+change.
 
 The answering side is in `gapless.client.answering`.
 """
@@ -46,13 +47,13 @@ ANSWERABLE = f"{REQUEST_ID} IS NOT NULL"
 """Matches requests."""
 
 MAILBOXES_MAX = 64
-"""Subscriptions to replies that are kept, one for each filter that was asked with."""
+"""The maximum number of subscriptions to replies, one for each filter for replies."""
 ERROR_MAX = 1_000
-"""Characters of a handler's error that travel."""
+"""The maximum number of characters of a handler's error in a reply."""
 
 
 class _Asker(Protocol):
-    """The client that asks."""
+    """The client that sends requests."""
 
     name: str
 
@@ -62,17 +63,18 @@ class _Asker(Protocol):
 def reply_parts(
     request: Event, attributes: EventLike, payload: Payload, codec: Codec | None
 ) -> tuple[Mapping[str, Any], bytes]:
-    """A reply to this request, ready to be published."""
+    """Return the attributes and payload of a reply to this request."""
     return _with(attributes, payload, _address(request), codec)
 
 
 def failure_of(request: Event, error: Exception) -> dict[str, Any]:
-    """The reply that tells the caller that its handler failed."""
+    """Return the reply for a caller whose handler failed."""
     return {**_address(request), REPLY_ERROR: f"{type(error).__name__}: {error}"[:ERROR_MAX]}
 
 
 def deadline_of(request: Event) -> float | None:
-    """When its caller stops waiting, in seconds since 1970 by the clock of the network; None if there is no limit."""
+    """Return when its caller stops waiting, in seconds since 1970 by the clock of the network; None if there is no
+    limit."""
     timeout_s = request.number(REQUEST_TIMEOUT, None)
     return None if timeout_s is None else request.stamp / 1e6 + timeout_s
 
@@ -87,7 +89,7 @@ def _address(request: Event) -> dict[str, Any]:
 def _with(
     attributes: EventLike, payload: Payload, ours: dict[str, Any], codec: Codec | None
 ) -> tuple[Mapping[str, Any], bytes]:
-    """The application's attributes and payload, and our attributes beside them."""
+    """Return the application's attributes and payload, with our attributes added."""
     theirs, content = parts_of((attributes, payload), codec)
     for name in OURS:
         if name in theirs:
@@ -96,7 +98,7 @@ def _with(
 
 
 class _Mailbox:
-    """A subscription to replies, and who waits for one."""
+    """A subscription to replies, and the callers that wait for one."""
 
     def __init__(self) -> None:
         self.subscription: Subscription[Event] | None = None
@@ -158,7 +160,7 @@ class Replies:
         if mailbox is None:
             self._make_room()
             mailbox = _Mailbox()
-        self._mailboxes[reply] = mailbox  # the one used last stands last
+        self._mailboxes[reply] = mailbox  # the most recently used one is last
         return mailbox
 
     def _make_room(self) -> None:
@@ -173,7 +175,7 @@ class Replies:
         raise CallError(f"requests with {MAILBOXES_MAX} different filters for their replies are under way; use fewer")
 
     async def _open(self, mailbox: _Mailbox, reply: str) -> None:
-        """Until the subscription has its starting cut; whoever gives up leaves it to the others."""
+        """Return the mailbox with its starting cut; a caller that gives up leaves it to the others."""
         if mailbox.subscription is not None:
             return
         if mailbox.opening is None:
@@ -190,7 +192,7 @@ class Replies:
         mailbox.pumping = asyncio.ensure_future(self._pump(mailbox, reply))
 
     async def _subscribe(self, reply: str) -> Subscription[Event]:
-        """To these replies, and to errors of handlers, if this client may see more than the replies."""
+        """Subscribe to these replies, and to errors of handlers, if this client may see more than the replies."""
         if reply == "TRUE":
             return await self._client.subscribe(self._to_us)
         try:
@@ -223,6 +225,6 @@ class Replies:
 
 
 def _look_at(task: "asyncio.Task[None]") -> None:
-    """So that nobody complains about an error that nobody waited for."""
+    """Retrieve the error, so that asyncio does not log one that no caller waited for."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
-"""A client keeps no more connections than it needs: to the broker that serves it.
+"""Closes connections that a client does not need: all except that to the broker that serves it.
 
-While it looks for its session it asks several brokers. Once the same broker has served it for a while, it leaves
-the others gracefully. So a broker has no connection to a client that another one serves.
+While the client looks for its session it asks several brokers. Once the same broker has served it for a while, it
+leaves the others gracefully. So a broker has no connections to clients that another one serves.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ LOOK_S = 1.0
 
 
 class SpareLinks:
-    """Looks after the links of one client."""
+    """Watches the links of one client."""
 
     def __init__(self, links: Links, node: ClientNode) -> None:
         self._links = links
@@ -24,7 +24,7 @@ class SpareLinks:
         self._looking = links.loop.call_later(LOOK_S, self._look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._looking.cancel()
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""How subscriptions begin: arguments are checked, made into a subscription, and sent to the network.
+"""Starts subscriptions: checks arguments, creates the subscription, and sends it to the network.
 
 Some begin in an archive, and continue with brokers later (`gapless.client.archived`).
 """
@@ -31,7 +31,7 @@ __all__ = ["Subscribing", "check_filter"]
 S = TypeVar("S", bound=Deliveries)
 
 Again = Callable[[], Awaitable[Any]]
-"""Makes another subscription like the one that has ended."""
+"""Creates another subscription like the one that has ended."""
 
 
 class _Client(Subscriber, Protocol):
@@ -41,7 +41,7 @@ class _Client(Subscriber, Protocol):
 
 
 def check_filter(text: str) -> None:
-    """Whether it is a filter; the log says if it may not mean what its author thinks."""
+    """Check that the text is a filter; log a hint if it may not mean what its author intended."""
     parse(check_text("a filter", text))
     hint_at_filter(text)
 
@@ -54,12 +54,12 @@ class Subscribing:
         self._connection_manager = connection_manager
         self._took = connection_manager.registrations.pacing.took
         self.making = Making()
-        """How events of durable subscriptions are made."""
+        """How to create events of durable subscriptions."""
 
     # ---- arguments ----------------------------------------------------------------------------------------
 
     def settings(self, text: str, max_pending: int | None = None) -> Settings:
-        """Of a new subscription with this filter."""
+        """Return the settings of a new subscription with this filter."""
         check_filter(text)
         self._connection_manager.check_open()
         if max_pending is not None:
@@ -73,15 +73,15 @@ class Subscribing:
         )  # fmt: skip
 
     async def position(self, what: str, value: Since) -> Position:
-        """The position that `value` stands for; `what` names it in an error message."""
+        """Return the position that `value` denotes; `what` names it in an error message."""
         return (await self._positions({what: value}))[what]
 
     async def beginning(self, value: Since | None) -> Position | None:
-        """The position that a live subscription begins with; None if it gets what is published from now on."""
+        """Return the position at which a live subscription begins; None if it begins with live events."""
         return None if value is None or moment_of("since", value).is_now else await self.position("since", value)
 
     async def range(self, since: Since, until: Since | None) -> tuple[Position, Position]:
-        """The positions that `since` and `until` stand for; the second may be `NEWEST`."""
+        """Return the positions that `since` and `until` denote; the second can be `NEWEST`."""
         given = {"since": since}
         if until is not None and not moment_of("until", until).is_now:
             given["until"] = until
@@ -92,7 +92,7 @@ class Subscribing:
         return begin, end
 
     async def _positions(self, given: dict[str, Since]) -> dict[str, Position]:
-        """The positions that these stand for. All that need the network's clock are resolved against one answer."""
+        """Return the positions that these denote. All that need the network's clock are resolved against one answer."""
         spec = self._connection_manager.spec
         if not spec.keeps_history:
             what = ", ".join(given)
@@ -102,7 +102,7 @@ class Subscribing:
         return {what: moment.position(newest) for what, moment in moments.items()}
 
     async def _newest(self) -> int:
-        """The newest timestamp, as the broker says: it is final, and nothing before it is read."""
+        """Return the newest timestamp according to a broker: it is final, because no earlier event can be added."""
         reading: Subscription[Event] = Subscription(self.settings("FALSE"), self._newest)
         await self.begin(reading, since=NEWEST, until=NEWEST)
         events: list[Event] | None = None
@@ -114,7 +114,7 @@ class Subscribing:
     # ---- a subscription -----------------------------------------------------------------------------------
 
     def make(self, settings: Settings, again: Again, values: type[Any] | None) -> Subscription[Any]:
-        """A subscription to events, or to values of a type."""
+        """Return a subscription to events, or to values of a type."""
         if values is None:
             return Subscription(settings, again)
         reader = Reader(values, codec=self._connection_manager.publishing.codec)
@@ -123,7 +123,7 @@ class Subscribing:
     def make_durable(
         self, settings: Settings, again: Again, values: type[Any] | None, name: str, ack: AckMode, *, group: bool
     ) -> DurableSubscription[Any]:
-        """The same for a durable subscription, whose events can be acknowledged."""
+        """Return a durable subscription, whose events can be acknowledged."""
         acks = Acks(
             settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group,
             making=self.making,
@@ -147,7 +147,7 @@ class Subscribing:
         redeliver_s: float | None = None,
         max_deliveries: int | None = None,
     ) -> S:
-        """Return it when it has started. With `redeliver_s`, a group shares it."""
+        """Return the subscription when it has started. With `redeliver_s`, a group shares it."""
         name = subscription.name
         subscription._is_bounded = until is not None
         call = Subscribe(

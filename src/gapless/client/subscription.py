@@ -1,7 +1,7 @@
 """Subscriptions as applications use them: asynchronous iterators and context managers over events or typed values.
 
 Events are never dropped silently. A subscription that its application closed just ends; one that the network ended
-raises a `SubscriptionEndedError` after the last event before the gap, and events that are lost for good raise a
+raises a `SubscriptionEndedError` after the last event before the gap, and events that are permanently lost raise a
 `SkippedError` in their place.
 """
 
@@ -41,8 +41,8 @@ CLOSE_S = 5.0
 class Subscription(Deliveries, Generic[T]):
     """Iterate over it: `async for event in subscription`. Made by `Client.subscribe` and `Client.read`.
 
-    `Subscription` alone is one of events; `Subscription[Trade]` one of values of a type. An event that does not fit the
-    type is raised as a `ConversionError` in its place; the next call continues after it.
+    `Subscription` alone yields events; `Subscription[Trade]` values of a type. An event that does not fit the type
+    raises a `ConversionError` in its place; the next call continues after it.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Subscription(Deliveries, Generic[T]):
         super().__init__(settings)
         self._again = again
         self._convert = convert
-        """Makes of an event what the application receives; None if that is the event itself."""
+        """Converts the event for the application; None if it receives the event itself."""
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
@@ -69,11 +69,11 @@ class Subscription(Deliveries, Generic[T]):
         return self._next(1)[0]
 
     async def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
-        """Return the next events: as many as wait, at least one, or an empty list when the subscription has ended.
+        """Return the next events: all pending ones, at least one, or an empty list when the subscription has ended.
 
         Parameters:
             most: the largest number of events to return.
-            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits without a limit.
+            timeout_s: how long to wait for the first one before a `NoEventError`. None waits without a limit.
 
         Example: `for event in await subscription.take(100, timeout_s=5): print(event)`
         """
@@ -123,7 +123,7 @@ class Subscription(Deliveries, Generic[T]):
                 await self.close()
 
     async def close(self) -> None:
-        """End it with an exact ending cut. Events that were delivered before can still be taken.
+        """End it with an exact ending cut. Events delivered before can still be taken.
 
         Example: `await subscription.close()`
         """
@@ -136,9 +136,9 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def position(self) -> Position:
-        """You have taken everything up to this position, so another subscription can continue from there.
+        """The position up to which you have taken everything, so another subscription can continue from there.
 
-        It moves while history is read. A subscription without `since` that is not durable has none, and raises a
+        It advances while history is read. A subscription without `since` that is not durable has none, and raises a
         `CallError`.
         """
         if self._progress.position is None:
@@ -155,14 +155,14 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def events_behind(self) -> int | None:
-        """How many events the application is behind, where that can be known: once the subscription is live, those that
-        were delivered and not taken. None while it reads history, of which brokers tell no number."""
+        """The number of delivered events that were not taken, once the subscription is live. None while it reads
+        history, whose size brokers do not report."""
         return len(self._pending_events) if self.is_live and self._past is None else None
 
     @property
     def lag_s(self) -> float:
-        """How many seconds the application is behind, by the clock of the network: the age of the oldest event that
-        was not taken, or, while history is read, of the position that it has come to. 0 if it has taken everything."""
+        """How many seconds the application lags, by the clock of the network: the age of the oldest event that was not
+        taken, or, while history is read, of its position. 0 if it has taken everything."""
         first = next(iter(self._pending_events), None)
         if first is not None and first[1].stamp:
             since_us = first[1].stamp
@@ -174,20 +174,20 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended. Events that were delivered before can still be taken."""
+        """Whether it has ended. Events delivered before can still be taken."""
         return self._has_ended
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the application has taken all of the history that was asked for, and what comes now is live. In a
-        group always False, as no member sees all of it."""
+        """Whether the application has taken all of the requested history, so that the next events are live. In a group
+        always False, because no member receives all of it."""
         return not self._is_shared and self._replay.is_taken
 
     async def caught_up(self) -> None:
-        """Return when the application has taken all of the history that was asked for: what follows was published
-        since. This call takes nothing itself, so another task has to.
+        """Return when the application has taken all of the requested history: later events are live. This call takes
+        nothing itself, so another task has to.
 
-        A bounded read is caught up at its end. If it ends before, its error is raised here as well.
+        A bounded read is caught up at its end. If it fails before, its error is raised here as well.
 
         Example: `live = asyncio.create_task(subscription.caught_up())`
         """
@@ -201,10 +201,10 @@ class Subscription(Deliveries, Generic[T]):
         return self._acks is not None and self._acks.is_shared
 
     async def resubscribe(self) -> Self:
-        """After its end, subscribe anew with the same filter.
+        """Subscribe again with the same filter, after its end.
 
         Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
-        delivered. That is why it does not happen by itself.
+        delivered. For this reason it does not happen automatically.
 
         Example: `subscription = await subscription.resubscribe()`
         """
@@ -213,7 +213,7 @@ class Subscription(Deliveries, Generic[T]):
         return cast(Self, await self._again())
 
     def _next(self, most: int) -> list[T]:
-        """The waiting events, up to the next report of missing events, which is raised in its place."""
+        """Return the pending events, up to the next report of missing events, which is raised in its place."""
         if self._skips:
             self._raise_skipped(self._pending_events.first)
             if self._skips:
@@ -225,7 +225,7 @@ class Subscription(Deliveries, Generic[T]):
             self._replay.look()
 
     def _pop_durable(self, most: int, acks: Acks) -> list[T]:
-        """Note what is taken, also if it does not fit the type."""
+        """Take events and record that, even if one does not fit the type."""
         there, before = list(islice(self._pending_events, most)), len(self._pending_events)
         try:
             return self._pop(most)
@@ -275,7 +275,7 @@ class DurableSubscription(Subscription[D], Generic[D]):
 
         Parameters:
             upto: an event that was taken: this one, and everything that was delivered before it; or a position. None:
-                everything that was taken.
+                everything taken so far.
 
         Example: `await subscription.ack(event)`
         """

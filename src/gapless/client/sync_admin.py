@@ -43,8 +43,8 @@ class Admin(Synchronous):
         self._loop.run(self._inner.delete(name))
 
     def end(self, client: str) -> None:
-        """End the session of a client, whether it is connected or away: its subscriptions and advertisements are gone.
-        In a network with users this needs an operator's rights.
+        """End the session of a client, connected or not, with its subscriptions and advertisements. In a network with
+        users this needs an operator's rights.
 
         Parameters:
             client: the full name of the client (`client.name`), as `gapless status` shows it.

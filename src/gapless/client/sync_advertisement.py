@@ -16,12 +16,12 @@ class Advertisement(Synchronous):
 
     @property
     def filter(self) -> str:
-        """The filter that was given."""
+        """The filter."""
         found: str = self._inner.filter
         return found
 
     def close(self) -> None:
-        """Withdraw it: nothing published from now on relies on it.
+        """Withdraw the advertisement: later publications cannot rely on it.
 
         Example: `advertisement.close()`
         """

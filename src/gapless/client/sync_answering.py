@@ -16,18 +16,18 @@ class Answering(AnsweringSide):
 
     @property
     def filter(self) -> str:
-        """Which requests are answered."""
+        """The filter of the requests."""
         found: str = self._inner.filter
         return found
 
     @property
     def name(self) -> str:
-        """The group; empty without one."""
+        """The group; empty if there is none."""
         found: str = self._inner.name
         return found
 
     def wait(self) -> None:
-        """Return when it was closed; an error says why the network ended it.
+        """Return when it was closed. Raises an error if the network ended it.
 
         Example: `answering.wait()`
         """

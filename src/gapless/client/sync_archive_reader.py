@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class ArchiveReader(Synchronous):
-    """Reads an archive, and continues with brokers where it ends, without a gap and without a duplicate. Made by
+    """Reads an archive, and continues with brokers where it ends, without a gap or a duplicate. Made by
     `Client.archive`.
 
-    `subscription.archive_end` is the position at which brokers have taken over. The archive has to hold everything that
-    the filter matches; where it lacks something, a `SkippedError` says so.
+    `subscription.archive_end` is the position at which brokers took over. The archive must contain all events that
+    match the filter; missing events are reported with a `SkippedError`.
     """
 
     @property
     def directory(self) -> Path:
-        """Where the archive is."""
+        """The directory of the archive."""
         found: Path = self._inner.directory
         return found
 
@@ -39,7 +39,7 @@ class ArchiveReader(Synchronous):
     def subscribe(
         self, filter: str, *, type: type[Any] | None = None, since: Since = "earliest", max_pending: int | None = None
     ) -> Subscription[Any]:
-        """Subscribe from a position in the archive on; when the application has taken all of the archive, brokers
+        """Subscribe from a position in the archive; after the application has taken the archive's events, brokers
         continue.
 
         Parameters:
@@ -65,7 +65,7 @@ class ArchiveReader(Synchronous):
     def read(
         self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[Any] | None = None
     ) -> Subscription[Any]:
-        """Read what was published after one position and up to another: from the archive, and the rest from brokers.
+        """Read the events between two positions: from the archive, and the rest from brokers.
 
         Parameters:
             filter: as for `Client.read`.

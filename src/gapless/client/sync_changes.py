@@ -9,10 +9,10 @@ __all__ = ["ConnectionChanges"]
 
 
 class ConnectionChanges(Synchronous):
-    """Iterate over it: `for change in client.connection_changes()`. It begins with how things are, and ends with the
+    """Iterate over it: `for change in client.connection_changes()`. It begins with the current state, and ends with the
     client.
 
-    If the client fails, that is raised here as well.
+    If the client fails, iteration raises its error, too.
     """
 
     def __iter__(self) -> Self:

@@ -52,13 +52,14 @@ class Client(SubscribingCalls, PublishingCalls):
 
     @property
     def broker(self) -> str:
-        """The broker that serves this client, or is asked to; empty if the protocol does not tell."""
+        """The broker that serves this client, or that it is trying to reach; empty if the protocol does not
+        report it."""
         found: str = self._inner.broker
         return found
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The addresses of the network's brokers by name, as the first of them told."""
+        """The addresses of the network's brokers by name, as of the first connection."""
         found: dict[str, str] = dict(self._inner.addresses)
         return found
 

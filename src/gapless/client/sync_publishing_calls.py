@@ -19,7 +19,7 @@ class PublishingCalls(CallerSide):
 
     @property
     def name(self) -> str:
-        """Unique in the network; its events carry it as their publisher."""
+        """The name, unique in the network; the client's events carry it as their publisher."""
         found: str = self._inner.name
         return found
 
@@ -31,15 +31,16 @@ class PublishingCalls(CallerSide):
 
     @property
     def protocol(self) -> str:
-        """The name of the protocol that its brokers run."""
+        """The name of the brokers' protocol."""
         found: str = self._inner.protocol
         return found
 
     def advertise(self, filter: str) -> Advertisement:
-        """Announce what you will publish. Returns when the network knows it, so that publications are not held back.
+        """Announce the events you will publish. Returns when the network knows it, so that publications are not
+        delayed.
 
         Parameters:
-            filter: matches all that you will publish under this advertisement.
+            filter: matches all events that you will publish under this advertisement.
 
         Example: `client.advertise("topic = 'price'")`
         """
@@ -49,21 +50,22 @@ class PublishingCalls(CallerSide):
         """Withdraw an advertisement. `advertisement.close()` does the same.
 
         Parameters:
-            advertisement: what `advertise` returned.
+            advertisement: the result of `advertise`.
 
         Example: `client.unadvertise(prices)`
         """
         self._loop.run(self._inner.unadvertise(getattr(advertisement, "_inner", advertisement)))
 
     def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber, whatever fails.
+        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber even if up to f adjacent
+        brokers fail.
 
-        The result names the event and equals it, but has no position: the `Event` of a subscription has one.
+        The result identifies the event and equals it, but has no position: the `Event` of a subscription has one.
 
         Parameters:
-            attributes: strings, integers, floats and booleans by name, and what is converted to them; or a msgspec
+            attributes: strings, integers, floats and booleans by name, or values converted to them; or a msgspec
                 struct, a dataclass or a pydantic model with such fields.
-            payload: any bytes, which filters do not see; if the client has a codec, anything that this can encode.
+            payload: any bytes, which filters do not see; if the client has a codec, any value that it can encode.
 
         Example: `client.publish({"topic": "price", "amount": 7}, b"any bytes")`
         """
@@ -73,8 +75,7 @@ class PublishingCalls(CallerSide):
     def publish_nowait(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish an event without waiting until it is confirmed; `flush` waits for all of them.
 
-        A bounded number of events may wait to be confirmed. If so many do, a `WindowFullError` is raised, and nothing
-        is published.
+        Raises a `WindowFullError`, and publishes nothing, if the maximum number of events are waiting to be confirmed.
 
         Parameters:
             attributes: as for `publish`.
@@ -93,9 +94,9 @@ class PublishingCalls(CallerSide):
         self._loop.run(self._inner.flush())
 
     def publish_many(self, events: Iterable[Publication]) -> int:
-        """Publish events in order, as fast as the network takes them. Returns how many, when all are confirmed.
+        """Publish events in order, as fast as the network accepts them. Returns their number when all are confirmed.
 
-        Events are sent as they are produced. The source runs in your thread, and may wait for what this client
+        Events are sent as they are produced. The source runs in your thread, and can wait for events that this client
         receives. If one event is invalid, or the source fails, the events before it are published; if one was not
         advertised, so is the rest of its batch of at most 256.
 
@@ -133,8 +134,8 @@ class PublishingCalls(CallerSide):
     ) -> Event | Any:
         """Publish a request, and return the first reply to it.
 
-        If no reply comes in time, a `NoReplyError` says whether the request is confirmed, and so reaches everyone who
-        answers such requests. If the handler of the request failed, a `RequestFailedError` has its error.
+        If no reply arrives in time, a `NoReplyError` says whether the request is confirmed, and so reaches all clients
+        that answer such requests. If the handler of the request failed, a `RequestFailedError` has its error.
 
         Parameters:
             attributes: as for `publish`.
@@ -154,8 +155,8 @@ class PublishingCalls(CallerSide):
     def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
         """Publish the reply to a request that a subscription delivered. Returns when it is confirmed.
 
-        `answer` does this with what its handler returns. A reply has to be advertised like all that is published; the
-        first reply to a request counts.
+        `answer` does this with its handler's result. A reply must be advertised like every other event; the first reply
+        to a request counts.
 
         Parameters:
             request: an event that was published with `request`.
@@ -170,11 +171,11 @@ class PublishingCalls(CallerSide):
     def decode(self, event: Event, type: type[T]) -> T:
         """Return the payload of an event as a value, by the codec of this client.
 
-        Raises a `ConversionError` if the payload is none of its values, or does not fit the type.
+        Raises a `ConversionError` if the payload cannot be decoded, or does not fit the type.
 
         Parameters:
-            event: an event that was delivered.
-            type: a msgspec struct, a dataclass, or any type that msgspec knows, such as `dict` or `list[int]`.
+            event: a delivered event.
+            type: a msgspec struct, a dataclass, or any type that msgspec supports, such as `dict` or `list[int]`.
 
         Example: `lines = client.decode(order, list[Line])`
         """
@@ -189,21 +190,21 @@ class PublishingCalls(CallerSide):
 
     @property
     def confirmed(self) -> int:
-        """Everything that this client published up to this number is confirmed."""
+        """The number up to which everything that this client published is confirmed."""
         found: int = self._inner.confirmed
         return found
 
     @property
     def lost_publications(self) -> list[tuple[int, int]]:
-        """The first and last number of each range of this client's events that were confirmed and are lost all the
-        same, because more than f neighbouring brokers failed."""
+        """The first and last number of each range of this client's events that were confirmed and are nevertheless
+        lost, because more than f neighbouring brokers failed."""
         found: list[tuple[int, int]] = list(self._inner.lost_publications)
         return found
 
     @property
     def on_publications_lost(self) -> TellLost | None:
-        """A function that is called with such ranges when they become known. It runs in a thread of its own: it may
-        block, and make calls of this client."""
+        """A function that is called with such ranges when they become known. It runs in its own thread: it can block,
+        and make calls of this client."""
         return self._on_publications_lost()
 
     @on_publications_lost.setter
@@ -212,6 +213,6 @@ class PublishingCalls(CallerSide):
 
     @property
     def event_max(self) -> int:
-        """How many bytes an event may have, attributes and payload together."""
+        """The maximum size of an event in bytes, attributes and payload together."""
         found: int = self._inner.event_max
         return found

@@ -47,12 +47,12 @@ class SubscribingCalls(CallerSide):
         It returns when the starting cut is complete: one number for every publisher that may match.
 
         Parameters:
-            filter: which events, as the condition of an SQL `WHERE`.
-            since: also what was published after this position, time or age (see `gapless.client.positions`): first
-                history in causal order, then live events, without a gap and without a duplicate. If brokers have
-                discarded some of it, a `SkippedError` is raised in its place.
+            filter: the condition for events, as in an SQL `WHERE`.
+            since: start with history after this position, time or age (see `gapless.client.positions`), in causal
+                order; live events follow, without a gap or a duplicate. If brokers have discarded some of the history, a
+                `SkippedError` is raised in its place.
             type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
-            max_pending: end the subscription with a `SlowConsumerError` when more events than this wait to be taken.
+            max_pending: end the subscription with a `SlowConsumerError` when more than so many events are pending.
                 None: brokers serve a slow subscription from history.
 
         Example: `with client.subscribe("topic = 'price' AND amount < 10") as prices:`
@@ -105,23 +105,23 @@ class SubscribingCalls(CallerSide):
     ) -> DurableSubscription[Any]:
         """Attach to a durable subscription, which outlives this client. The first client that attaches creates it.
 
-        The next client that attaches, here or elsewhere, hours later, continues after what was acknowledged: nothing is
-        missing, and only what was not acknowledged is delivered again. A new durable subscription begins with what is
-        published from the call on. Without `group`, one client at a time is attached; the one before gets a
+        The next client that attaches, on any machine and at any time, continues after the last acknowledged event:
+        nothing is missing, and only unacknowledged events are delivered again. A new durable subscription begins with
+        the events published after the call. Without `group`, one client at a time is attached; the previous one gets a
         `SubscriptionEndedError`.
 
         Parameters:
             name: the name of the durable subscription in the network.
-            filter: which events. Another filter than before is refused, unless `replace` is set.
-            type: a msgspec struct, a dataclass or a pydantic model; a field of `DurableEvent` takes the event to
+            filter: the condition for events. Another filter than before is refused, unless `replace` is set.
+            type: a msgspec struct, a dataclass or a pydantic model; a field of `DurableEvent` gets the event to
                 acknowledge.
             group: share it with all clients that attach with `group=True`: each event is delivered to one of them.
             ack: "auto" acknowledges an event when you ask for the next one; "manual" when you call `event.ack()` or
                 `subscription.ack()`, or leave `with event:`. Only "manual" has `event.nack()`.
-            replace: allow another filter, or another `group`, than before.
-            redeliver_s: in a group, redeliver an event to another member when it is not acknowledged for so long.
+            replace: allow another filter or `group` than before.
+            redeliver_s: in a group, redeliver an event to another member if it is not acknowledged for so long.
             max_deliveries: an event that was delivered so often without an acknowledgement becomes a dead letter, an
-                event with `dead_letter.subscription` and the event's own attributes with `event.` before their names.
+                event with `dead_letter.subscription` and the event's own attributes with the prefix `event.`.
             max_pending: as for `subscribe`.
 
         Example: `with client.durable("billing", "topic = 'order'", ack="manual") as orders:`
@@ -154,14 +154,14 @@ class SubscribingCalls(CallerSide):
     def read(
         self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[Any] | None = None
     ) -> Subscription[Any]:
-        """Read what was published after one position and up to another, in causal order; then iteration ends.
+        """Read the events between two positions, in causal order; iteration ends with the last one.
 
         All subscriptions and reads of a client share one window, so one whose events you do not take stops the others.
-        Close what you do not read to its end; if you forget, the log `gapless.client` names it.
+        Close a read that you do not finish; if you forget, the log `gapless.client` names it.
 
         Parameters:
-            filter: which events.
-            since: after this position, time or age; "earliest" is everything that brokers keep.
+            filter: the condition for events.
+            since: after this position, time or age; "earliest" is the beginning of history.
             until: up to this position, time or age. None: everything confirmed before the call.
             type: as for `subscribe`.
 
@@ -180,7 +180,7 @@ class SubscribingCalls(CallerSide):
         return ArchiveReader(self._loop, self._inner.archive(directory))
 
     def position(self, at: Since = "now") -> Position:
-        """Return a position: by default the newest, which everything confirmed before this call is at or before.
+        """Return a position: by default the newest, which is at or after every event confirmed before this call.
 
         Parameters:
             at: a time or an age instead. A broker answers; the clock of this machine is not used.
@@ -191,11 +191,11 @@ class SubscribingCalls(CallerSide):
         return found
 
     def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
-        """Return positions between two others, about equally many events apart, so that several programs can share a
-        long read, each from one to the next.
+        """Return evenly spaced positions between two others, so that several programs can share a long read, each from
+        one to the next.
 
         Parameters:
-            since: the positions lie after this one.
+            since: the positions are after this one.
             until: the last of them. None: the newest position.
 
         Example: `parts = client.milestones(since="7d").positions`
@@ -213,19 +213,19 @@ class SubscribingCalls(CallerSide):
         redeliver_s: float = REDELIVER_S,
         max_pending: int | None = None,
     ) -> Answering:
-        """Answer requests that match a filter: call a handler with each, and publish what it returns as the reply.
+        """Answer requests that match a filter: call a handler with each, and publish its result as the reply.
 
         If the handler raises, the caller gets a `RequestFailedError` with the text. The reply of a handler that is
         still running when its caller stops waiting is dropped.
 
         Parameters:
-            filter: which requests.
+            filter: the condition for requests.
             handler: a function of the request. It returns the attributes of the reply, or attributes and a payload, or
                 None for no reply.
-            group: share the requests with all who answer with the same group, a durable subscription of this name: each
-                goes to one of them. Requests that come while no worker is there wait for the next.
+            group: share the requests with all clients that answer with the same group, a durable subscription of this
+                name: each goes to one of them. Requests that arrive while there is no worker wait for the next.
             concurrency: how many requests are handled at the same time, each in a thread.
-            redeliver_s: in a group, redeliver a request to another worker when it is not finished for so long.
+            redeliver_s: in a group, redeliver a request to another worker if it is not finished for so long.
             max_pending: as for `subscribe`.
 
         Example: `with client.answer("topic = 'ask'", price, group="quotes") as answering:`
@@ -238,7 +238,7 @@ class SubscribingCalls(CallerSide):
         """End a subscription; return when its ending cut is known. `subscription.close()` does the same.
 
         Parameters:
-            subscription: what `subscribe`, `durable` or `read` returned.
+            subscription: the result of `subscribe`, `durable` or `read`.
 
         Example: `client.unsubscribe(prices)`
         """

@@ -24,13 +24,13 @@ else:
 class Subscription(Fetching[T], Generic[T]):
     """Iterate over it: `for event in subscription`. Made by `Client.subscribe` and `Client.read`.
 
-    `Subscription` alone is one of events; `Subscription[Trade]` one of values of a type. An event that does not fit the
-    type is raised as a `ConversionError` in its place; the next call continues after it.
+    `Subscription` alone yields events; `Subscription[Trade]` values of a type. An event that does not fit the type
+    raises a `ConversionError` in its place; the next call continues after it.
     """
 
     @property
     def filter(self) -> str:
-        """The filter that was given."""
+        """The filter."""
         found: str = self._inner.filter
         return found
 
@@ -42,14 +42,14 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def name(self) -> str:
-        """Of a durable subscription: the name that was given; empty for others."""
+        """The name of a durable subscription; empty for others."""
         found: str = self._inner.name
         return found
 
     @property
     def starting_cut(self) -> dict[str, int]:
-        """For each publisher, the number of the first event that counts. Publishers that appear later are added. It is
-        empty for a subscription that begins at a position (`since=…`, or a durable one)."""
+        """For each publisher, the number of the first event of the subscription. Publishers that appear later are
+        added. It is empty for a subscription that begins at a position (`since=…`, or a durable one)."""
         found: dict[str, int] = dict(self._inner.starting_cut)
         return found
 
@@ -61,7 +61,7 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def is_live(self) -> bool:
-        """Whether it receives what is published now; False while it reads history."""
+        """Whether it receives live events; False while it reads history."""
         found: bool = self._inner.is_live
         return found
 
@@ -79,11 +79,11 @@ class Subscription(Fetching[T], Generic[T]):
         return found
 
     def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
-        """Return the next events: as many as wait, at least one, or an empty list when the subscription has ended.
+        """Return the next events: all pending ones, at least one, or an empty list when the subscription has ended.
 
         Parameters:
             most: the largest number of events to return.
-            timeout_s: how long to wait for the first one; a `NoEventError` if none comes. None waits without a limit.
+            timeout_s: how long to wait for the first one before a `NoEventError`. None waits without a limit.
 
         Example: `for event in subscription.take(100, timeout_s=5): print(event)`
         """
@@ -115,7 +115,7 @@ class Subscription(Fetching[T], Generic[T]):
         self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
-        """End it with an exact ending cut. Events that were delivered before can still be taken.
+        """End it with an exact ending cut. Events delivered before can still be taken.
 
         Example: `subscription.close()`
         """
@@ -123,9 +123,9 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def position(self) -> Position:
-        """You have taken everything up to this position, so another subscription can continue from there.
+        """The position up to which you have taken everything, so another subscription can continue from there.
 
-        It moves while history is read. A subscription without `since` that is not durable has none, and raises a
+        It advances while history is read. A subscription without `since` that is not durable has none, and raises a
         `CallError`.
         """
         found: Position = self._inner.position
@@ -138,44 +138,44 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def events_behind(self) -> int | None:
-        """How many events the application is behind, where that can be known: once the subscription is live, those that
-        were delivered and not taken. None while it reads history, of which brokers tell no number."""
+        """The number of delivered events that were not taken, once the subscription is live. None while it reads
+        history, whose size brokers do not report."""
         return self._events_behind()
 
     @property
     def lag_s(self) -> float:
-        """How many seconds the application is behind, by the clock of the network: the age of the oldest event that
-        was not taken, or, while history is read, of the position that it has come to. 0 if it has taken everything."""
+        """How many seconds the application lags, by the clock of the network: the age of the oldest event that was not
+        taken, or, while history is read, of its position. 0 if it has taken everything."""
         found: float = self._inner.lag_s
         return found
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended. Events that were delivered before can still be taken."""
+        """Whether it has ended. Events delivered before can still be taken."""
         found: bool = self._inner.has_ended
         return found
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the application has taken all of the history that was asked for, and what comes now is live. In a
-        group always False, as no member sees all of it."""
+        """Whether the application has taken all of the requested history, so that the next events are live. In a group
+        always False, because no member receives all of it."""
         return self._is_caught_up()
 
     def caught_up(self) -> None:
-        """Return when the application has taken all of the history that was asked for: what follows was published
-        since. This call takes nothing itself, so another thread has to.
+        """Return when the application has taken all of the requested history: later events are live. This call takes
+        nothing itself, so another thread has to.
 
-        A bounded read is caught up at its end. If it ends before, its error is raised here as well.
+        A bounded read is caught up at its end. If it fails before, its error is raised here as well.
 
         Example: `subscription.caught_up()`
         """
         self._caught_up()
 
     def resubscribe(self) -> Self:
-        """After its end, subscribe anew with the same filter.
+        """Subscribe again with the same filter, after its end.
 
         Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
-        delivered. That is why it does not happen by itself.
+        delivered. For this reason it does not happen automatically.
 
         Example: `subscription = subscription.resubscribe()`
         """
@@ -197,7 +197,7 @@ class DurableSubscription(Subscription[D], Generic[D]):
 
         Parameters:
             upto: an event that was taken: this one, and everything that was delivered before it; or a position. None:
-                everything that was taken.
+                everything taken so far.
 
         Example: `subscription.ack(event)`
         """

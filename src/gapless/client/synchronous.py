@@ -1,5 +1,5 @@
-"""The base of the classes of `gapless.sync`: each has an object of the asynchronous client, and the thread in which the
-event loop of that client runs.
+"""The base of the classes of `gapless.sync`: each has an object of the asynchronous client, and the thread that runs
+the event loop of that client.
 
 Their methods are generated from the asynchronous ones (`scripts/generate_sync_client.py`): each runs the asynchronous
 method in that thread and waits for its result.

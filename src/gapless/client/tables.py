@@ -1,14 +1,13 @@
-"""Events as a table: what `to_arrow()` and `to_pandas()` of a read return.
+"""Converts events to a table, for `to_arrow()` and `to_pandas()` of a read.
 
 | column | contents |
 | --- | --- |
 | `publisher`, `seq` | the name of the event |
 | `published_at` | when a broker admitted it, in UTC; null in protocols without positions |
-| one for each attribute | string, int64, double or boolean; integers with floats are doubles, all else mixed is text |
+| one for each attribute | string, int64, double or boolean; integers with floats become doubles, other mixtures text |
 | `payload` | bytes |
 
-An attribute that has the name of one of these columns gets `attributes.` before it. Attributes that an event lacks are
-null.
+An attribute with the name of one of these columns gets the prefix `attributes.`. Missing attributes are null.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ OURS = ("publisher", "seq", "published_at", "payload")
 
 
 def table_of(events: Sequence[Event]) -> Any:
-    """A `pyarrow.Table` of the events, in order."""
+    """Return a `pyarrow.Table` of the events, in order."""
     try:
         import pyarrow as pa
     except ImportError:

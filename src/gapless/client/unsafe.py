@@ -1,7 +1,7 @@
-"""Unconfirmed publications: their number and size, and the calls that wait for it to become less.
+"""Unconfirmed publications: their number and size, and the calls that wait for room.
 
-No more than a window of publications may be unconfirmed, and no more bytes and values than fit into one frame, because
-the client sends all of them to the next broker in one message if this one is lost.
+At most a window of publications can be unconfirmed, with as many bytes and values as fit into one frame, because the
+client sends all of them in one message to the next broker if this one is lost.
 """
 
 import asyncio
@@ -14,26 +14,26 @@ __all__ = ["Unsafe", "fulfil", "refuse"]
 
 
 def fulfil(future: "asyncio.Future[None]") -> None:
-    """The call may continue."""
+    """Let the call continue."""
     if not future.done():
         future.set_result(None)
 
 
 def refuse(future: "asyncio.Future[Any]", error: GaplessError) -> None:
-    """The call fails."""
+    """Fail the call."""
     if not future.done():
         future.set_exception(error)
-        future.exception()  # looked at, so that nobody complains if its caller has given up
+        future.exception()  # retrieved, so that asyncio does not log it if the caller has given up
 
 
 class Unsafe:
-    """Publications between `publish` and the broker's word that they are safe."""
+    """Publications between `publish` and their confirmation."""
 
     def __init__(self, window: int, bytes_max: int, values_max: int) -> None:
         self.published = 0
         """The number of the last event."""
         self.confirmed = 0
-        """Everything up to this number is safe."""
+        """The number up to which everything is confirmed."""
         self._window = window
         self._bytes_max = bytes_max
         self._bytes = 0
@@ -46,19 +46,19 @@ class Unsafe:
 
     @property
     def room(self) -> int:
-        """How many more events may be published now."""
+        """Return how many more events can be published now."""
         if self._bytes >= self._bytes_max or self._values >= self._values_max:
             return 0
         return self._window - (self.published - self.confirmed)
 
     def note(self, size: int, values: int) -> None:
-        """So many bytes and values were published, up to the last event."""
+        """Count published bytes and values, up to the last event."""
         self._sizes.append((self.published, size, values))
         self._bytes += size
         self._values += values
 
     async def wait_for_room(self) -> None:
-        """Until one more may be published."""
+        """Wait until one more event can be published."""
         while self.room <= 0:
             room = asyncio.get_running_loop().create_future()
             self._room[room] = None
@@ -88,6 +88,6 @@ class Unsafe:
             fulfil(room)
 
     def fail(self, error: GaplessError) -> None:
-        """Nothing becomes safe any more."""
+        """Fail all waiting calls."""
         for future in [*self._room, *(future for _, future in self._confirmations)]:
             refuse(future, error)
