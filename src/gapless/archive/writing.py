@@ -47,13 +47,13 @@ class ArchiveWriter:
         self._group_bytes = 0
         self._file: _File | None = None
         self._full: list[ArchivedFile] = []
-        """Files that are written and not listed."""
+        """Files that are written but not listed."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {str(self._archive.path)!r}>"
 
     def add(self, events: Sequence[Event]) -> None:
-        """The next of them, by position."""
+        """Add further events, in the order of positions."""
         for event in events:
             last = self._group[-1] if self._group else None
             if last is not None and last.stamp != event.stamp:
@@ -68,7 +68,7 @@ class ArchiveWriter:
             self._group_bytes += 200 + len(event.payload)
 
     def commit(self, until: Position) -> int:
-        """All up to this position was added: from here on the archive holds it. Returns how many events that are."""
+        """List everything up to this position in the archive. Return the number of added events."""
         self._end_file(until)
         full, self._full = self._full, []
         if full:
@@ -78,7 +78,7 @@ class ArchiveWriter:
         return sum(file.events for file in full)
 
     def note_gap(self, since: Position, until: Position) -> None:
-        """Something between these positions is missing; it is told with the next commit."""
+        """Note that events between these positions are missing; the next commit records it."""
         gaps = list(self.contents.gaps)
         if gaps and gaps[-1][1] >= since:
             since, until = gaps[-1][0], max(until, gaps.pop()[1])
@@ -86,7 +86,7 @@ class ArchiveWriter:
 
     @property
     def size(self) -> int:
-        """Bytes that are added and not listed, about."""
+        """Return the approximate number of bytes that are added but not listed."""
         return self._group_bytes + (self._file.size if self._file is not None else 0) + sum(f.size for f in self._full)
 
     def _write_group(self) -> None:
@@ -105,7 +105,7 @@ class ArchiveWriter:
 
 
 class _File:
-    """One that is being written."""
+    """A file that is being written."""
 
     def __init__(self, root: Path, stamp: int) -> None:
         self._root = root
@@ -115,16 +115,16 @@ class _File:
         self._writer = pq.ParquetWriter(self._path, SCHEMA, compression="zstd")
         self._events = 0
         self.size = 0
-        """Bytes that went in, about."""
+        """The approximate number of bytes written so far, before compression."""
 
     def write(self, events: Sequence[Event], size: int) -> None:
-        """One row group."""
+        """Write one row group."""
         self._writer.write_table(table_of(events))
         self._events += len(events)
         self.size += size
 
     def close(self, since: Position, until: Position) -> ArchivedFile:
-        """It is whole."""
+        """Close the complete file."""
         self._writer.close()
         path = self._folder / f"{until}.parquet"
         self._path.replace(path)
@@ -134,7 +134,7 @@ class _File:
 
 
 def table_of(events: Sequence[Event]) -> pa.Table:
-    """As they stand in a file."""
+    """Return the events as rows of a file."""
     stamps = pa.array([event.stamp for event in events], pa.int64())
     columns = [
         pa.array([event.publisher for event in events], pa.string()),
@@ -148,5 +148,5 @@ def table_of(events: Sequence[Event]) -> pa.Table:
 
 
 def date_of(stamp: int) -> str:
-    """The day, in UTC."""
+    """Return the date of a timestamp, in UTC."""
     return datetime.fromtimestamp(stamp / 1e6, UTC).date().isoformat()

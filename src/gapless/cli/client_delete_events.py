@@ -1,4 +1,4 @@
-"""`gapless client delete-events`: deletes from history what a client has published."""
+"""`gapless client delete-events`: deletes from history the events that a client has published."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,8 @@ WAIT_S = 30.0
 
 
 def delete_events(publisher: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Tell every broker, because each knows the time up to which it has admitted events; return 0 if one has any."""
+    """Send the request to every broker, because each knows the time up to which it has admitted events; return 0 if one
+    has any."""
     check_named("the name of a client", publisher, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)

@@ -248,7 +248,7 @@ def archive(
 ) -> int:
     """Archive published events in Parquet files by date, for longer than brokers keep them.
 
-    Started again, it goes on where it was: each event is there once.
+    A restarted archive continues where it stopped: each event is archived once.
 
     Example:  [bold]gapless archive --filter "topic = 'trade'" --to trades[/bold]
     """
@@ -370,7 +370,7 @@ def status(
 def doctor(
     url: Url = LOCAL, config: NetworkFile = None, credentials: CredentialsFile = None, json: Json = False
 ) -> int:  # fmt: skip
-    """Say what is wrong with a network, and what to do about it.
+    """Report what is wrong with a network, and what to do about it.
 
     Example:  [bold]gapless doctor --config network.toml[/bold]
     """
@@ -409,7 +409,7 @@ def client_delete_events(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Delete from history what a client has published by now. Readers learn which numbers were deleted.
+    """Delete all events that a client has published so far from history. Readers learn which numbers were deleted.
 
     Example:  [bold]gapless client delete-events sensor-17[/bold]
     """
@@ -420,7 +420,7 @@ def client_delete_events(
 
 @networks.callback()
 def network() -> None:
-    """Handle brokers of a live network."""
+    """Manage the brokers of a running network."""
 
 
 @networks.command("forget", epilog="Exit codes: 0 the others continue, 1 it is up or unknown, 64 nobody answers.")
@@ -431,7 +431,8 @@ def network_forget(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Declare that a broker will not return. The others stop waiting for it, and report what only it held as lost.
+    """Declare that a broker will not return. The others stop waiting for it, and report events that only it had as
+    lost.
 
     Example:  [bold]gapless network forget b3 --config network.toml[/bold]
     """
@@ -514,15 +515,16 @@ def sub(
 
     Example:  [bold]gapless sub "topic = 'price' AND amount < 10" --count 3[/bold]
 
-    How many come:  [bold]gapless sub --rate --seconds 10[/bold]
+    The rate of events:  [bold]gapless sub --rate --seconds 10[/bold]
 
-    What was published in the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
+    The events of the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
 
-    Today, and tomorrow with what came meanwhile:  [bold]gapless sub --durable billing[/bold]
+    A durable subscription, which continues where it stopped:  [bold]gapless sub --durable billing[/bold]
 
-    Also what brokers have dropped:  [bold]gapless sub "topic = 'trade'" --since 30d --archive trades[/bold]
+    Events that brokers have dropped, from an archive:  [bold]gapless sub "topic = 'trade'" --since 30d --archive
+    trades[/bold]
 
-    In several terminals, each event in one of them:  [bold]gapless sub --durable billing --group[/bold]
+    A group in several terminals, each event in one of them:  [bold]gapless sub --durable billing --group[/bold]
     """
     from gapless.cli.sub import Span, subscribe
 

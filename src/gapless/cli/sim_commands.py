@@ -103,7 +103,7 @@ def sim_search(
 
     Example:  [bold]gapless sim search --runs 1000000 --spark --master spark://host:7077 --out out/search[/bold]
 
-    What it finds it prints with the line that repeats it.
+    It prints each violation with the command that repeats it.
     """
     from gapless.cli.sim_search import search_seeds
     from gapless.cli.sim_search_spark import SparkChoice
@@ -157,15 +157,16 @@ def sim_compare(
     seed: Seed = None,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Run several protocols on the same scenario, and put what they give and cost side by side.
+    """Run several protocols on the same scenario, and compare their guarantees and costs.
 
     Example:  [bold]gapless sim compare examples/promises.toml[/bold]
 
     Example:  [bold]gapless sim compare examples/loss.toml --protocols gryphon,epidemic[/bold]
 
-    Options in the file are for the protocol that it names. One that cannot run the scenario says why.
+    Options in the file are for the protocol that it names. A protocol that cannot run the scenario is listed with the
+    reason.
 
-    The exit code is 0 if all the others held what they promise.
+    The exit code is 0 if all the others kept their guarantees.
     """
     from gapless.cli.sim_compare import compare_protocols
 

@@ -1,4 +1,4 @@
-"""`gapless sim search --spark`: seeds are tasks of Spark, and what was tried is kept in a directory."""
+"""`gapless sim search --spark`: runs seeds as Spark tasks, and stores the results in a directory."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ __all__ = ["SparkChoice", "search_on_spark"]
 
 
 class SparkChoice(NamedTuple):
-    """Which Spark, and where what was tried is kept."""
+    """The Spark cluster to use, and the directory of the results."""
 
     master: str | None
     remote: str | None
@@ -25,7 +25,7 @@ def search_on_spark(
     spec: ProtocolSpec, runs: int, first_seed: int, faults: str, options: Mapping[str, Any], f: int | None, scale: str,
     *, invariants: bool, where: SparkChoice, tell: Callable[[SearchProgress], None],
 ) -> SearchReport:  # fmt: skip
-    """Try the seeds that were not tried yet; make the lowest that failed small, in this process."""
+    """Try the seeds without a result; shrink the lowest one that failed, in this process."""
     try:
         from gapless_spark.search import Frontier, Plan, Tried, try_seeds
         from gapless_spark.task_pool import SparkPool
@@ -46,7 +46,7 @@ def search_on_spark(
     with ExitStack() as stack:
         pool = stack.enter_context(SparkPool(where.master, where.remote))
         if frontier is not None:
-            stack.callback(frontier.keep)  # also when somebody interrupts
+            stack.callback(frontier.keep)  # also when the user interrupts it
         known = {each.seed for each in found}
         trying = try_seeds(pool, plan, [seed for seed in seeds if seed not in known])
         stack.callback(trying.close)

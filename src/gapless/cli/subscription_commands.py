@@ -29,7 +29,7 @@ def _names(
 
 @names.command("list", epilog=NETWORK_EPILOG)
 def names_list(url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
-    """List them: filter, position, lag, and the attached client.
+    """List the durable subscriptions: filter, position, lag, and the attached client.
 
     Example:  [bold]gapless subscriptions[/bold]
     """
@@ -48,7 +48,7 @@ def names_move(
     credentials: CredentialsFile = None,
     json: Json = False,
 ) -> int:
-    """Let one continue from another position. An attached client is detached.
+    """Move a durable subscription to another position. An attached client is detached.
 
     Example:  [bold]gapless subscriptions move billing 10m[/bold]
     """
@@ -59,7 +59,7 @@ def names_move(
 
 @names.command("delete", epilog=NETWORK_EPILOG)
 def names_delete(name: Name, url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
-    """Delete one. An attached client is detached.
+    """Delete a durable subscription. An attached client is detached.
 
     Example:  [bold]gapless subscriptions delete billing[/bold]
     """

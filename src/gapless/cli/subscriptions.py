@@ -33,7 +33,7 @@ def show(url: str, credentials: Path | None, *, as_json: bool) -> int:
 
 
 def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: bool) -> int:
-    """Make one continue from another position."""
+    """Move a durable subscription to another position."""
 
     async def do(client: Client) -> None:
         await client.admin.move(name, when)
@@ -47,7 +47,7 @@ def move(url: str, credentials: Path | None, name: str, when: str, *, as_json: b
 
 
 def delete(url: str, credentials: Path | None, name: str, *, as_json: bool) -> int:
-    """Delete one."""
+    """Delete a durable subscription."""
     _ask(url, credentials, lambda client: client.admin.delete(name))
     if as_json:
         print_json({"name": name, "deleted": True})

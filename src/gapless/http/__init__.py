@@ -1,19 +1,19 @@
-"""The HTTP side of a broker: health and metrics, the gateway for programs, and the console for people.
+"""The HTTP interface of a broker: health and metrics, the gateway for programs, and the console for people.
 
 The gateway is an ordinary client of its broker: each request acts with the identity of its user, through the public
 client library. So delivery guarantees, flow control, permissions and limits are those of every other client.
 
-| | |
+| purpose | module |
 | --- | --- |
-| listens, and bounds what a peer may take | `server` |
+| listens, and limits what a peer can use | `server` |
 | how long requests hold the event loop | `step_meter` |
-| the console: its files, and what it asks | `console`, `console_files`, `console_api`, `broker_summary`, `covers` |
+| the console: its files, and its requests | `console`, `console_files`, `console_api`, `broker_summary`, `covers` |
 | the ASGI application: routes, security headers, cross-origin rules | `application`, `guards` |
-| who sent a request, and clients on behalf of users | `callers`, `gateway`, `clients` |
+| authentication of requests, and clients on behalf of users | `callers`, `gateway`, `clients` |
 | events as JSON, CloudEvents 1.0, server-sent events and NDJSON | `event_json`, `cloud_events`, `streams` |
-| publishing, with retries that are idempotent | `publishing`, `idempotency` |
+| publishing, with idempotent retries | `publishing`, `idempotency` |
 | subscribing, resuming, history, durable subscriptions | `cursors`, `event_streams`, `durable` |
-| one WebSocket for all of it | `web_socket` |
+| all of it over one WebSocket | `web_socket` |
 | brokers, findings, samples, logs, causes and effects | `network_view`, `causality` |
 | errors | `problems` |
 

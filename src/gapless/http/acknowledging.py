@@ -1,4 +1,4 @@
-"""`POST /durable/NAME/ack`: acknowledge what a stream of a durable subscription delivered."""
+"""`POST /durable/NAME/ack`: acknowledges deliveries of a durable subscription's stream."""
 
 import msgspec
 from starlette.requests import Request

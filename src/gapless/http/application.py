@@ -1,11 +1,11 @@
-"""The ASGI application: which request is answered by what.
+"""The ASGI application: the routes, and the handlers of errors.
 
 | path | | right |
 | --- | --- | --- |
-| `/healthz` | 200 and `ok` if the broker takes part and is not held up, else 503 and for what it waits | |
+| `/healthz` | 200 and `ok` if the broker has joined and is not blocked, else 503 and what it waits for | |
 | `/metrics`, `/status` | Prometheus text; the broker's report as JSON | `status` |
 | `/events`, `/ws`, `/durable/NAME/ack` | the gateway | the user's filters |
-| `/api/…` | what the console asks | `status`, `operate` |
+| `/api/…` | requests of the console | `status`, `operate` |
 | `/openapi.json`, `/asyncapi.json` | the interface, for programs | |
 | `/`, `/console/…` | the console | |
 """
@@ -51,7 +51,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_application(gateway: Gateway) -> ASGIApp:
-    """The application of one broker."""
+    """Return the application of one broker."""
     settings = gateway.settings
     routes: list[Route | WebSocketRoute | Mount] = [
         Route("/healthz", _health),
@@ -124,7 +124,7 @@ async def _problems(request: Request) -> Response:
 
 
 async def _http_exception(request: Request, error: Exception) -> Response:
-    """What the router itself refuses."""
+    """Return the response for an error of the router."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
@@ -140,12 +140,12 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 
 async def _problem(request: Request, error: Exception) -> Response:
-    """What the gateway or the client library refuses."""
+    """Return the response for an error of the gateway or of the client library."""
     return problem_response(problem_of(error), request.url.path)
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    """What nobody expected."""
+    """Return the response for an unexpected exception."""
     gateway: Gateway = request.app.state.gateway
     facts = {"path": request.url.path[:200]}
     gateway.broker.logger.error("a request over HTTP failed: this is a bug in Gapless", exc_info=error, extra=facts)

@@ -1,6 +1,6 @@
-"""What the console shows of one broker: the members of its report that people look at, under names that stay.
+"""The summary of one broker for the console: the members of its report that people look at, under stable names.
 
-Protocols report what they know, so every member may be missing; the console shows what there is.
+Protocols report what they support, so every member can be missing; the console shows the existing ones.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _OF_OVERVIEW = (
 
 
 def broker_summary(report: Mapping[str, Any]) -> dict[str, Any]:
-    """One broker that answered."""
+    """Return the summary of a broker that answered."""
     overview = report["overview"]
     summary: dict[str, Any] = {"name": report["broker"], "state": _state(report)}
     summary |= {key: report[key] for key in _OF_REPORT if key in report}

@@ -1,13 +1,12 @@
-"""Who sent a request, and how the gateway acts for that user.
+"""Authenticates requests, and determines how the gateway acts for their users.
 
-A request proves its user as every connection to a broker does: by a client certificate, or by a token in
-`Authorization: Bearer TOKEN`. There are no cookies, so no page of another site can act for a user whom a token proves.
-A certificate is sent by a browser on its own; `gapless.http.guards` refuses such requests if another site's page made
-them.
+A request authenticates its user as every connection to a broker does: by a client certificate, or by a token in
+`Authorization: Bearer TOKEN`. There are no cookies, so a page of another site cannot act for a user with a token. A
+browser sends a certificate automatically; `gapless.http.guards` refuses such requests from pages of other sites.
 
 The gateway connects to its own broker as an ordinary client of that user: with the user's token, or, for a user with a
-certificate, with a token that is valid in this process alone (`BrokerSecurity.grant`). So all permissions and limits
-are checked
+certificate, with a token that is valid in this process alone (`BrokerSecurity.grant`). So the broker checks all
+permissions and limits.
 """
 
 from typing import Any, NamedTuple
@@ -28,14 +27,14 @@ class Caller(NamedTuple):
     """The user of one request."""
 
     identity: Identity | None
-    """None in a network without security."""
+    """The user; None in a network without security."""
     token: str
-    """The token that was presented, or empty."""
+    """The presented token, or empty."""
     address: str
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Requests with the same key may share a client."""
+        """A key; requests with the same key can share a client."""
         if self.identity is None:
             return "", "", ""
         return self.identity.kind, self.identity.name, self.token
@@ -47,19 +46,19 @@ class Caller(NamedTuple):
 
 
 class Callers:
-    """Decides who may send which request to one broker."""
+    """Decides which users may send requests to one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     @property
     def has_users(self) -> bool:
-        """Whether the network has users; otherwise everybody has all rights."""
+        """Whether the network has users; otherwise everyone has all rights."""
         broker_security = self._broker.broker_security
         return broker_security is not None and broker_security.users is not None
 
     def identify(self, connection: HTTPConnection, token: str | None = None) -> Caller:
-        """The user who sent a request; a `ProblemError` if it does not prove one."""
+        """Return the user of a request; raise a `ProblemError` if it is not authenticated."""
         broker_security = self._broker.broker_security
         host, port = (connection.client or ("?", 0))[:2]
         address = f"{host}:{port}"
@@ -75,7 +74,7 @@ class Callers:
         return Caller(found, shown, address)
 
     def require(self, connection: HTTPConnection, right: str, what: str) -> Caller:
-        """The user who sent a request, if it has this right; a `ProblemError` otherwise."""
+        """Return the user of a request if it has this right; raise a `ProblemError` otherwise."""
         caller = self.identify(connection)
         if self.has_right(caller, right):
             return caller
@@ -85,12 +84,12 @@ class Callers:
         raise ProblemError("denied", reason, right=right)
 
     def has_right(self, caller: Caller, right: str) -> bool:
-        """Whether a user has a right: `status` or `operate`."""
+        """Return whether a user has a right: `status` or `operate`."""
         broker_security = self._broker.broker_security
         return caller.identity is None or (broker_security is not None and broker_security.may(caller.identity, right))
 
     def rights(self, caller: Caller) -> dict[str, Any]:
-        """All that a user may do, for the console."""
+        """Return all rights of a user, for the console."""
         user = self.user(caller)
         if user is None:
             return {"publish": "TRUE", "subscribe": "TRUE", "history": True, "status": True, "operate": True}
@@ -103,12 +102,12 @@ class Callers:
         }
 
     def user(self, caller: Caller) -> User | None:
-        """The entry of the user in the users' file; None if the network has no users."""
+        """Return the user's entry in the users' file; None if the network has no users."""
         broker_security = self._broker.broker_security
         return None if broker_security is None or not caller.user else broker_security.user(caller.user)
 
     def publishable(self, caller: Caller) -> str:
-        """The filter that matches all that the user may publish."""
+        """Return the filter that matches all events that the user may publish."""
         user = self.user(caller)
         if user is None:
             return "TRUE"
@@ -116,7 +115,7 @@ class Callers:
         return f"({within.text}) AND (NOT ({within.denied}))" if within.denied else within.text
 
     def subscribable(self, caller: Caller) -> str:
-        """The filter that matches all that the user may subscribe to."""
+        """Return the filter that matches all events that the user may subscribe to."""
         user = self.user(caller)
         if user is None:
             return "TRUE"
@@ -124,7 +123,7 @@ class Callers:
         return f"({within.text}) AND (NOT ({within.denied}))" if within.denied else within.text
 
     def credentials(self, caller: Caller) -> Credentials | None:
-        """With which the gateway connects to its broker as this user."""
+        """Return the credentials with which the gateway connects to its broker as this user."""
         broker_security, security = self._broker.broker_security, self._broker.config.security
         if broker_security is None or security is None:
             return None
@@ -139,6 +138,6 @@ class Callers:
 
 
 def bearer_token(connection: HTTPConnection) -> str:
-    """The token in the `Authorization` header; empty if there is none."""
+    """Return the token in the `Authorization` header; empty if there is none."""
     scheme, _, shown = connection.headers.get("authorization", "").partition(" ")
     return shown.strip() if scheme.lower() == "bearer" else ""

@@ -1,8 +1,8 @@
-"""The causes and effects of an event, as a graph, read from history with the rights of the user who asks.
+"""The causes and effects of an event, as a graph, read from history with the rights of the requesting user.
 
-Edges are what publishers recorded (`gapless.causes`): an effect names the positions of its direct causes. Causes are
-read at these positions; effects are found by the filter `causes LIKE '%POSITION%'`, in several reads for a
-generation, because a filter may look for a bounded number of characters inside strings.
+Edges are those that publishers recorded (`gapless.causes`): an effect names the positions of its direct causes. Causes
+are read at these positions. Effects are found by the filter `causes LIKE '%POSITION%'`, in several reads for a
+generation, because a filter's patterns inside strings are limited in length.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,13 +27,13 @@ __all__ = ["get_graph"]
 NODES_MAX = 60
 GENERATIONS_MAX = 6
 PATTERNS_MAX = 1_000
-"""Characters of all patterns in one read."""
+"""The maximum number of characters of all patterns in one read."""
 READ_MAX = 2_000
-"""Events that are looked at in one read of effects."""
+"""The maximum number of events examined in one read of effects."""
 
 
 async def get_graph(request: Request) -> Response:
-    """`GET /api/graph?position=…`."""
+    """Handle `GET /api/graph?position=…`."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     text = request.query_params.get("position", "")
@@ -53,10 +53,10 @@ class _Graph:
     def __init__(self, client: Client, within: str) -> None:
         self._client = client
         self._within = within
-        """What the user may read."""
+        """The filter of events that the user may read."""
         self._events: dict[Position, Event] = {}
         self._missing: dict[Position, None] = {}
-        """Causes that history does not hold any more, or that the user may not read."""
+        """Causes that are no longer in history, or that the user may not read."""
         self._is_cut = False
 
     async def find(self, position: Position) -> None:
@@ -138,7 +138,7 @@ class _Graph:
         return found
 
     def document(self, position: Position) -> dict[str, Any]:
-        """Nodes and edges; an edge leads from a cause to its effect."""
+        """Return nodes and edges; an edge leads from a cause to its effect."""
         known = {*self._events, *self._missing}
         edges = [
             {"from": str(cause), "to": str(place)}
@@ -152,7 +152,7 @@ class _Graph:
 
 
 def _batched(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """The events in groups that one filter can look for."""
+    """Yield the events in groups that fit into one filter."""
     group: list[Event] = []
     size = 0
     for event in events:

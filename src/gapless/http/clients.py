@@ -1,9 +1,9 @@
 """Clients that the gateway connects for its users: one for each stream, and a shared one for each user.
 
-Subscriptions of one client share a window, so a stream gets a client of its own: a reader that is slow lags alone.
-Publications and questions about durable subscriptions share a client, because connecting and advertising take several
-round trips. A shared client is closed after `IDLE_S` without use. When there are more than `SHARED_MAX` of them, the
-one that was idle longest is closed.
+Subscriptions of one client share a window, so a stream gets its own client: a slow reader lags alone. Publications and
+requests about durable subscriptions share a client, because connecting and advertising take several round trips. A
+shared client is closed after `IDLE_S` without use. If there are more than `SHARED_MAX` of them, the one that was idle
+longest is closed.
 """
 
 import asyncio
@@ -25,10 +25,11 @@ __all__ = ["Clients", "SharedClient"]
 IDLE_S = 60.0
 SHARED_MAX = 200
 STREAMS_MAX = 500
-"""Streams of events at a time, WebSockets and durable subscriptions included."""
+"""The maximum number of simultaneous streams of events, including WebSockets and durable subscriptions."""
 CONNECT_S = 5.0
 CONNECTING_MAX = 16
-"""Clients that connect at a time. Others wait: hundreds at once would all take longer than `CONNECT_S`."""
+"""The maximum number of clients that connect at a time. With hundreds at once, all would take longer than
+`CONNECT_S`."""
 
 
 class SharedClient:
@@ -46,13 +47,13 @@ class SharedClient:
         self._next: asyncio.Task[Position] | None = None
 
     async def advertise(self) -> None:
-        """Advertise all that the user may publish, once."""
+        """Advertise everything that the user may publish, once."""
         if self._advertising is None or (self._advertising.done() and self._advertising.exception()):
             self._advertising = self._steps.start(_advertise(self.client, self.publishable), "advertise")
         await asyncio.shield(self._advertising)
 
     async def position(self) -> Position:
-        """A position at which all that was confirmed before the call lies. Calls at the same time share a request."""
+        """Return a position after everything confirmed before the call. Simultaneous calls share a request."""
         if self._asking is None or self._asking.done():
             self._asking = self._steps.start(self.client.position(), "position")
             return await asyncio.shield(self._asking)
@@ -67,7 +68,7 @@ class SharedClient:
 
 
 class Clients:
-    """Those of one broker's gateway."""
+    """The clients of one broker's gateway."""
 
     def __init__(self, broker: Broker, callers: Callers, steps: StepMeter) -> None:
         self._broker = broker
@@ -77,7 +78,7 @@ class Clients:
         self._opening: dict[tuple[str, str, str], asyncio.Task[SharedClient]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._grants: dict[int, str] = {}
-        """Tokens that are valid in this process alone, by the client that uses them."""
+        """By client: its token, which is valid in this process alone."""
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self.streams = 0
 
@@ -85,7 +86,7 @@ class Clients:
 
     @asynccontextmanager
     async def stream(self, caller: Caller) -> AsyncIterator[Client]:
-        """A client of its own for one stream."""
+        """Open a client for one stream within the block."""
         client = await self.open_stream(caller)
         try:
             yield client
@@ -93,7 +94,7 @@ class Clients:
             self.close_stream(client)
 
     async def open_stream(self, caller: Caller) -> Client:
-        """A client of its own; `close_stream` ends it."""
+        """Return a client for one stream; `close_stream` ends it."""
         if self.streams >= STREAMS_MAX:
             raise ProblemError(
                 "too-many", f"the gateway of this broker serves {STREAMS_MAX} streams; use another broker's",
@@ -107,7 +108,7 @@ class Clients:
             raise
 
     def close_stream(self, client: Client) -> None:
-        """The stream of this client is over."""
+        """Close the client of a stream that has ended."""
         self.streams -= 1
         self._close(client)
 
@@ -138,7 +139,7 @@ class Clients:
 
     @asynccontextmanager
     async def shared(self, caller: Caller) -> AsyncIterator[SharedClient]:
-        """The client that requests of this user share. If the user's permissions changed, it is replaced."""
+        """Return the client that requests of this user share. If the user's permissions changed, it is replaced."""
         shared = await self._find(caller)
         shared.users += 1
         try:
@@ -153,7 +154,7 @@ class Clients:
 
     @asynccontextmanager
     async def publisher(self, caller: Caller) -> AsyncIterator[SharedClient]:
-        """The same, after it has advertised all that the user may publish."""
+        """Return the shared client, after it has advertised everything that the user may publish."""
         if self._callers.publishable(caller) == "FALSE":
             raise DeniedError(f"user {caller.user!r} may not publish; nothing is allowed")
         async with self.shared(caller) as shared:
@@ -197,14 +198,14 @@ class Clients:
             self._close(shared.client)
 
     def tidy(self) -> None:
-        """Close shared clients that nobody uses."""
+        """Close unused shared clients."""
         oldest = time.monotonic() - IDLE_S
         for key, shared in list(self._shared.items()):
             if not shared.users and shared.used < oldest:
                 self._forget(key, shared)
 
     async def close(self) -> None:
-        """Close all clients that no stream uses."""
+        """Close all clients except those of streams."""
         for key, shared in list(self._shared.items()):
             self._forget(key, shared)
         if self._closing:

@@ -1,7 +1,7 @@
 """CloudEvents 1.0 over HTTP: binary, structured and batch mode.
 
 Context attributes become attributes of the same name, so `type = 'com.example.order' AND source = '/shop'` is a filter.
-`data` is the payload. `id` and `source` together name an event, so a retry with the same two is idempotent.
+`data` is the payload. `id` and `source` together identify an event, so a retry with both is idempotent.
 """
 
 import re
@@ -27,12 +27,12 @@ _ORIGIN = "gapless://"
 
 
 def is_binary(headers: Mapping[str, str]) -> bool:
-    """Whether a request carries one event in binary mode."""
+    """Return whether a request contains one event in binary mode."""
     return "ce-specversion" in headers
 
 
 def binary_draft(headers: Mapping[str, str], body: bytes) -> Draft:
-    """The event of a request in binary mode."""
+    """Return the event of a request in binary mode."""
     attributes: dict[str, Any] = {name[3:]: unquote(value) for name, value in headers.items() if name.startswith("ce-")}
     if "content-type" in headers:
         attributes["datacontenttype"] = headers["content-type"]
@@ -40,7 +40,7 @@ def binary_draft(headers: Mapping[str, str], body: bytes) -> Draft:
 
 
 def structured_draft(document: Mapping[str, msgspec.Raw]) -> Draft:
-    """The event of a JSON object in structured mode, or one of a batch."""
+    """Return the event of a JSON object in structured mode, or of one in a batch."""
     if len(document) > ATTRIBUTES_MAX:
         raise ProblemError("invalid-event", f"a CloudEvent has at most {ATTRIBUTES_MAX:,} attributes here")
     members = {name: bytes(value) for name, value in document.items() if bytes(value) != b"null"}
@@ -79,8 +79,8 @@ def _checked(attributes: dict[str, Any], payload: bytes) -> Draft:
 
 
 def cloud_event_of(event: Event, network: str) -> dict[str, Any]:
-    """A delivered event as a CloudEvent in structured mode. One that was published otherwise gets the required
-    attributes: its id, its publisher as the source, and the type `gapless.event`."""
+    """Return a delivered event as a CloudEvent in structured mode. An event that was not published as one gets the
+    required attributes: its id, its publisher as the source, and the type `gapless.event`."""
     document = event_document(event)
     named = {name.lower(): value for name, value in event.attributes.items() if _NAME.fullmatch(name.lower())}
     made: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What the console asks: who the user is, how the brokers are, the log, filters, and to end a client's session."""
+"""The requests of the console: the user, the brokers, the log, filters, and ending a client's session."""
 
 import asyncio
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def _encoded(body: bytes) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """`GET /api/me`: the user, and what it may do."""
+    """Handle `GET /api/me`: the user and its rights."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     config = gateway.broker.config
@@ -59,14 +59,14 @@ async def get_me(request: Request) -> Response:
 
 
 async def get_network(request: Request) -> Response:
-    """`GET /api/network`: every broker, the tree, and what is wrong."""
+    """Handle `GET /api/network`: every broker, the tree, and the problems found."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
     return _encoded((await gateway.network.brokers()).encoded)
 
 
 async def get_log(request: Request) -> Response:
-    """`GET /api/log?broker=NAME&after=NUMBER`."""
+    """Handle `GET /api/log?broker=NAME&after=NUMBER`."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the log of brokers")
     after = request.query_params.get("after", "0")
@@ -75,21 +75,21 @@ async def get_log(request: Request) -> Response:
 
 
 async def get_samples(request: Request) -> Response:
-    """`GET /api/samples`: the recent course of each broker's figures, for plots."""
+    """Handle `GET /api/samples`: the recent history of each broker's figures, for plots."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
     return _encoded((await gateway.network.samples()).encoded)
 
 
 async def get_sessions(request: Request) -> Response:
-    """`GET /api/sessions`: the clients of each broker, with their filters."""
+    """Handle `GET /api/sessions`: the clients of each broker, with their filters."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
     return _encoded((await gateway.network.clients()).encoded)
 
 
 async def post_covers(request: Request) -> Response:
-    """`POST /api/covers`: for each of these filters another one of them that covers it."""
+    """Handle `POST /api/covers`: for each of these filters, another of them that covers it."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
     asked = decoded(await read_body(request, SMALL_MAX), _Filters, "the body holds no filters")
@@ -97,7 +97,7 @@ async def post_covers(request: Request) -> Response:
 
 
 async def post_filter(request: Request) -> Response:
-    """`POST /api/filter`: whether a filter can be parsed, and what its author may have meant otherwise."""
+    """Handle `POST /api/filter`: whether a filter can be parsed, and hints about possible mistakes."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.identify(request)
     text = decoded(await read_body(request, SMALL_MAX), _Filter, "the body holds no filter").filter
@@ -109,9 +109,10 @@ async def post_filter(request: Request) -> Response:
 
 
 async def delete_client(request: Request) -> Response:
-    """`DELETE /api/clients/NAME`: end the session of a client, wherever in the network it is.
+    """Handle `DELETE /api/clients/NAME`: end the session of a client, at whichever broker it is.
 
-    The broker that the operator asked writes down who it was; it asks the others in its own name."""
+    The broker that the operator asked logs the operator; it sends the request to the others in its own name.
+    """
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.require(request, "operate", "end sessions")
     broker, name = gateway.broker, request.path_params["name"]

@@ -1,7 +1,7 @@
 """The files of the console: one page, its style, and ES modules that browsers load as they are.
 
-There is no build step. `gapless.js` is the JavaScript client of `clients/js`, which the console uses like everybody.
-Files are read once, and browsers ask whether theirs is still current (`ETag`).
+There is no build step. `gapless.js` is the JavaScript client of `clients/js`, the same that users get. Files are read
+once, and browsers revalidate their copies (`ETag`).
 """
 
 from functools import cache
@@ -24,7 +24,7 @@ PAGE = "index.html"
 
 @cache
 def console_files() -> dict[str, tuple[bytes, str]]:
-    """Every file by name, with its tag."""
+    """Return every file by name, with its tag."""
     package = resources.files("gapless.http") / "console"
     files = {each.name: each for each in package.iterdir() if each.name.rpartition(".")[2] in _TYPES}
     files.setdefault(_CLIENT, _client_of_the_checkout())
@@ -42,12 +42,12 @@ def _read(file: Traversable) -> tuple[bytes, str]:
 
 
 async def get_page(request: Request) -> Response:
-    """`GET /`: the console."""
+    """Handle `GET /`: the console."""
     return _response(request, PAGE)
 
 
 async def get_file(request: Request) -> Response:
-    """`GET /console/FILE`."""
+    """Handle `GET /console/FILE`."""
     name = request.path_params["file"]
     if name == PAGE or name not in console_files():
         raise ProblemError("not-found", f"the console has no file {name[:80]!r}")

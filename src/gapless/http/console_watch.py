@@ -1,14 +1,14 @@
-"""`GET /api/watch`: what an open console shows, sent as it changes.
+"""`GET /api/watch`: the data of an open console, sent as it changes.
 
-The response is a stream of JSON lines: `{"topic": "network", "whole": {…}}` first, then `{"topic": "network",
-"change": {…}}` with a merge patch, or `problem` if there is no answer. Consoles with the same rights share the work
+The response is a stream of JSON lines: `{"topic": "network", "whole": {…}}` first, then `{"topic": "network", "change":
+{…}}` with a merge patch, or `problem` if there is no answer. Consoles with the same rights share the work
 (`gapless.http.feed`).
 
-| topic | | asked for |
+| topic | content | interval |
 | --- | --- | --- |
-| `network` | every broker, the tree, and what is wrong | every second |
-| `sessions`, `durables` | the clients of each broker; the durable subscriptions that the user may see | every 2 s |
-| `log` with `broker=NAME` | the last lines of a broker's log; a change has the `lines` that follow | every 2 s |
+| `network` | every broker, the tree, and the problems found | 1 s |
+| `sessions`, `durables` | the clients of each broker; the durable subscriptions that the user may see | 2 s |
+| `log` with `broker=NAME` | the last lines of a broker's log; a change has the `lines` that follow | 2 s |
 """
 
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
@@ -34,7 +34,7 @@ TOPICS = ("network", "sessions", "durables", "log")
 
 
 async def get_watch(request: Request) -> Response:
-    """Stream the topics that `topic=` names; each may be given once."""
+    """Stream the topics named by `topic=`, each at most once."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.require(request, "status", "see how brokers are")
     topics = dict.fromkeys(request.query_params.getlist("topic"))
@@ -54,7 +54,7 @@ async def get_watch(request: Request) -> Response:
 
 
 def _key(topic: str, caller: Caller, broker: str) -> Hashable:
-    """Consoles with the same key share a feed."""
+    """Return the key; consoles with the same key share a feed."""
     return topic, {"durables": caller.key, "log": broker}.get(topic)
 
 
@@ -67,7 +67,7 @@ async def _lines(
             gateway.feeds.watch(watcher, key, partial(make, topic))
         while not watcher.has_ended:
             lines = await watcher.take()
-            gateway.callers.require(request, "status", "see how brokers are")  # the user may have lost it
+            gateway.callers.require(request, "status", "see how brokers are")  # the user may have lost the right
             yield lines
         yield _problem(ProblemError("unavailable", "the broker leaves; connect to another one"))
     except ProblemError as problem:
@@ -100,7 +100,7 @@ def _feed(gateway: Gateway, caller: Caller, broker: str, topic: str) -> Feed:
 
 
 class _Log:
-    """The last lines of one broker's log; each question asks for the lines that follow."""
+    """The last lines of one broker's log; each request asks for the lines that follow."""
 
     def __init__(self, gateway: Gateway, broker: str) -> None:
         self._gateway = gateway
@@ -109,7 +109,7 @@ class _Log:
         self._lines: list[dict[str, Any]] = []
 
     async def ask(self) -> dict[str, Any]:
-        """The run of the broker, and its last lines."""
+        """Return the run of the broker, and its last lines."""
         known = self._lines[-1]["number"] if self._lines else 0
         found = await self._gateway.network.log(self._broker, known)
         if known and found["run"] != self._run:

@@ -1,7 +1,7 @@
-"""Which of a network's subscription filters is covered by which other one.
+"""Finds which of a network's subscription filters are covered by another one.
 
-Comparing two filters is quick, and a list of filters is compared in pairs, so each comparison is a turn of the event
-loop of its own, and only the first `FILTERS_MAX` distinct filters are compared.
+Comparing two filters is fast, but all pairs of a list are compared. So each comparison is a separate turn of the event
+loop, and only the first `FILTERS_MAX` distinct filters are compared.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ TEXT_MAX = 2_000
 
 
 async def find_covers(texts: Iterable[str]) -> dict[str, str]:
-    """By filter: another one that covers it, if there is one."""
+    """Return for each filter another one that covers it, if there is one."""
     filters = await _parsed(texts)
     found: dict[str, str] = {}
     for text, own in filters.items():

@@ -1,13 +1,13 @@
-"""Where a stream of events stopped, as a text: the id of a server-sent event, so that `Last-Event-ID` resumes exactly.
+"""The place where a stream of events stopped, as text: the id of a server-sent event, for an exact `Last-Event-ID`.
 
-History comes in the order of positions, so the position of the last event says everything. Live events come in causal
+History arrives in the order of positions, so the position of the last event is enough. Live events arrive in causal
 order, which is not that of positions: an event with a smaller position may still follow. So a cursor is a position up
 to which everything was sent, and for each publisher the last event that was sent beyond it:
-`p1793280000000000!orders-1a2b:17:2040`, with the number of the event and how many microseconds its timestamp lies after
-the position. Each publisher's events come in order, so a resumed stream reads history from the position on and leaves
-out what these numbers cover: no gap and no duplicate.
+`p1793280000000000!orders-1a2b:17:2040`, with the number of the event and the distance of its timestamp from the
+position in microseconds. Each publisher's events arrive in order, so a resumed stream reads history from the position
+on and skips the events covered by these numbers: no gap and no duplicate.
 
-A live subscription reports a few times a second up to which position everything was delivered, so the list stays
+A live subscription reports a few times a second the position up to which everything was delivered, so the list stays
 short.
 """
 
@@ -21,7 +21,7 @@ from gapless.positions import Position
 __all__ = ["PUBLISHERS_MAX", "Cursor"]
 
 PUBLISHERS_MAX = 500
-"""Publishers beyond the position; a stream with more of them ends instead of losing its place."""
+"""The maximum number of publishers beyond the position; a stream with more of them ends instead of losing its place."""
 
 
 class Cursor:
@@ -29,13 +29,13 @@ class Cursor:
 
     def __init__(self, position: Position, sent: dict[str, tuple[int, int]] | None = None) -> None:
         self.position = position
-        """Everything up to here was sent."""
+        """The position up to which everything was sent."""
         self._sent = sent or {}
-        """By publisher: number and timestamp of the last event that was sent beyond the position."""
+        """By publisher: number and timestamp of the last event sent beyond the position."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The cursor with this text; a plain position is one, too."""
+        """Return the cursor with this text; a plain position is valid, too."""
         place, _, rest = text.strip().partition("!")
         try:
             position = Position(place)
@@ -57,20 +57,20 @@ class Cursor:
 
     @property
     def publishers(self) -> int:
-        """How many publishers it lists."""
+        """Return how many publishers it lists."""
         return len(self._sent)
 
     def covers(self, event: Event) -> bool:
-        """Whether this event was sent."""
+        """Return whether this event was sent."""
         last = self._sent.get(event.publisher)
         return event.position <= self.position or (last is not None and event.seq <= last[0])
 
     def send(self, event: Event) -> None:
-        """This live event was sent."""
+        """Note that this live event was sent."""
         self._sent[event.publisher] = (event.seq, event.stamp)
 
     def advance(self, position: Position) -> None:
-        """Everything up to this position was sent."""
+        """Note that everything up to this position was sent."""
         if position <= self.position:
             return
         self.position = position
@@ -81,5 +81,5 @@ class Cursor:
 
 
 def _is_at(position: Position, name: str, last: tuple[int, int]) -> bool:
-    """Whether this is the event that the position is after."""
+    """Return whether the position is directly after this event."""
     return not position.is_network_wide and position.publisher == name and last[0] <= position.number

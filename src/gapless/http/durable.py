@@ -1,8 +1,8 @@
 """Durable subscriptions over HTTP: a stream delivers, and other requests acknowledge.
 
-A stream belongs to one broker's gateway, which holds what was delivered and not acknowledged. So acknowledgements go to
-the same broker as the stream. When the stream ends, what was not acknowledged is delivered again to the next one, here
-or at any other broker.
+A stream belongs to one broker's gateway, which keeps the unacknowledged deliveries. So acknowledgements must be sent to
+the same broker as the stream. When the stream ends, unacknowledged events are delivered again to the next stream, at
+this or any other broker.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ __all__ = ["AckRequest", "DurableStream", "DurableStreams"]
 
 IDS_MAX = 10_000
 UNACKED_MAX = 1_000
-"""Deliveries of one stream that wait for their acknowledgement; a stream with so many waits."""
+"""The maximum number of unacknowledged deliveries of one stream; at this number it waits."""
 
 
 class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is acknowledged: these events, or everything up to a position. Without a group, an event stands for all
-    that was delivered before it, too. Or which events are given back, to be delivered again after a delay."""
+    """Acknowledges these events, or everything up to a position. Without a group, an event also acknowledges all
+    earlier ones. Can also return events with `nack`, to be redelivered after a delay."""
 
     ids: list[str] = []
     position: str = ""
@@ -31,7 +31,7 @@ class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DurableStream:
-    """What one stream delivered and nobody acknowledged."""
+    """The unacknowledged deliveries of one stream."""
 
     def __init__(self, subscription: DurableSubscription, *, is_shared: bool) -> None:
         self._subscription = subscription
@@ -40,19 +40,19 @@ class DurableStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may be sent before something is acknowledged."""
+        """Whether no more events can be sent before an acknowledgement."""
         return len(self._unacked) >= UNACKED_MAX
 
     def sent(self, event: DurableEvent) -> None:
-        """This event is being sent."""
+        """Note that this event is being sent."""
         self._unacked[event.id] = event
 
     def holds(self, name: str) -> bool:
-        """Whether this event waits for its acknowledgement here."""
+        """Return whether this event waits for its acknowledgement here."""
         return name in self._unacked
 
     async def ack(self, names: Sequence[str]) -> int:
-        """Acknowledge these events; returns how many deliveries no longer wait."""
+        """Acknowledge these events; return how many deliveries no longer wait."""
         chosen = [self._unacked[name] for name in names if name in self._unacked]
         before = len(self._unacked)
         if self._is_shared:
@@ -67,7 +67,7 @@ class DurableStream:
         return before - len(self._unacked)
 
     async def nack(self, names: Sequence[str], delay_s: float) -> int:
-        """Give these events back; returns how many deliveries no longer wait."""
+        """Request redelivery of these events; return how many deliveries no longer wait."""
         chosen = [self._unacked[name] for name in names if name in self._unacked]
         for event in chosen:
             await event.nack(delay_s=delay_s)
@@ -95,11 +95,11 @@ class DurableStreams:
         self._streams: dict[tuple[str, str], list[DurableStream]] = {}
 
     def add(self, user: str, name: str, stream: DurableStream) -> None:
-        """A stream began."""
+        """Add a new stream."""
         self._streams.setdefault((user, name), []).append(stream)
 
     def remove(self, user: str, name: str, stream: DurableStream) -> None:
-        """It is over."""
+        """Remove a stream that has ended."""
         known = self._streams.get((user, name), [])
         if stream in known:
             known.remove(stream)
@@ -107,7 +107,7 @@ class DurableStreams:
             self._streams.pop((user, name), None)
 
     async def ack(self, user: str, name: str, asked: AckRequest) -> int:
-        """Acknowledge, or give back; returns how many deliveries no longer wait."""
+        """Acknowledge, or request redelivery; return how many deliveries no longer wait."""
         streams = self._streams.get((user, name), [])
         if not streams:
             raise ProblemError(

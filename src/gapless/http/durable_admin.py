@@ -1,4 +1,4 @@
-"""Durable subscriptions as an operator sees them: list, move, end. The user's rights decide, as for every client."""
+"""Administration of durable subscriptions: list, move, delete. The user's rights apply, as for every client."""
 
 import msgspec
 from starlette.requests import Request
@@ -18,14 +18,14 @@ class _Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def get_durables(request: Request) -> Response:
-    """`GET /durable`."""
+    """Handle `GET /durable`."""
     gateway: Gateway = request.app.state.gateway
     answer = await gateway.durables.of(gateway.callers.identify(request))
     return Response(answer.encoded, media_type="application/json")
 
 
 async def post_move(request: Request) -> Response:
-    """`POST /durable/NAME/move`."""
+    """Handle `POST /durable/NAME/move`."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
@@ -38,7 +38,7 @@ async def post_move(request: Request) -> Response:
 
 
 async def delete_durable(request: Request) -> Response:
-    """`DELETE /durable/NAME`."""
+    """Handle `DELETE /durable/NAME`."""
     gateway: Gateway = request.app.state.gateway
     async with gateway.clients.shared(gateway.callers.identify(request)) as shared:
         try:

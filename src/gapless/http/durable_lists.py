@@ -1,4 +1,4 @@
-"""The durable subscriptions that each user may see, for consoles that ask for them again and again."""
+"""Caches the durable subscriptions that each user may see, for consoles that ask periodically."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["DurableLists"]
 
 
 class DurableLists:
-    """Of one gateway: users that ask at the same time share an answer only with themselves."""
+    """The lists of one gateway. Answers are shared between requests of the same user only."""
 
     def __init__(self, clients: Clients, steps: StepMeter) -> None:
         self._clients = clients
@@ -22,7 +22,7 @@ class DurableLists:
         self._answers: dict[tuple[str, str, str], SharedAnswer] = {}
 
     async def of(self, caller: Caller, fresh_s: float = FRESH_S) -> Document:
-        """The durable subscriptions."""
+        """Return the durable subscriptions."""
 
         async def ask() -> list[dict[str, Any]]:
             async with self._clients.shared(caller) as shared:
@@ -34,10 +34,10 @@ class DurableLists:
         return await self._answers[caller.key].get(fresh_s)
 
     def forget(self) -> None:
-        """Something has changed: ask again."""
+        """Discard the cached lists after a change."""
         self._answers.clear()
 
     def tidy(self) -> None:
-        """Drop answers that nobody asks for."""
+        """Drop unused answers."""
         oldest = time.monotonic() - 2 * FRESH_S
         self._answers = {key: answer for key, answer in self._answers.items() if answer.asked_at > oldest}

@@ -2,7 +2,7 @@
 
 An event has `attributes`, and its payload in one of three members: `data`, any JSON value, if the attribute
 `datacontenttype` says that the payload is JSON; `text`, if the payload is UTF-8; `data_base64` otherwise. A delivered
-event also has `id` (`publisher:number`), `publisher`, `number`, and, where the protocol knows them, `position` and
+event also has `id` (`publisher:number`), `publisher`, `number`, and, if the protocol supports them, `position` and
 `time`.
 """
 
@@ -32,30 +32,30 @@ ID_MAX = 1_000
 
 
 class JsonEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An event as a program publishes it."""
+    """An event in a publishing request."""
 
     attributes: dict[str, str | bool | int | float] = {}
     id: str = ""
-    """Makes a retry idempotent; it becomes the attribute `id`."""
+    """An identifier that makes a retry idempotent; it becomes the attribute `id`."""
     data: msgspec.Raw = msgspec.Raw()
     text: str | None = None
     data_base64: str | None = None
     causes: list[str] = []
-    """Positions of the events that it is a direct effect of."""
+    """Positions of the event's direct causes."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """An event that is to be published."""
+    """An event to be published."""
 
     attributes: dict[str, Any]
     payload: bytes
     id: str = ""
-    """With `source`: what the client calls the event; empty if a retry publishes it again."""
+    """The client's identifier for the event, unique together with `source`; empty if a retry publishes it again."""
     source: str = ""
 
 
 def draft_of(event: JsonEvent) -> Draft:
-    """What is to be published; a `ProblemError` if the members contradict each other."""
+    """Return the event to be published; raise a `ProblemError` if the members contradict each other."""
     parts = {"data": bytes(event.data) or None, "text": event.text, "data_base64": event.data_base64}
     given = [name for name, part in parts.items() if part is not None]
     if len(given) > 1:
@@ -83,14 +83,14 @@ def draft_of(event: JsonEvent) -> Draft:
 
 
 def checked_id(name: str) -> str:
-    """The client's own name for an event; a `ProblemError` if it is too long to be looked for."""
+    """Return the client's identifier for an event; raise a `ProblemError` if it is too long for a filter."""
     if len(name) > ID_MAX:
         raise ProblemError("bad-request", f"an id has at most {ID_MAX:,} characters, but this one has {len(name):,}")
     return name
 
 
 def checked_utf8(data: bytes) -> bytes:
-    """The bytes of a JSON value; a `ProblemError` if they are no UTF-8, which msgspec leaves open."""
+    """Return the bytes of a JSON value; raise a `ProblemError` if they are not UTF-8, which msgspec does not check."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -101,7 +101,7 @@ def checked_utf8(data: bytes) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """The bytes; a `ProblemError` if it is no base64."""
+    """Return the bytes; raise a `ProblemError` if the text is not base64."""
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
@@ -111,7 +111,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def is_json_type(content_type: object) -> bool:
-    """Whether a media type is JSON."""
+    """Return whether a media type is JSON."""
     if not isinstance(content_type, str):
         return False
     kind = content_type.partition(";")[0].strip().lower()
@@ -119,7 +119,7 @@ def is_json_type(content_type: object) -> bool:
 
 
 def event_document(event: Event) -> dict[str, Any]:
-    """A delivered event, ready to be encoded."""
+    """Return a delivered event as a document to be encoded."""
     document: dict[str, Any] = {"id": event.id, "publisher": event.publisher, "number": event.seq}
     if event.stamp:
         document["position"] = str(event.position)

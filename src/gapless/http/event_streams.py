@@ -1,7 +1,7 @@
-"""One stream of events, as a request asks for it: live, resumed, out of history, or of a durable subscription.
+"""One requested stream of events: live, resumed, from history, or of a durable subscription.
 
-Server-sent events, NDJSON and WebSockets all send what this file yields. It is pulled: a reader that is slow takes
-nothing, the subscription lags, and the broker serves it out of history, as any other client.
+Server-sent events, NDJSON and WebSockets all send the items of this module. The reader pulls them: if it is slow, the
+subscription lags, and the broker serves it from history, as for any other client.
 
 The subscription reports the position up to which everything was delivered, while it reads history and while it is live,
 so the ids of a stream stay short.
@@ -23,15 +23,15 @@ from gapless.positions import Position
 __all__ = ["EventStream", "Item", "StreamQuery"]
 
 BATCH = 64
-"""Events that are rendered together."""
+"""The number of events rendered together."""
 IDLE_S = 15.0
-"""After so long without an event a stream shows that it is alive."""
+"""After this time without an event, a stream sends a keep-alive."""
 
 Kind: TypeAlias = Literal["ready", "event", "skipped", "caught-up", "idle", "end"]
 
 
 class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request asks for."""
+    """The parameters of a request."""
 
     filter: str = "TRUE"
     since: str = ""
@@ -55,7 +55,7 @@ class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """One thing that a stream sends."""
+    """An item of a stream."""
 
     kind: Kind
     cursor: str = ""
@@ -64,7 +64,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventStream:
-    """Of one request; `open` returns when the starting cut is fixed."""
+    """The stream of one request; `open` returns when the starting cut is fixed."""
 
     def __init__(self, client: Client, query: StreamQuery) -> None:
         query.check()
@@ -79,7 +79,7 @@ class EventStream:
     # ---- the beginning ------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Subscribe; an error of the client library, or a `ProblemError`, says why that is not possible."""
+        """Subscribe; raise an error of the client library, or a `ProblemError`, if that is not possible."""
         query = self._query
         if query.durable:
             self.subscription = await self._client.durable(
@@ -104,7 +104,7 @@ class EventStream:
         self._cursor = self._cursor or Cursor(self.subscription.position)
 
     async def _now(self) -> Position | None:
-        """The newest position; None if the user may not read history, or the protocol keeps none."""
+        """Return the newest position; None if the user may not read history, or the protocol keeps none."""
         try:
             return await self._client.position()
         except (DeniedError, CallError):
@@ -113,7 +113,7 @@ class EventStream:
     # ---- what comes ---------------------------------------------------------------------------------------
 
     async def batches(self) -> AsyncIterator[list[Item]]:
-        """What is to be sent, as it comes. An error of the client library ends it."""
+        """Yield the items as they arrive. An error of the client library ends it."""
         assert self.subscription is not None
         yield [Item("ready", self._text())]
         while True:

@@ -1,12 +1,12 @@
-"""What open consoles watch, sent to all of them as it changes.
+"""The data watched by open consoles, sent to all of them as it changes.
 
-A *feed* asks one question as long as somebody watches it, and encodes each answer once: all watchers get the same
-bytes. The first line of a watcher holds the whole document, each further one what has changed since. If nothing has
-changed, nothing is sent. Watchers are served one after the other, `SPREAD_S` apart, so that many of them do not fill a
-turn of the event loop.
+A *feed* repeats one query as long as there are watchers, and encodes each answer once: all watchers get the same bytes.
+The first line for a watcher contains the whole document, each later one the changes. If nothing has changed, nothing is
+sent. Watchers are served one after the other, `SPREAD_S` apart, so that many of them do not fill a turn of the event
+loop.
 
-A watcher holds at most one line of each feed. If its console has not taken the last one, the next line is the whole
-document as it is then.
+A watcher queues at most one line of each feed. If its console has not taken the last one, the next line is the whole
+current document.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Difference = Callable[[Any, Any], dict[str, Any] | None]
 
 
 def changed_members(old: Any, new: Any) -> dict[str, Any] | None:
-    """What to send when one object follows another: a merge patch, or nothing."""
+    """Return a merge patch from one object to the next; empty if they are equal."""
     patch = merge_patch(old, new)
     return {"change": patch} if patch else None
 
@@ -38,22 +38,22 @@ class Watcher:
 
     def __init__(self) -> None:
         self._lines: dict[Feed, bytes | None] = {}
-        """By feed: what is to be sent; None stands for the whole document."""
+        """By feed: the next line; None stands for the whole document."""
         self._news = asyncio.Event()
         self.has_ended = False
 
     def put(self, feed: "Feed", line: bytes | None) -> None:
-        """A feed has news."""
+        """Queue a line of a feed."""
         self._lines[feed] = None if feed in self._lines else line
         self._news.set()
 
     def end(self) -> None:
-        """No line follows."""
+        """End the stream."""
         self.has_ended = True
         self._news.set()
 
     async def take(self) -> bytes:
-        """What is to be sent next."""
+        """Return the next line to send."""
         await self._news.wait()
         self._news.clear()
         lines, self._lines = self._lines, {}
@@ -61,7 +61,7 @@ class Watcher:
 
 
 class Feed:
-    """The answers to one question."""
+    """The answers to one query."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class Feed:
 
     @property
     def whole(self) -> bytes:
-        """The line with the whole document, or with the problem that there is instead."""
+        """Return the line with the whole document, or with the problem in its place."""
         if not self._whole:
             self._whole = self._line({"whole": self._document})
         return self._whole
 
     def add(self, watcher: Watcher) -> None:
-        """A console begins to watch."""
+        """Add a watcher."""
         self._watchers[watcher] = None
         if self._task is None:
             self._task = self._steps.start(self._run(), self._topic)
@@ -101,7 +101,7 @@ class Feed:
             watcher.put(self, None)
 
     def remove(self, watcher: Watcher) -> None:
-        """A console no longer watches. Without any, nobody is asked."""
+        """Remove a watcher. Without watchers, the query is not repeated."""
         self._watchers.pop(watcher, None)
         if not self._watchers and self._task is not None:
             self._task.cancel()
@@ -118,7 +118,7 @@ class Feed:
             await asyncio.sleep(max(0.0, begun + self._every_s - loop.time()))
 
     async def _next(self) -> bytes:
-        """Ask, and return the line for all who watch already; empty if nothing changed."""
+        """Repeat the query, and return the line for existing watchers; empty if nothing changed."""
         old = self._document
         try:
             new = await self._ask()
@@ -139,21 +139,21 @@ class Feed:
 
 
 class Feeds:
-    """Those that are watched, of one broker."""
+    """The watched feeds of one broker."""
 
     def __init__(self) -> None:
         self._feeds: dict[Hashable, Feed] = {}
         self._watchers: dict[Watcher, None] = {}
 
     def watch(self, watcher: Watcher, key: Hashable, make: Callable[[], Feed]) -> None:
-        """Watch a feed; it is made if nobody watches it yet."""
+        """Watch a feed, which is created if it has no watchers yet."""
         self._watchers[watcher] = None
         if key not in self._feeds:
             self._feeds[key] = make()
         self._feeds[key].add(watcher)
 
     def leave(self, watcher: Watcher) -> None:
-        """A console is closed."""
+        """Remove a console that was closed."""
         self._watchers.pop(watcher, None)
         for key, feed in list(self._feeds.items()):
             feed.remove(watcher)
@@ -161,6 +161,6 @@ class Feeds:
                 del self._feeds[key]
 
     def end(self) -> None:
-        """The broker leaves: no watcher gets any more."""
+        """End all watchers, because the broker stops."""
         for watcher in self._watchers:
             watcher.end()

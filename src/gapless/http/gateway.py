@@ -1,4 +1,4 @@
-"""What all requests of one broker's HTTP side share."""
+"""The state that all requests of one broker's HTTP interface share."""
 
 import asyncio
 from contextlib import suppress
@@ -20,7 +20,7 @@ TIDY_S = 5.0
 
 
 class Gateway:
-    """Of one broker."""
+    """The shared state of one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -35,11 +35,11 @@ class Gateway:
         self.network = NetworkView(broker, self.steps)
         self.feeds = Feeds()
         self.is_stopping = asyncio.Event()
-        """Set when the broker leaves: all streams end."""
+        """Set when the broker stops: all streams end."""
         self._tidying: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """From now on there are requests."""
+        """Start, before the first request."""
         self._tidying = asyncio.get_running_loop().create_task(self._tidy())
 
     async def _tidy(self) -> None:
@@ -50,7 +50,7 @@ class Gateway:
             self.durables.tidy()
 
     def stop(self) -> None:
-        """No request follows."""
+        """Stop, after the last request."""
         self.is_stopping.set()
         self.feeds.end()
         if self._tidying is not None:

@@ -1,16 +1,16 @@
-"""What holds for every response and request: security headers, cross-origin rules, bounded errors.
+"""Checks around every request and response: security headers, cross-origin rules, bounded errors.
 
-No page of another origin may act for a user. Tokens are sent by scripts alone, and there are no cookies; but a browser
-sends a client certificate on its own, and in a network without users a page needs no proof. So if a browser says which
-origin a request has that changes something, or a WebSocket, it must be this origin or one that the network's file lists
-(`[http] origins`).
+No page of another origin may act for a user. Tokens are sent only by scripts, and there are no cookies; but a browser
+sends a client certificate automatically, and in a network without users a page needs no credentials. So if a browser
+states the origin of a WebSocket, or of a request that changes something, it must be this origin or one listed in the
+network's file (`[http] origins`).
 
-A page may also give its own name the address of this machine, so that the browser takes the broker for the page's own
-server. Certificates prevent that. Without them, a broker that listens on the loopback interface answers only requests
-that name it by an address, as localhost, or by the host of a listed origin; `/healthz` may be named as one likes.
+A malicious page can also resolve its own name to the address of this machine (DNS rebinding). Certificates prevent
+that. Without them, a broker that listens on the loopback interface answers only requests that name it by an address, as
+localhost, or by the host of a listed origin; `/healthz` accepts any name.
 
-No more than `REQUESTS_MAX` requests, streams included, and `SOCKETS_MAX` WebSockets are served at a time; `/healthz`
-always is.
+At most `REQUESTS_MAX` requests, streams included, and `SOCKETS_MAX` WebSockets are served at a time; `/healthz` is
+always served.
 """
 
 from ipaddress import ip_address
@@ -48,7 +48,7 @@ _ALLOWED = {
 
 
 class Guards:
-    """Around the whole application."""
+    """The checks around the whole application."""
 
     def __init__(self, app: ASGIApp, *, address: str, origins: tuple[str, ...], steps: StepMeter) -> None:
         self._app = app
@@ -127,7 +127,7 @@ class Guards:
         await self._app(scope, receive, send)
 
     def _check_host(self, scope: Scope) -> None:
-        """Refuse a request that names this machine as a page of another site may have named it."""
+        """Refuse a request whose host name may be a rebound name of another site."""
         host = _host(Headers(scope=scope).get("host", ""))
         if self._is_local and not (not host or _is_local(host) or _is_address(host) or host in self._hosts):
             raise ProblemError(
@@ -137,7 +137,7 @@ class Guards:
             )
 
     def _is_known(self, scope: Scope) -> bool:
-        """Whether the request comes from no page, from a page of ours, or from one whose origin is listed."""
+        """Return whether the request comes from no page, from one of our pages, or from one with a listed origin."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         if origin is None:
@@ -155,7 +155,7 @@ def _wrong_origin(scope: Scope) -> ProblemError:
 
 
 def _host(place: str) -> str:
-    """The host of `host:port`."""
+    """Return the host of `host:port`."""
     try:
         return urlsplit(f"//{place}").hostname or ""
     except ValueError:

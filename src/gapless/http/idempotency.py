@@ -1,9 +1,9 @@
-"""Retries that publish nothing twice: the client names an event, and a name that is known is not published again.
+"""Idempotent retries: the client names an event, and a known name is not published again.
 
-The gateway remembers the names that it was given for `KEPT_S`, also while the first attempt is in progress, so the
-retry waits for the same result. A name that it does not know may have been published through another broker, or before
-this one was restarted. So it is looked for in the history of the last `KEPT_S` first. That needs the right to read
-history; without it, and where the protocol keeps no history, a retry has to go to the same broker while that runs.
+The gateway remembers the names that it received for `KEPT_S`, also while the first attempt is in progress, so the retry
+waits for the same result. An unknown name may have been published through another broker, or before this one was
+restarted, so the gateway first searches the history of the last `KEPT_S` for it. That needs the right to read history.
+Without it, or if the protocol keeps no history, a retry has to go to the same broker while that is running.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 
 class Outcome(msgspec.Struct):
-    """What became of one name."""
+    """The result of one name."""
 
     digest: bytes
     result: "asyncio.Future[str]"
@@ -35,13 +35,14 @@ class Outcome(msgspec.Struct):
 
 
 class Outcomes:
-    """Those of one gateway."""
+    """The results of one gateway."""
 
     def __init__(self) -> None:
         self._known: dict[Key, Outcome] = {}
 
     def find(self, user: str, draft: Draft) -> "asyncio.Future[str] | None":
-        """The result of the first attempt; None if there was none. A `ProblemError` if it was another event."""
+        """Return the result of the first attempt; None if there was none. Raise a `ProblemError` if it was another
+        event."""
         known = self._known.get((user, draft.source, draft.id))
         if known is None:
             return None
@@ -52,7 +53,7 @@ class Outcomes:
         return known.result
 
     def begin(self, user: str, draft: Draft, result: "asyncio.Future[str]") -> None:
-        """This is the first attempt; whoever makes it sets the result, or an error, which is forgotten."""
+        """Begin the first attempt; its caller sets the result, or an error, which is forgotten."""
         key = user, draft.source, draft.id
         while len(self._known) >= KEPT_MAX:
             del self._known[next(iter(self._known))]
@@ -65,7 +66,7 @@ class Outcomes:
             del self._known[key]
 
     def tidy(self) -> None:
-        """Forget what is older than `KEPT_S`."""
+        """Forget entries older than `KEPT_S`."""
         oldest = time.monotonic() - KEPT_S
         for key, outcome in list(self._known.items()):
             if outcome.since >= oldest:

@@ -1,4 +1,4 @@
-"""JSON that comes from outside: decoded, or refused with a sentence."""
+"""Decodes JSON from outside, or refuses it with a clear message."""
 
 from typing import TypeVar
 
@@ -11,11 +11,12 @@ __all__ = ["UNREADABLE", "decoded"]
 T = TypeVar("T")
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""msgspec raises these: for malformed JSON, for bytes that are no UTF-8, and for arrays within arrays within arrays."""
+"""The errors that msgspec raises for malformed JSON, for bytes that are not UTF-8, and for deeply nested arrays."""
 
 
 def decoded(body: bytes | str, kind: type[T], complaint: str) -> T:
-    """The document of this type in a body; a `ProblemError` that begins with the complaint if there is none."""
+    """Return the document of this type in a body; raise a `ProblemError` that begins with `complaint` if it
+    is invalid."""
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as error:

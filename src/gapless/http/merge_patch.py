@@ -1,6 +1,6 @@
-"""What changed between two JSON documents, as a merge patch (RFC 7396).
+"""The difference between two JSON documents, as a merge patch (RFC 7396).
 
-A member that is null counts as absent, as the RFC has it.
+A member that is null counts as absent, as the RFC specifies.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ __all__ = ["merge_patch"]
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The patch that makes the new document from the old one; empty if nothing changed."""
+    """Return the patch from the old document to the new one; empty if they are equal."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)

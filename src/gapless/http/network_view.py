@@ -1,6 +1,6 @@
-"""What the console shows of the network: the report of every broker, asked for once for all consoles.
+"""The network as the console shows it: the report of every broker, queried once for all consoles.
 
-Each broker answers to every other one, so the console of one broker shows all of them.
+Each broker answers every other one, so the console of one broker shows all of them.
 """
 
 import asyncio
@@ -23,31 +23,31 @@ __all__ = ["NetworkView"]
 
 
 class NetworkView:
-    """As one broker sees it."""
+    """The network from the view of one broker."""
 
     def __init__(self, broker: Broker, steps: StepMeter) -> None:
         self._broker = broker
         security = broker.config.security
         self.access = CLEAR if security is None else security.access(broker.name)
-        """How this broker asks the others."""
+        """The credentials with which this broker queries the others."""
         self._brokers = SharedAnswer(self._ask_brokers, steps, "all brokers")
         self._clients = SharedAnswer(self._ask_clients, steps, "all clients")
         self._samples = SharedAnswer(self._ask_samples, steps, "all samples")
 
     async def brokers(self, fresh_s: float = FRESH_S) -> Document:
-        """All brokers, the tree, and what is wrong."""
+        """Return all brokers, the tree, and the problems found."""
         return await self._brokers.get(fresh_s)
 
     async def clients(self, fresh_s: float = FRESH_S) -> Document:
-        """The clients of each broker with their filters."""
+        """Return the clients of each broker with their filters."""
         return await self._clients.get(fresh_s)
 
     async def samples(self) -> Document:
-        """The recent course of each broker's figures."""
+        """Return the recent history of each broker's figures."""
         return await self._samples.get()
 
     async def log(self, name: str, after: int) -> dict[str, Any]:
-        """The last lines of one broker's log: its `run`, and the `lines` that follow a number."""
+        """Return the last lines of one broker's log: its `run`, and the `lines` that follow a number."""
         about = f"log {after}"
         if name == self._broker.name:
             own: dict[str, Any] = self._broker.report(about)["log"]

@@ -1,7 +1,7 @@
-"""Errors as RFC 9457 problem documents: what went wrong, why, and the way out, for programs and for people.
+"""Errors as RFC 9457 problem documents, for programs and for people: what went wrong, why, and what to do.
 
-`type` is the path of a page of the gateway's documentation, and is stable; `detail` is the sentence that the client
-library would have raised. A filter that cannot be parsed carries the `position` of the error in its text.
+`type` is the path of a page of the gateway's documentation, and is stable; `detail` is the message that the client
+library would have raised. A filter that cannot be parsed has the `position` of the error in its text.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ class ProblemError(Exception):
 
 
 def problem_of(error: BaseException) -> ProblemError:
-    """The problem that an error of the client library is."""
+    """Return the problem for an error of the client library."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, FilterError):
@@ -88,7 +88,7 @@ def problem_of(error: BaseException) -> ProblemError:
 
 
 def problem_response(problem: ProblemError, instance: str = "") -> Response:
-    """The response that reports it."""
+    """Return the response that reports it."""
     return Response(
         msgspec.json.encode(problem.document(instance)),
         problem.status,
@@ -98,5 +98,5 @@ def problem_response(problem: ProblemError, instance: str = "") -> Response:
 
 
 def problems_text() -> str:
-    """The page that `type` refers to."""
+    """Return the page that `type` refers to."""
     return "".join(f"#{kind}: {status} {title}\n" for kind, (status, title) in _TITLES.items())

@@ -1,8 +1,8 @@
-"""`POST /events`: publish, and answer when the events are confirmed.
+"""`POST /events`: publishes events, and answers when they are confirmed.
 
-The body is JSON (one event or an array of them) or CloudEvents 1.0 in any of its three modes. The response carries
-each event's id, and a position at which all of them lie: `since=` this position continues after them. Learning the
-position takes a further round trip through the network, so `Prefer: return=minimal` leaves it out.
+The body is JSON (one event or an array of them) or CloudEvents 1.0 in any of its three modes. The response contains
+each event's id, and a position that includes all of them: `since=` this position continues after them. The position
+takes a further round trip through the network, so `Prefer: return=minimal` omits it.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ __all__ = ["SMALL_MAX", "post_events", "publish", "read_body"]
 
 BODY_MAX = 2 * 1024 * 1024
 SMALL_MAX = 256 * 1024
-"""Of a body that holds no events."""
+"""The maximum size of a body without events."""
 TURN = 16
-"""Events that are published in one turn of the event loop."""
+"""The number of events published in one turn of the event loop."""
 BODY_S = 30.0
 PUBLISH_S = 30.0
 LIST_MAX = 50_000
-"""Characters of the names that one filter looks for."""
+"""The maximum number of characters of the names in one filter."""
 LOOK_BACK = "10m"
 """`idempotency.KEPT_S`, as the age of a position."""
 
@@ -59,7 +59,7 @@ async def post_events(request: Request) -> Response:
 
 
 async def read_body(request: Request, most: int = BODY_MAX) -> bytes:
-    """The body, if it is not too large and comes in time."""
+    """Return the body, if it is not too large and arrives in time."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -87,9 +87,9 @@ async def publish(
     with_position: bool = True,
     turn: asyncio.Lock | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """Publish events for a user: what became of each, and a position at which all of them lie.
+    """Publish events for a user; return the result of each, and a position that includes all of them.
 
-    Calls with the same `turn` publish in the order of the calls. The publication goes on if the request is cancelled,
+    Calls with the same `turn` publish in the order of the calls. The publication continues if the request is cancelled,
     so that a retry finds its result.
     """
     work = _publish(gateway, caller, drafts, turn or asyncio.Lock(), with_position=with_position)
@@ -111,7 +111,7 @@ async def _publish(
             results.append({"id": name, "duplicate": is_duplicate})
         position = ""
         if with_position:
-            with suppress(CallError):  # who may not read history has no use for it
+            with suppress(CallError):  # a user who may not read history cannot use it
                 position = str(await publisher.position())
         return results, position
 
@@ -119,7 +119,7 @@ async def _publish(
 async def _begin_all(
     gateway: Gateway, caller: Caller, publisher: SharedClient, drafts: Sequence[Draft]
 ) -> list[tuple["asyncio.Future[str] | str", bool]]:
-    """Publish what was not published before: for each event its name, now or later, and whether it is a duplicate."""
+    """Publish new events; return for each event its name, now or later, and whether it is a duplicate."""
     found = await _look_up(gateway, caller, publisher.client, drafts)
     waiting: list[tuple[asyncio.Future[str] | str, bool]] = []
     for number, draft in enumerate(drafts):
@@ -135,7 +135,7 @@ async def _begin_all(
 
 
 def _begin(gateway: Gateway, caller: Caller, publisher: SharedClient, draft: Draft) -> "asyncio.Future[str]":
-    """Publish one; events of one request are published in order."""
+    """Publish one event; events of one request are published in order."""
     result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     if draft.id:
         gateway.outcomes.begin(caller.user, draft, result)
@@ -157,7 +157,7 @@ def _begin(gateway: Gateway, caller: Caller, publisher: SharedClient, draft: Dra
 async def _look_up(
     gateway: Gateway, caller: Caller, client: Client, drafts: Sequence[Draft]
 ) -> dict[tuple[str, str], str]:
-    """Of the named events that this gateway does not know: those that history holds, with their ids."""
+    """Return those named events, unknown to this gateway, that are in history, with their ids."""
     unknown = [draft for draft in drafts if draft.id and gateway.outcomes.find(caller.user, draft) is None]
     if not unknown:
         return {}
@@ -182,7 +182,7 @@ async def _look_up(
 
 
 async def _history(client: Client, text: str) -> AsyncIterator[Event]:
-    """The events of the last minutes that match."""
+    """Return the matching events of the last minutes."""
     async with client.read(text, since=LOOK_BACK) as reading:
         while True:
             with suppress(SkippedError):
@@ -194,7 +194,7 @@ async def _history(client: Client, text: str) -> AsyncIterator[Event]:
 
 
 def _lists(names: Iterable[str]) -> Iterator[str]:
-    """The names as lists for filters, each of a length that a filter may have."""
+    """Return the names as lists for filters, each within a filter's maximum length."""
     group: list[str] = []
     size = 0
     for name in names:

@@ -1,13 +1,12 @@
-"""The HTTP side of a broker: an ASGI application, served in the broker's own event loop.
+"""The HTTP server of a broker: an ASGI application, served in the broker's own event loop.
 
-uvicorn's protocol speaks HTTP/1.1 and WebSocket; this file listens, because a broker has its own rules for that: one
-TLS context for each connection, so that new certificates count at once, and a place for peers that say nothing. A
-connection that has not sent the head of a request within `PATIENCE_S`, of its first one or of the next one, is closed;
-so is one whose request was answered before its body had come. When more than `SILENT_MAX` of them wait for their first
-request, or `IDLE_MAX` for the next one, the oldest one of the host that has most goes first. Requests in progress have
-bounds of their own (`guards`).
+uvicorn's protocol handles HTTP/1.1 and WebSocket. This module listens, because a broker has its own rules for that: one
+TLS context for each connection, so that new certificates apply at once, and a bound for silent peers. A connection that
+has not sent the head of its first or next request within `PATIENCE_S` is closed; so is one whose request was answered
+before its body had arrived. If more than `SILENT_MAX` connections wait for their first request, or `IDLE_MAX` for the
+next one, the oldest one of the host with the most is closed. Requests in progress have their own limits (`guards`).
 
-uvicorn's parser accepts headers of any size, so their size is bounded here.
+uvicorn's parser accepts headers of any size, so their size is limited here.
 """
 
 import asyncio
@@ -35,15 +34,15 @@ from gapless.runtime.pending_connections import PendingConnections
 __all__ = ["HttpServer"]
 
 PATIENCE_S = 5.0
-"""How long a connection may say nothing before its first request, and between two requests."""
+"""How long a connection can be silent before its first request, and between two requests."""
 SILENT_MAX = 100
 IDLE_MAX = 500
 HEAD_MAX = 32 * 1024
-"""Bytes in the request line and all headers."""
+"""The maximum size of the request line and all headers, in bytes."""
 MESSAGE_MAX = 512 * 1024
-"""Bytes in one WebSocket message, unless events may be larger."""
+"""The maximum size of one WebSocket message in bytes, unless events can be larger."""
 CLOSE_S = 2.0
-"""How long responses in progress may take when the broker stops."""
+"""How long responses in progress can take when the broker stops."""
 IN_CLEAR_TEXT = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 36\r\nConnection: close\r\n\r\n"
     b"this port speaks HTTPS; write that.\n"
@@ -51,7 +50,7 @@ IN_CLEAR_TEXT = (
 
 
 class HttpServer:
-    """The HTTP side of one broker, with console and gateway."""
+    """The HTTP server of one broker, with console and gateway."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -63,7 +62,7 @@ class HttpServer:
         self._server: asyncio.Server | TlsListener | None = None
 
     async def start(self) -> None:
-        """Listen where the network's file says."""
+        """Listen on the address in the network's file."""
         anyio.create_task_group()  # loads modules; the first stream would hold the event loop for 0.1 s while it does
         host, port = split_address(self._broker.entry.http)
         try:
@@ -91,7 +90,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         assert self._server is not None
         if isinstance(self._server, TlsListener):
             return self._server.port
@@ -99,7 +98,7 @@ class HttpServer:
 
     @property
     def streams(self) -> int:
-        """How many streams of events it serves."""
+        """Return how many streams of events it serves."""
         return self._gateway.clients.streams
 
     def stop(self) -> None:
@@ -112,7 +111,7 @@ class HttpServer:
         asyncio.get_running_loop().call_later(CLOSE_S, self._abort)
 
     async def close(self) -> None:
-        """Stop, and return when nothing of it is left."""
+        """Stop, and return when everything is closed."""
         self.stop()
         await self._gateway.close()
         deadline = asyncio.get_running_loop().time() + CLOSE_S
@@ -133,7 +132,7 @@ def _config(application: ASGIApp, message_max: int = MESSAGE_MAX) -> Config:
         application,
         http=HttpToolsProtocol,
         ws="wsproto",
-        ws_per_message_deflate=False,  # a message of 200 KB could be inflated to 200 MB at once
+        ws_per_message_deflate=False,  # a message of 200 KB could decompress to 200 MB at once
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -144,7 +143,7 @@ def _config(application: ASGIApp, message_max: int = MESSAGE_MAX) -> Config:
         timeout_keep_alive=int(PATIENCE_S),
     )
     config.load()
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what goes wrong is reported in our own log
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # errors are reported in our own log
     return config
 
 
@@ -163,9 +162,9 @@ class _Connection(HttpToolsProtocol):
         super().__init__(config, state, {})
         self._places = places
         self._head = 0
-        """Bytes of a head that is not complete; -1 while a body is read."""
+        """The number of bytes of an incomplete head; -1 while a body is read."""
         self._fields = 0
-        """Bytes of the fields of a head."""
+        """The number of bytes of the fields of a head."""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -199,10 +198,10 @@ class _Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def _count(self, field: bytes) -> None:
-        """The whole head may come in one piece."""
+        """Check the size of the head, which can arrive in one piece."""
         self._fields += len(field) + 4
         if self._fields > HEAD_MAX:
-            raise ValueError("the head of the request is too large")  # the parser ends, and the answer is 400
+            raise ValueError("the head of the request is too large")  # the parser stops, and the answer is 400
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -219,7 +218,7 @@ class _Connection(HttpToolsProtocol):
             self._wait_in(self._places.idle)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, with a problem document."""
+        """Refuse input that is not a request, with a problem document."""
         body = msgspec.json.encode(ProblemError("bad-request", msg).document())
         head = (
             b"HTTP/1.1 400 Bad Request",
@@ -232,7 +231,7 @@ class _Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _wait_in(self, place: "PendingConnections[_Connection]") -> None:
-        """Wait for the head of a request."""
+        """Register the connection as waiting for the head of a request."""
         self._speaks()
         self._timer = self.loop.call_later(PATIENCE_S, self.transport.abort)
         victim = place.add(self, self.client[0] if self.client else "?")

@@ -1,7 +1,7 @@
-"""Answers that requests share: who asks while an answer is fresh gets the same one.
+"""Shares answers between requests: a request gets the last answer while that is fresh.
 
-Scripts may ask the same again and again. With a shared answer ten of them cost their broker, and the network behind
-it, as much as one.
+Scripts can ask the same question again and again. With a shared answer, ten of them cost their broker, and the network
+behind it, as much as one.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ FRESH_S = 1.0
 
 
 class Document:
-    """One document; it is encoded once, for the first request that needs it."""
+    """A document that is encoded once, for the first request that needs it."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
 
     @cached_property
     def encoded(self) -> bytes:
-        """The document as JSON."""
+        """Return the document as JSON."""
         return msgspec.json.encode(self.document)
 
 
 class SharedAnswer:
-    """The answer to one question, asked again when it is older than `FRESH_S`."""
+    """The answer to one question, queried again when it is older than `FRESH_S`."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Any]], steps: StepMeter, what: str) -> None:
         self._ask = ask
@@ -42,7 +42,7 @@ class SharedAnswer:
         self.asked_at = 0.0
 
     async def get(self, fresh_s: float = FRESH_S) -> Document:
-        """The answer; if it fails, everybody who waits for it gets the error."""
+        """Return the answer; if the query fails, all waiting requests get the error."""
         now = time.monotonic()
         if self._task is None or (self._task.done() and (now - self.asked_at > fresh_s or self._task.exception())):
             self.asked_at = now

@@ -1,11 +1,10 @@
-"""How long each step of a request holds the broker's event loop.
+"""Measures how long each step of a request holds the broker's event loop.
 
-A request runs in the loop that also delivers events, so each of its steps counts with everything else that the broker
-does (`gapless.runtime.turn_meter`). The same holds for the tasks that a request starts: the gateway starts none without
-`StepMeter.start`. No step may take more than `STEP_MAX_MS` of the processor's time: what has more to
-do gives others a turn in between.
+A request runs in the loop that also delivers events, so each of its steps counts like all other work of the broker
+(`gapless.runtime.turn_meter`). The same holds for the tasks that a request starts, all of them with `StepMeter.start`.
+No step may take more than `STEP_MAX_MS` of processor time: longer work yields to other tasks in between.
 
-Many requests may come at the same time. The steps of all of them together take about `TURN_MS` in each turn of the
+Many requests can arrive at the same time. The steps of all of them together take about `TURN_MS` in each turn of the
 event loop; further steps wait for the next turn, in order.
 """
 
@@ -24,22 +23,22 @@ __all__ = ["STEP_MAX_MS", "StepMeter"]
 STEP_MAX_MS = 20.0
 TURN_MS = 10.0
 RELEASED = 16
-"""Steps that one turn of the event loop lets go on."""
+"""The number of waiting steps that one turn of the event loop resumes."""
 
 T = TypeVar("T")
 
 
 class StepMeter:
-    """Of one broker's HTTP side."""
+    """The meter of one broker's HTTP interface."""
 
     def __init__(self, turns: TurnMeter) -> None:
         self.longest_ms = 0.0
-        """Of the processor's time."""
+        """The longest step, in processor time."""
         self.what = ""
-        """The path of the request that took it."""
+        """The path of the request with the longest step."""
         self._turns = turns
         self._spent_ns = 0
-        """By all steps of this turn."""
+        """The time of all steps in this turn."""
         self._is_turn_due = False
         self._tickets = count()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -79,11 +78,11 @@ class StepMeter:
                 error = raised
 
     def start(self, work: Coroutine[Any, Any, T], what: str) -> "asyncio.Task[T]":
-        """Run a coroutine as a task of its own, which is measured, too."""
+        """Run a coroutine as a separate task, which is measured, too."""
         return asyncio.get_running_loop().create_task(self.run(work, what))
 
     async def each(self, items: AsyncIterator[T], what: str) -> AsyncIterator[T]:
-        """The same items; each step towards one of them is measured."""
+        """Yield the same items, and measure each step towards one of them."""
         while True:
             try:
                 item = await self.run(_next(items), what)
@@ -109,7 +108,7 @@ class StepMeter:
             asyncio.get_running_loop().call_soon(self._begin_turn)
 
     def _begin_turn(self) -> None:
-        """Let some of the steps that wait go on; they wait again if the first ones take all of the turn."""
+        """Resume some of the waiting steps; they wait again if the first ones take the whole turn."""
         self._is_turn_due, self._spent_ns = False, 0
         released = 0
         while self._waiting and released < RELEASED:

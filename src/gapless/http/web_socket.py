@@ -1,11 +1,11 @@
 """`/ws`: subscribe, publish, acknowledge and flow control as small JSON messages over one WebSocket.
 
-Each message has an `op`; those that belong together carry the `id` that the client chose. A browser cannot send an
-`Authorization` header with a WebSocket, so a token may come in a first message, `{"op": "hello", "token": "…"}`.
+Each message has an `op`; related messages have the `id` that the client chose. A browser cannot send an `Authorization`
+header with a WebSocket, so a token can be sent in a first message, `{"op": "hello", "token": "…"}`.
 
-**Flow control.** A subscription sends no more than its `credit` events ahead, 256 unless it says otherwise, and the
-client adds to it with `{"op": "credit"}`. Without credit nothing is taken from the network: the subscription lags, and
-is served out of history later. Each subscription has a client of its own, so one that waits holds back no other.
+**Flow control.** A subscription sends at most `credit` events ahead, 256 by default, and the client adds to it with
+`{"op": "credit"}`. Without credit nothing is taken from the network: the subscription lags, and is served from history
+later. Each subscription has its own client, so one that waits does not delay others.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ __all__ = ["serve_web_socket"]
 HELLO_S = 5.0
 SUBSCRIPTIONS_MAX = 100
 PUBLISHING_MAX = 256
-"""Publications of one WebSocket that wait to be confirmed; further messages wait with them."""
+"""The maximum number of unconfirmed publications of one WebSocket; further messages wait with them."""
 CREDIT = 256
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a client sends."""
+    """A message of a client."""
 
     op: Literal["hello", "subscribe", "unsubscribe", "credit", "publish", "ack"]
     id: str = ""
@@ -73,7 +73,7 @@ async def serve_web_socket(socket: WebSocket) -> None:
 
 
 class _Subscription:
-    """One of a WebSocket."""
+    """One subscription of a WebSocket."""
 
     def __init__(self, query: StreamQuery, credit: int) -> None:
         self.query = query
@@ -83,13 +83,13 @@ class _Subscription:
         self.give(0)
 
     def give(self, count: int) -> None:
-        """The client takes so many more events."""
+        """Add credit for further events."""
         self.credit += count
         if self.credit > 0:
             self.may_send.set()
 
     async def spend(self, count: int) -> None:
-        """So many events are sent; returns when there is credit again."""
+        """Subtract the events sent; return when there is credit again."""
         self.credit -= count
         if self.credit <= 0:
             self.may_send.clear()
@@ -105,14 +105,14 @@ class _Session:
         self._tasks: set[asyncio.Task[None]] = set()
         self._publishing = asyncio.Semaphore(PUBLISHING_MAX)
         self._turn = asyncio.Lock()
-        """Events are published in the order in which they came."""
+        """Keeps publications in the order of arrival."""
 
     async def send(self, document: dict[str, Any]) -> None:
         """Send one message."""
         await self._socket.send_text(msgspec.json.encode(document).decode())
 
     async def serve(self) -> None:
-        """Obey until the client or the broker leaves."""
+        """Process commands until the client or the broker leaves."""
         stopping = asyncio.ensure_future(self._gateway.is_stopping.wait())
         try:
             first = await self._first()
@@ -142,7 +142,7 @@ class _Session:
         return self._caller
 
     async def _receive(self) -> str:
-        """The next message."""
+        """Return the next message."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
@@ -152,7 +152,7 @@ class _Session:
         return text
 
     async def _first(self) -> Command | None:
-        """Learn who it is; the first command, if that was no greeting."""
+        """Authenticate the client; return the first command, if that was not a greeting."""
         callers = self._gateway.callers
         try:
             self._caller = callers.identify(self._socket)

@@ -17,7 +17,7 @@ from gapless.errors import OverlayError
 __all__ = ["Overlay"]
 
 SHOWN_MAX = 10
-"""So many edges `repr` shows."""
+"""The maximum number of edges that `repr` shows."""
 
 
 class Overlay:
@@ -99,11 +99,11 @@ class Overlay:
         return self.path(start, end)
 
     def distance(self, start: str, end: str) -> int:
-        """The number of edges between two brokers."""
+        """Return the number of edges between two brokers."""
         return len(self.path(start, end)) - 1
 
     def within(self, name: str, radius: int) -> tuple[str, ...]:
-        """All other brokers at most `radius` away, nearest first, then by rank."""
+        """Return all other brokers at most `radius` links away, nearest first, then by rank."""
         known = self._within.get((name, radius))
         if known is None:
             known = self._within[name, radius] = self._find_within(name, radius)
@@ -111,7 +111,7 @@ class Overlay:
 
     @cached_property
     def _within(self) -> dict[tuple[str, int], tuple[str, ...]]:
-        """What was asked for: brokers ask for the same again and again, whenever somebody dies or comes back."""
+        """Return the same, cached: brokers ask for the same values at every crash and return."""
         return {}
 
     def _find_within(self, name: str, radius: int) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class Overlay:
 
 
 def _farthest(start: str, adjacent: dict[str, list[str]] | dict[str, tuple[str, ...]]) -> tuple[str, int]:
-    """A broker farthest from `start`, and how far it is. Tolerates cycles and missing parts."""
+    """Return a broker farthest from `start`, and its distance. Tolerates cycles and missing parts."""
     seen = {start: 0}
     queue = [start]
     for name in queue:
@@ -143,7 +143,7 @@ def _farthest(start: str, adjacent: dict[str, list[str]] | dict[str, tuple[str, 
 
 
 def _centre(start: str, adjacent: dict[str, list[str]]) -> str:
-    """The broker halfway along a longest path."""
+    """Return the broker halfway along a longest path."""
     one_end, _ = _farthest(start, adjacent)
     came_from = {one_end: one_end}
     queue = [one_end]

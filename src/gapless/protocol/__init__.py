@@ -1,35 +1,36 @@
 """The interface between protocols and the runtimes that drive them.
 
-A protocol supplies two kinds of node, a broker and a client. Both are pure state machines: `step(input, now)`
-takes one input and returns the effects it causes, in order. A node reads no clock, draws no random number and
-touches no socket; time is the integer number of microseconds that the runtime passes in. It counts from the
-start of a simulated run, or from 1970, and never runs backwards.
+A protocol supplies two kinds of node, a broker and a client. Both are pure state machines: `step(input, now)` takes one
+input and returns its effects, in order. A node reads no clock, draws no random number and uses no socket; time is the
+integer number of microseconds that the runtime passes in. It counts from the start of a simulated run, or from 1970,
+and never runs backwards.
 
-What a runtime promises a node:
+A runtime guarantees to a node:
 
-- Messages between two nodes arrive in the order sent, each at most once, while their connection lasts. A
-  connection that is lost takes an unknown suffix of the messages in flight with it; `Connected` is then given to
-  both ends once a fresh connection exists.
-- `Suspected(peer)` is the failure detector's opinion and may be wrong; `Trusted(peer)` takes it back.
+- Messages between two nodes arrive in the order sent, each at most once, while their connection lasts. A lost
+  connection
+  loses an unknown suffix of its messages in flight; both ends receive `Connected` once a new connection exists.
+- `Suspected(peer)` is the failure detector's opinion and can be wrong; `Trusted(peer)` revokes it.
 - `Resumed` says that the node itself was paused, and that others may have suspected it.
-- The tree may be rearranged: `Unlinked` is given to both ends of a link that goes, `Linked` to both ends of one that
-  comes. Messages in flight between the two ends at that moment are lost. Two brokers that are no longer neighbours can
-  still send to each other, as any two can.
-- `Place.incarnation` grows each time a broker starts without the memory of its earlier life.
-- What a disk held when its broker stopped, it holds when the broker starts again: all that was said to be `Persisted`,
-  and of the rest what came first, `Keep` by `Keep`. A disk may also be lost, or an old one be put in its place.
+- The tree can change: both ends of a removed link receive `Unlinked`, both ends of a new one `Linked`. Messages in
+  flight
+  between the two ends at that time are lost. Two brokers that are no longer neighbours can still send to each other, as
+  any two can.
+- `Place.incarnation` grows each time a broker starts without the memory of its previous incarnation.
+- A restarted broker's disk contains everything that was reported as `Persisted`, and of the rest a prefix, `Keep` by
+  `Keep`. A disk can also be lost, or replaced by an old copy.
 - Each effect is carried out before the next input is given to the same node.
 
-| what | file |
+| content | module |
 | --- | --- |
-| what a runtime gives a node, and what that asks of it | `inputs`, `effects` |
-| what a node is, and where it stands | `nodes` |
-| what a protocol promises, and how its nodes are made | `spec` |
-| what a message carries: events, or another message | `carrying` |
-| what a client's message asks for, where not everybody may do everything | `judging` |
+| the inputs and the effects of a node | `inputs`, `effects` |
+| nodes, and their places in the network | `nodes` |
+| a protocol's guarantee, and the construction of its nodes | `spec` |
+| the contents of a message: events, or another message | `carrying` |
+| the permissions that a client's message needs | `judging` |
 
-The registry (`gapless.registry`) finds a protocol by its name: the product's own, and those that other packages offer
-as entry points.
+The registry (`gapless.registry`) finds a protocol by its name: the product's own, and those that other packages
+register as entry points.
 """
 
 from gapless.protocol.effects import (

@@ -189,7 +189,7 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Superseded(msgspec.Struct, frozen=True):
-    """Another process goes on as this client. No broker listens to this one any more, so it takes no further calls."""
+    """Another process continues as this client. Brokers ignore this one, so it accepts no further calls."""
 
 
 Effect: TypeAlias = (

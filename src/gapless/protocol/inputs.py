@@ -121,16 +121,15 @@ class Subscribe(msgspec.Struct, frozen=True):
     filter: str
     ready: Ready = "whole"
     since: Position | None = None
-    """Everything after this position is delivered, too; for protocols that keep history
-    (`keeps_history`). None: only new events. `NEWEST`: nothing that was admitted by now, but
-    `CaughtUp` reports that position.
+    """Everything after this position is delivered, too; for protocols that keep history (`keeps_history`). None: only
+    new events. `NEWEST`: no event admitted so far, but `CaughtUp` reports that position.
     """
     until: Position | None = None
-    """With `since`: the subscription ends at this position. `NEWEST`: at what was admitted by now.
-    None: it does not end.
+    """With `since`: the subscription ends at this position. `NEWEST`: at the newest event admitted so far. None: it
+    does not end.
     """
     name: str = ""
-    """If it is a durable subscription: its name in the network. It continues after what was acknowledged; for protocols
+    """For a durable subscription: its name in the network. It continues after the acknowledged events; for protocols
     with durable subscriptions (`keeps_names`)."""
     ack: AckMode = "auto"
     replace: bool = False
@@ -142,7 +141,7 @@ class Subscribe(msgspec.Struct, frozen=True):
     max_deliveries: int = 0
     """An event that was delivered so often without an acknowledgement becomes a dead letter; 0: never."""
     letter_max: int = 65_536
-    """So many bytes a dead letter may have, as events are counted; a longer one has less of its event."""
+    """The maximum size of a dead letter, as events are counted; a longer one contains less of its event."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -200,8 +199,8 @@ class Forget(msgspec.Struct, frozen=True):
 
 
 class DeleteEvents(msgspec.Struct, frozen=True):
-    """An operator's call to a broker: delete what this publisher has published by now from history; for protocols that
-    can (`deletes`).
+    """An operator's call to a broker: delete from history everything that this publisher has published so far; for
+    protocols that support it (`deletes`).
     """
 
     publisher: str
@@ -214,8 +213,8 @@ class Persisted(msgspec.Struct, frozen=True):
 
 
 class ReadHistory(msgspec.Struct, frozen=True):
-    """An effect. Read those pieces of an origin's history that reach beyond `since` and begin no later than `until`;
-    `HistoryRead` follows. Only from a broker whose place has a disk."""
+    """An effect. Read the pieces of an origin's history that reach beyond `since` and begin no later than `until`;
+    `HistoryRead` follows. Only from a broker with a disk."""
 
     request: int
     origin: str

@@ -1,4 +1,5 @@
-"""Invariants of a protocol, which hold in each reachable state of its nodes. Simulated runs check them from outside."""
+"""Invariants of a protocol, which hold in each reachable state of its nodes. Simulated runs check them after
+each step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -23,11 +24,11 @@ class Invariants(Protocol):
     """Watches all nodes of one run. It changes none of them."""
 
     def begin(self, name: str, node: Node) -> None:
-        """A broker node was made, and has not taken any input."""
+        """Register a new broker node, before its first input."""
         ...
 
     def after_step(
         self, name: str, node: Node, item: Input, effects: Sequence[Effect], live: Callable[[], Mapping[str, Node]]
     ) -> None:  # fmt: skip
-        """Raise an `InvariantError` if this step broke an invariant. `live` tells the live brokers."""
+        """Raise an `InvariantError` if this step broke an invariant. `live` returns the live brokers."""
         ...

@@ -30,20 +30,20 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     ended: str = ""
     """A subscription or advertisement that it ends."""
     act: str = ""
-    """If it changes what others may rely on: the key of that event in audit logs."""
+    """If it changes something that others may rely on: the key of that event in audit logs."""
     is_resuming: bool = False
-    """Whether the client goes on with its session, and what that holds. If some of it is refused, the rewritten message
-    does not go on: the client says again what it holds."""
+    """Whether the client continues its session, and the contents of the session. If some of it is refused, the
+    rewritten message does not continue it: the client registers everything again."""
     is_passing: bool = False
     """Whether it leaves no state: the subscription is only the subject of the call."""
     is_exact: bool = False
     """Whether narrower filters are impossible, because others select the events."""
     lost: str = ""
-    """A filter that lost publications of the client may have matched, which it reports. A rewritten message has
-    a narrower one, under the empty name."""
+    """A filter that lost publications of the client may have matched, which it reports. The rewritten message has a
+    narrower one, under the empty name."""
     resumed: Mapping[str, tuple[int, bytes]] = {}
-    """Those of them that were active at another broker: from which position on they go on, and the ticket that shows it
-    (`Owners.ticket`)."""
+    """Those of them that were active at another broker: the position from which they continue, and the ticket that
+    proves it (`Owners.ticket`)."""
 
 
 class Judging(msgspec.Struct, frozen=True):

@@ -23,8 +23,8 @@ class Owners(msgspec.Struct, frozen=True):
     has_tickets: bool = False
     """Whether each subscription needs a ticket, because rights may be withdrawn."""
     ticket: Callable[[str, str, int], bytes] = lambda client, text, position: b""
-    """Returns the proof that this client has had a subscription with this filter from a position on; empty if none is
-    needed."""
+    """Returns the proof that this client has had a subscription with this filter from a position on; empty if no ticket
+    is needed."""
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
@@ -98,11 +98,11 @@ class BrokerNode(Node, Protocol):
         return (), ()
 
     def reads_history(self, client: str) -> bool:
-        """Return whether the client is brought what was published before."""
+        """Return whether the client is reading history."""
         return False
 
     def take_history_bytes(self, client: str) -> int:
-        """Return how many bytes of history the client was brought since the last call."""
+        """Return how many bytes of history were sent to the client since the last call."""
         return 0
 
     def measured(self) -> Mapping[str, Mapping[int, int]]:
@@ -115,7 +115,7 @@ class ClientNode(Node, Protocol):
 
     @property
     def broker(self) -> str:
-        """Return the broker that serves it, or is asked to; empty if unknown."""
+        """Return the broker that serves it, or that it is trying to reach; empty if unknown."""
         return ""
 
     @property

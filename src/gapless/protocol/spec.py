@@ -107,7 +107,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """
 
     invariants: Callable[[Overlay, int, Any], Invariants] | None = None
-    """Makes what checks its invariants in a simulated run over this overlay, with this f and these options."""
+    """Creates the checker of its invariants for a simulated run over this overlay, with this f and these options."""
 
     def ready(self, call: Subscribe) -> Ready:
         """Return when this subscription counts as active."""

@@ -60,7 +60,7 @@ class Admission:
         self._broker_hosts: dict[str, None] = {}
         """Hosts of authenticated brokers, which are accepted even if too many others connect."""
 
-    # ---- at the door --------------------------------------------------------------------------------------
+    # ---- accepting connections --------------------------------------------------------------------------------
 
     def may_come(self, host: str) -> bool:
         """Return whether a peer from this host may connect now."""

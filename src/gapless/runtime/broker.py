@@ -357,7 +357,7 @@ class Broker:
         return {"forgotten": True, "reason": ""}
 
     def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
-        """Delete what a publisher has published by now from history, on behalf of an operator."""
+        """Delete from history everything that a publisher has published so far, on behalf of an operator."""
         reason = ""
         if not self.config.spec.deletes:
             reason = f"brokers of protocol {self.config.spec.name!r} keep no history"

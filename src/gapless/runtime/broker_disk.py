@@ -195,7 +195,7 @@ class BrokerDisk:
         self._write(effect.changes)
 
     async def note_incarnation(self, incarnation: int) -> None:
-        """Store the incarnation of this start, before the broker says anything: so its disk is not taken for a new one
+        """Store the incarnation of this start before the broker sends anything, so that its disk does not count as new
         at the next start.
         """
         self._write([Put(INCARNATION, _encode(incarnation))])

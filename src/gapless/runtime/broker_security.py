@@ -134,7 +134,7 @@ class BrokerSecurity:
             self.looked()
 
     async def _watch_keys(self) -> None:
-        """A task of its own, because an issuer can be slow to answer."""
+        """Run the check for remote keys in its own task, because an issuer can be slow to answer."""
         while True:
             await self._remote_keys.look(self.users)
             await asyncio.sleep(KEYS_S)
@@ -195,12 +195,12 @@ class BrokerSecurity:
     # ---- tickets ------------------------------------------------------------------------------------------
 
     def ticket(self, client: str, text: str, position: int) -> bytes:
-        """Signs what a client has subscribed to; empty if the network has no users."""
+        """Return a signed ticket for a client's subscription; empty if the network has no users."""
         tickets = self._read.tickets
         return b"" if tickets is None else tickets.issue(client, text, position)
 
     def granted(self, ticket: bytes, client: str, position: int) -> str | None:
-        """The filter that a ticket grants to a client from this position on; None if it grants nothing."""
+        """Return the filter that a ticket grants to a client from this position on; None if it grants nothing."""
         tickets, users = self._read.tickets, self.users
         return None if tickets is None or users is None else tickets.read(ticket, client, position, users.revoked)
 

@@ -114,13 +114,13 @@ class Detector:
         link.absence = self._gone.pop(link.name, "")
 
     def relax(self, client: str) -> None:
-        """A client runs in this process: send it fewer pings."""
+        """Send a client fewer pings, because it runs in this process."""
         self._in_process.add(client)
         if client in self._links:
             self._set_pace(self._links[client])
 
     def relax_no_more(self, client: str) -> None:
-        """A client of this process is closed."""
+        """Forget a client of this process that is closed."""
         self._in_process.discard(client)
 
     def established(self, link: Link) -> None:

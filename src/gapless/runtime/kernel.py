@@ -1,4 +1,4 @@
-"""What the kernel knows about a connection: recent acknowledgements of the other end, and unread input."""
+"""Reads the kernel's state of a connection: recent acknowledgements of the other end, and unread input."""
 
 import socket
 import sys

@@ -115,7 +115,7 @@ async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, acces
 
 
 async def ask_to_forget(address: str, broker: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """Tell a broker that another will not return; return `forgotten`, and the `reason` if it refuses."""
+    """Declare to a broker that another will not return; return `forgotten`, and the `reason` if it refuses."""
     return await _answer(address, frame(FORGET, broker), timeout_s, access)
 
 

@@ -1,6 +1,7 @@
 """The last lines of a broker's log, for consoles.
 
-The log contains no token, hash or key (`tests/runtime/test_secrets_in_logs.py`), so who may see the status may see it.
+The log contains no token, hash or key (`tests/runtime/test_secrets_in_logs.py`), so the right to see the status
+suffices.
 """
 
 import logging
@@ -14,7 +15,7 @@ __all__ = ["RecentLog"]
 
 LINES_MAX = 500
 VALUE_MAX = 1_000
-"""Characters of a message and of each fact."""
+"""The maximum number of characters of a message and of each field."""
 _USUAL = ("time", "level", "message")
 
 
@@ -27,18 +28,18 @@ class RecentLog(logging.Handler):
         self._lines: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
         self._count = 0
         self._run = str(time.time_ns())
-        """Numbers count from the start of the broker; this tells one start from the next."""
+        """Numbers count from the start of the broker; this distinguishes one start from the next."""
 
     def start(self) -> None:
-        """Record from now on."""
+        """Start recording."""
         logging.getLogger("gapless").addHandler(self)
 
     def stop(self) -> None:
-        """Record no more."""
+        """Stop recording."""
         logging.getLogger("gapless").removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one record, if it is not of another broker."""
+        """Keep one record, unless it belongs to another broker."""
         facts = document_of(record)
         if facts.pop("broker", self._broker) != self._broker:
             return
@@ -48,5 +49,5 @@ class RecentLog(logging.Handler):
         self._lines.append({"number": self._count, **usual, "facts": more})
 
     def report(self, after: int = 0) -> dict[str, Any]:
-        """The records after a number, oldest first."""
+        """Return the records after a number, oldest first."""
         return {"run": self._run, "lines": [line for line in self._lines if line["number"] > after]}

@@ -19,9 +19,9 @@ from gapless.runtime.waiting import Wait
 __all__ = ["clients_of", "report_of"]
 
 CLIENTS_MAX = 200
-"""Clients whose subscriptions a broker lists for a console."""
+"""The number of clients whose subscriptions a broker lists for a console."""
 LISTED_MAX = 256 * 1024
-"""Characters of filters in that list, so that the report fits into a frame."""
+"""The maximum length of all filters in that list, so that the report fits into a frame."""
 
 
 class ReportSource(Protocol):
@@ -118,7 +118,7 @@ def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
 
 
 def clients_of(node: BrokerNode | None) -> dict[str, Any]:
-    """The first clients whose sessions are here, with their filters, and how many more there are."""
+    """Return the first clients with sessions here, with their filters, and how many more there are."""
     names = [] if node is None else sorted(node.sessions())
     rows: list[dict[str, Any]] = []
     listed = 0

@@ -353,7 +353,8 @@ class Gate:
         return self._without(link, message, narrowed, refused, must_begin_anew)
 
     def _granted(self, client: str, text: str, position: int, ticket: bytes) -> str | None:
-        """What of the filter a client may go on with from a position on; None if it did not have it."""
+        """Return the part of the filter that a client may continue with from a position on; None if it had no such
+        subscription."""
         granted = None if self._broker_security is None else self._broker_security.granted(ticket, client, position)
         if granted is None or granted == text:
             return granted

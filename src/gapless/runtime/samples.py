@@ -1,7 +1,7 @@
-"""The recent course of a broker's figures: one sample every `EVERY_S`, the last `SAMPLES_MAX` of them.
+"""The recent history of a broker's figures: one sample every `EVERY_S`, the last `SAMPLES_MAX` of them.
 
-A console shows them as plots from the moment when it is opened. They are in memory only, so a restarted broker begins
-anew; Prometheus keeps them for longer.
+A console plots them from the moment it is opened. They are in memory only, so a restarted broker begins again;
+Prometheus keeps them for longer.
 """
 
 from collections import deque
@@ -14,11 +14,11 @@ __all__ = ["EVERY_S", "SAMPLES_MAX", "Sample", "Samples"]
 
 EVERY_S = 5.0
 SAMPLES_MAX = 360
-"""Half an hour."""
+"""The number of samples of half an hour."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """The figures at one moment. Counters count from the start of the broker; a protocol may not report all of them."""
+    """The figures at one time. Counters count from the start of the broker; a protocol may not report all of them."""
 
     time: float
     """Seconds since 1970."""
@@ -26,17 +26,17 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     delivered: int | None
     bytes_out: int
     lag: int | None
-    """Deliveries that the client which lags most has not taken."""
+    """The pending deliveries of the client that lags most."""
     history: int | None
-    """Bytes."""
+    """The size of the history in bytes."""
     late_ms: float
     confirmation: list[int] | None
-    """Latencies: how many took no longer than each bound, and all."""
+    """Latencies: how many were within each bound, and their total number."""
     delivery: list[int] | None
 
 
 class Samples:
-    """Those of one broker."""
+    """The samples of one broker."""
 
     def __init__(self) -> None:
         self._kept: deque[Sample] = deque(maxlen=SAMPLES_MAX)
@@ -44,8 +44,8 @@ class Samples:
         self._bounds: dict[str, list[float]] = {}
 
     def look(self, time: float, overview: Mapping[str, Any], bytes_out: int, late_ms: float) -> None:
-        """Take a sample if there is none of this interval yet. Intervals are those of the clock, so that the samples of
-        several brokers belong together.
+        """Take a sample if there is none in this interval yet. Intervals are aligned to the clock, so that the samples
+        of several brokers match.
         """
         if int(time // EVERY_S) == self._slot:
             return
@@ -67,5 +67,5 @@ class Samples:
         return [*told["buckets"].values(), told["count"]]
 
     def report(self) -> dict[str, Any]:
-        """All samples, oldest first, and the bounds of the latencies in seconds."""
+        """Return all samples, oldest first, and the bounds of the latencies in seconds."""
         return {"every_s": EVERY_S, "bounds": self._bounds, "rows": list(self._kept)}

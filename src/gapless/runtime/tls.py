@@ -20,8 +20,8 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class _Telling(ssl.SSLObject):
-    """One end of a handshake that keeps the alert of a failure. An event loop closes the connection
-    and discards the alert, and the other end would not learn the reason.
+    """One end of a handshake that keeps the alert of a failure. An event loop closes the connection and discards the
+    alert, so that the other end would not learn the reason.
     """
 
     outgoing: ssl.MemoryBIO

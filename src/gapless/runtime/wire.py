@@ -36,9 +36,9 @@ REASON_MAX = 1_000
 HEADER = Struct(">IB")
 
 HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED, FORGET, DELETE = range(1, 13)
-"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a
-client's session; `DENIED` refuses a call of a client; `FORGET` tells a broker that another will not
-return; `DELETE` has it delete the events of a publisher from history.
+"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session;
+`DENIED` refuses a call of a client; `FORGET` declares that a broker will not return; `DELETE` deletes the events of a
+publisher from history.
 """
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"

@@ -1,15 +1,15 @@
-"""Tickets: a broker's signed word that a client had a subscription, for the broker to which the client moves.
+"""Tickets: a broker's signed statement that a client had a subscription, for the broker to which the client moves.
 
-A client that moves to another broker says where its subscriptions had got to, and reads what followed from history. A
+A client that moves to another broker reports the positions of its subscriptions, and reads later events from history. A
 user without the right `history` must not read anything else that way. So the broker that activates a subscription signs
-what it grants: the client, the filter, and the position from which on everything is delivered; also of a user who has
-that right, because it may be taken back. Subscriptions that begin in the past rely on the right, and get none. The
-client shows this **ticket** when it resumes the subscription anywhere. A subscription without a valid ticket, or from
-before its position, is refused; of a wider filter it gets what the ticket's filter matches.
+the client, the filter, and the position from which on everything is delivered. It does so for users with that right,
+too, because the right can be withdrawn. Subscriptions that begin in the past rely on the right, and get no ticket. The
+client presents this **ticket** when it resumes the subscription anywhere. A subscription without a valid ticket, or
+from before its position, is refused; one with a wider filter gets only the events that the ticket's filter matches.
 
-A ticket is signed with the key of the broker's certificate, and holds that certificate, because the broker that signed
-it may be gone when it is needed. It is valid if the network's authority issued the certificate to a broker of the
-network, and nobody revoked it. Its expiry does not count: subscriptions may last longer than certificates.
+A ticket is signed with the key of the broker's certificate, and contains that certificate, because the signing broker
+may be unreachable later. It is valid if the network's authority issued the certificate to a broker of the network, and
+it is not revoked. Its expiry is ignored: subscriptions can last longer than certificates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ __all__ = ["TicketKeys", "Tickets"]
 PURPOSE = "gapless ticket 1"
 CHAIN_MAX = 5
 CERTIFICATES_MAX = 1_000
-"""Checked certificates that are remembered."""
+"""The number of verified certificates that are cached."""
 
 
 class _Grant(msgspec.Struct, array_like=True, frozen=True):
@@ -44,14 +44,14 @@ class _Ticket(msgspec.Struct, array_like=True, frozen=True):
     grant: bytes
     signature: bytes
     chain: list[bytes]
-    """The certificate of the broker that signed, and those between it and the authority."""
+    """The certificate of the signing broker, and those between it and the authority."""
 
 
 class TicketKeys:
-    """What a broker signs with, and whom it believes."""
+    """The key that a broker signs with, and the authorities that it trusts."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
-        """`files` are those of the broker: its certificate and key, and the authority."""
+        """Read the broker's `files`: its certificate and key, and the authority."""
         try:
             self.authorities = x509.load_pem_x509_certificates(files["authority"].read_bytes())
             chain = x509.load_pem_x509_certificates(files["certificate"].read_bytes())[:CHAIN_MAX]
@@ -64,7 +64,7 @@ class TicketKeys:
 
 
 class Tickets:
-    """Issues and reads the tickets of one network at one broker."""
+    """Issues and verifies the tickets of one network at one broker."""
 
     def __init__(self, network: str, brokers: frozenset[str], keys: TicketKeys) -> None:
         self._network = network
@@ -73,12 +73,12 @@ class Tickets:
         self._checked: dict[tuple[bytes, ...], x509.Certificate | None] = {}
 
     def issue(self, client: str, text: str, position: int) -> bytes:
-        """A ticket for a subscription of a client."""
+        """Return a ticket for a subscription of a client."""
         grant = msgspec.msgpack.encode(_Grant(PURPOSE, self._network, client, text, position))
         return msgspec.msgpack.encode(_Ticket(grant, _sign(self._keys.key, grant), self._keys.chain))
 
     def read(self, ticket: bytes, client: str, position: int, revoked: frozenset[str]) -> str | None:
-        """The filter that the ticket grants to this client from this position on; None if it grants nothing."""
+        """Return the filter that the ticket grants to this client from this position on; None if it grants nothing."""
         try:
             shown = msgspec.msgpack.decode(ticket, type=_Ticket)
             grant = msgspec.msgpack.decode(shown.grant, type=_Grant)
@@ -94,7 +94,7 @@ class Tickets:
         return grant.filter if _is_signed(certificate, shown.grant, shown.signature) else None
 
     def _broker_certificate(self, chain: Sequence[bytes]) -> x509.Certificate | None:
-        """The first certificate of the chain, if the authority says that it is a broker's."""
+        """Return the first certificate of the chain, if the authority issued it to a broker."""
         key = tuple(chain)
         if key not in self._checked:
             if len(self._checked) >= CERTIFICATES_MAX:
@@ -120,7 +120,7 @@ class Tickets:
 
 
 def _has_issued(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
-    """Whether an authority has signed the certificate. Users have certificates, too, and are no authorities."""
+    """Return whether an authority has signed the certificate. Users' certificates are not authorities."""
     try:
         if not issuer.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             return False

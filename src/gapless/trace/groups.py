@@ -1,20 +1,16 @@
-"""Shared subscriptions (groups) in a trace: what is promised to the group, and to each member.
+"""Shared subscriptions (groups) in a trace: the guarantees to the group, and to each member.
 
-Each event is given to one member. It is redelivered to another only if it was not acknowledged in
-time, or its member was disconnected, and no two members may both acknowledge it. Each member
-receives its part in causal order, except for redeliveries. The trace expresses this so that
-checkers need not know groups:
+Each event is delivered to one member. It is redelivered to another only if it was not acknowledged in time, or its
+member was disconnected, and no two members may both acknowledge it. Each member receives its part in causal order,
+except for redeliveries. The trace expresses this so that checkers need not know groups:
 
-- *The group* is one subscription, `group:NAME`, of a client with the same name. It received each
-  event that a member received, in the order of timestamps, which is a causal order: events that no
-  member received are missing. An event occurs twice if two members were told that it is
-  acknowledged, or if it was given to one after that.
-- *Each member's* subscription contains what it was given first; everything else is reported as
-  skipped.
-- *Each redelivery* has its own subscription, which expects nothing else: it may come at any time,
-  but must match.
+- *The group* is one subscription, `group:NAME`, of a client with the same name. It received each event that a member
+  received, in the order of timestamps, which is a causal order: events that no member received are missing. An event
+  occurs twice if two members were notified of its acknowledgement, or if it was delivered to one after that.
+- *Each member's* subscription contains its first deliveries; everything else is reported as skipped.
+- *Each redelivery* has its own subscription, which expects nothing else: it can occur at any time, but must match.
 
-A group without members may have unfinished work, so it has no subscription of its own then.
+A group without members can have unfinished work, so it has no subscription of its own then.
 """
 
 from collections.abc import Iterable
@@ -37,7 +33,7 @@ class Member(msgspec.Struct):
     position: int
     joined_us: int
     kept: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """When it was told that everything up to some delivery to its client is acknowledged."""
+    """When it was notified that everything up to some delivery to its client is acknowledged."""
     kept_each: dict[int, int] = msgspec.field(default_factory=dict)
     """When it learned that single deliveries are acknowledged."""
     revoked: set[int] = msgspec.field(default_factory=set)
@@ -45,7 +41,7 @@ class Member(msgspec.Struct):
 
 
 class Given(msgspec.Struct):
-    """One event that was given to one member."""
+    """One event that was delivered to one member."""
 
     event: Event
     at: int
@@ -78,7 +74,7 @@ class Groups:
             self.members[subscription].kept.append((count, now_us))
 
     def revoked(self, subscription: str, counts: Iterable[int]) -> None:
-        """Record that a member gave these deliveries back, or knows that they belong to another."""
+        """Record that a member returned these deliveries, or knows that they belong to another."""
         if subscription in self.members:
             self.members[subscription].revoked.update(counts)
 
@@ -95,7 +91,7 @@ class Groups:
         return found
 
     def given(self, acts: list[Act]) -> dict[str, dict[str, list[Given]]]:
-        """Return by name and event: the members that it was given to, in order."""
+        """Return by name and event: the members that it was delivered to, in order."""
         counts: dict[str, int] = {}
         found: dict[str, dict[str, list[Given]]] = {}
         for client, event, subscription, at in acts:

@@ -90,7 +90,7 @@ class Openings:
             opening.asked_each.setdefault(count, now_us)
 
     def given_back(self, subscription: str, counts: Sequence[int]) -> None:
-        """Record that the client gave deliveries back: only a later delivery of their events counts."""
+        """Record that the client returned deliveries with `nack`: only a later delivery of their events counts."""
         opening = self._by_subscription.get(subscription)
         if opening is not None:
             opening.given_back.update(counts)
@@ -140,7 +140,7 @@ class Openings:
         return found
 
     def settled_before(self, name: str, acts: list[Act]) -> dict[str, list[Event]]:
-        """Return by subscription the events that earlier clients acknowledged one by one: they do not come again."""
+        """Return by subscription the events that earlier clients acknowledged one by one: they are not redelivered."""
         shares = self._shares(acts)
         found: dict[str, list[Event]] = {}
         settled: list[Event] = []
@@ -167,8 +167,8 @@ class Openings:
 def _finished(
     client: str, opening: Opening, own: list[tuple[int, Event, int]], upto: int, later: set[str], end_us: int
 ) -> list[Act]:
-    """Return what counts of one attachment. A delivery that was given back counts for the last client only, which may
-    still be given the event again."""
+    """Return the deliveries that count of one attachment. One that was returned counts for the last client only, which
+    may still receive the event again."""
     counted = {event.id for number, event, _ in own if number not in opening.given_back}
     found: list[Act] = []
     for number, event, at in own:

@@ -177,7 +177,7 @@ class DeadLettered(_Record, frozen=True):
 
 
 class Revoked(_Record, frozen=True):
-    """These deliveries were given back, or in a group reassigned to another member."""
+    """These deliveries were returned with `nack`, or in a group reassigned to another member."""
 
     subscription: str
     counts: list[int]

@@ -68,7 +68,7 @@ class Recorder:
         self._skipped: dict[str, dict[str, list[tuple[int, int]]]] = {}
         self._spans: dict[str, tuple[Position, Position | None]] = {}
         self.confirmations: dict[str, list[tuple[int, int]]] = {}
-        """By publisher: when it was told that everything up to a number is confirmed."""
+        """By publisher: when it was notified that everything up to a number is confirmed."""
         self._acts: list[tuple[str, Event, str | None, int]] = []
         self._known: list[tuple[str, int, int]] = []
         self._openings = Openings(slack_us)
@@ -111,8 +111,8 @@ class Recorder:
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
 
     def move_name(self, name: str) -> None:
-        """Record that a durable subscription is moved or deleted. Then each attachment is judged, and not all together:
-        between two of them events may be left out, or come again."""
+        """Record that a durable subscription is moved or deleted. Then each attachment is checked separately: between
+        two of them events can be missing or repeated."""
         self._moved.add(name)
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
@@ -204,7 +204,7 @@ class Recorder:
         self._acts.append((client, event, subscription_id, now_us))
 
     def confirm(self, client: str, seq: int, now_us: int) -> None:
-        """Record that the client was told that its events up to this number are confirmed."""
+        """Record that the client was notified that its events up to this number are confirmed."""
         self.confirmations.setdefault(client, []).append((now_us, seq))
 
     def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int, *, is_complete: bool = False) -> None:
@@ -286,7 +286,7 @@ class Recorder:
         self._acts += stitched
 
     def _set_apart_redeliveries(self) -> None:
-        """Give each event that an attachment was delivered again, after it gave it back, a subscription of its own."""
+        """Give each event that was redelivered to the same attachment, after a `nack`, its own subscription."""
         given_back: set[tuple[str, str]] = set()
         counts: dict[str, int] = {}
         parts: dict[str, dict[str, set[int]]] = {}
@@ -306,7 +306,7 @@ class Recorder:
         self._limit(parts)
 
     def _skip_letters(self, whole: str, subscription: str) -> None:
-        """A dead letter stands for its event, also where nobody was delivered it."""
+        """Count a dead letter as the delivery of its event, even if the event was never delivered."""
         for publisher, seq in self._letters.get(subscription, ()):
             self.skip(whole, {publisher: [(seq, seq)]})
 
@@ -402,9 +402,9 @@ class Recorder:
                     last[publisher] = max([last.get(publisher, 0), *safe])
 
     def _leave_out_delivered(self) -> None:
-        """Remove delivered events from reported losses. The content between two positions is
-        unknown, so an event may have come before; another attachment or member may have
-        received what one was told is lost; and what a member had may be due again after a move.
+        """Remove delivered events from reported losses. The content between two positions is unknown, so an event may
+        have been delivered before; another attachment or member may have received an event reported as lost; and a
+        member's events may be due again after a move.
         """
         vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
         vague |= {name for name, member in self._groups.members.items() if member.name in self._moved}

@@ -61,7 +61,7 @@ class SubscriptionRow(msgspec.Struct, frozen=True, gc=False):
     active_ms: float | None
     ended_ms: float | None
     ready: Ready = "first"
-    """What active means for it."""
+    """The meaning of active: with the whole cut, or with the first of its cuts."""
 
 
 class CutRow(msgspec.Struct, frozen=True, gc=False):
