@@ -15,7 +15,7 @@ import msgspec
 from gapless.client.own_loop import OwnLoop
 from gapless.errors import GaplessError
 from gapless.protocol import ClientNode, Effect, Input, Received
-from gapless.runtime.connection import Connection
+from gapless.runtime.connection import Connection, Link
 from gapless.runtime.links import Links
 
 __all__ = ["ConnectionChange", "ConnectionChanges", "WatchedLinks", "WatchedNode", "Watching", "serving"]
@@ -159,6 +159,13 @@ class WatchedLinks(Links):
 
     look: Callable[[], None]
     not_understood: Callable[[str, str], None]
+    has_session: bool
+    """Whether the node says everything again when it is connected, so that what it said before is not needed."""
+
+    def _establish(self, link: Link, connection: Connection, boot: int) -> None:
+        if self.has_session:
+            link.outbox.clear()
+        super()._establish(link, connection, boot)
 
     def refusing(self, connection: Connection, code: str, reason: str) -> None:
         """Note that the client itself ends a connection."""

@@ -17,6 +17,7 @@ last write, or until somebody else owns the record.
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.positions import Position as Place
+from gapless.protocols.gapless.claims import bear
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe, Delivery, Position, Reached
 from gapless.protocols.gapless.client_state import LocalSubscription, Session, SessionPhase
 from gapless.protocols.gapless.durable.members import WAITING_MAX, assign, assign_all, part, say_to, take_report
@@ -67,6 +68,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
             assign(group, member, item, now)
     session = Session(name.client, 0, Attach(0, None, 0, 0, 0, 0, 0), phase=SessionPhase.OPEN)
     s.sessions[name.client] = session
+    bear(session, name.local, parse(record.filter))
     call = ClientSubscribe(0, name.local, record.filter, record.position)
     subscribe(s, session, call, LocalSubscription(name, parse(record.filter), Attempt(0, 0)))
 
