@@ -58,7 +58,8 @@ async def crowd(port: int, first: int, last: int, count: int) -> None:
 
         async def come(number: int) -> gapless.Subscription:
             async with rooms:
-                client = await stack.enter_async_context(gapless.connect(f"gapless://127.0.0.1:{port}", timeout_s=TIMEOUT_S))
+                url = f"gapless://127.0.0.1:{port}"
+                client = await stack.enter_async_context(gapless.connect(url, timeout_s=TIMEOUT_S))
                 if count:
                     return await client.subscribe(FILTER)
                 topics = [f"topic = 'of {number}' AND x > {place}" for place in range(SUBSCRIPTIONS)]
