@@ -1,0 +1,104 @@
+"""More than f brokers are lost, and another broker has received some of what their journals had: exactly the
+subscriptions that lack something are told so, once, and so is the publisher.
+
+    b0 - b1 - b2 - b3 - b4
+
+`ann` is at b2, whose journal b1 holds (f = 1). Her events 3 to 5 have come to b3 and b4, and not to b0, when b1 and b2
+are lost.
+"""
+
+import msgspec
+import pytest
+
+from gapless.checkers import check
+from gapless.protocol import Effect, PublicationsLost
+from gapless.simulator.scenario import Client, Crash, Cut, Forget, Heal, Restart, Scenario, SubscribeAction
+from gapless.trace import Trace
+
+from .test_reported_losses import LOST, came, losses, run, scenario
+
+DEAD = ("b1", "b2")
+NEVER_BACK = tuple(Forget(9_000.0, name, "b0") for name in DEAD)
+BACK_EMPTY = tuple(Restart(6_000.0, name) for name in DEAD)
+ALL = {f"ann:{number}" for number in range(1, 9)}
+NEAR = ("near", "far", "near_durable")
+"""Of clients at b3 and b4."""
+SUBSCRIBED_MS = 1_000.0
+
+
+def partly_received(faults: tuple[Restart, ...] | tuple[Forget, ...], *, is_cut: bool = True) -> Scenario:
+    """The story above; if nothing is cut, what is lost has come to all brokers."""
+    plain = scenario()
+    places = {"ann": "b2", "pat": "b3", "bob": "b0", "cat": "b0", "dan": "b0"}
+    cut = (Cut(4_990.0, ("b0", "b1")), Heal(5_500.0, ("b0", "b1"))) if is_cut else ()
+    return msgspec.structs.replace(
+        plain,
+        clients=(*(Client(name, broker) for name, broker in places.items()), Client("nan", "b3"), Client("fay", "b4")),
+        actions=(
+            *plain.actions,
+            SubscribeAction(SUBSCRIBED_MS, "nan", "near", "x > 0"),
+            SubscribeAction(SUBSCRIBED_MS, "fay", "far", "x > 0"),
+            SubscribeAction(SUBSCRIBED_MS, "nan", "near_durable", "x > 0", name="near"),
+            SubscribeAction(35_000.0, "nan", "reader", "x > 0", since_ms=0.0),
+        ),
+        faults=(*cut[:1], *(Crash(5_030.0, name) for name in DEAD), *cut[1:], *faults),
+    )
+
+
+@pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
+def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
+    return run(partly_received(request.param))
+
+
+def test_nothing_is_missing_beyond_what_is_reported(told: tuple[Trace, list[Effect]]) -> None:
+    verdict = check(told[0])
+    assert verdict.status == "valid"
+    assert not verdict.anomalies
+
+
+@pytest.mark.parametrize("subscription", NEAR)
+def test_who_got_the_events_is_not_told_that_they_are_missing(
+    subscription: str, told: tuple[Trace, list[Effect]]
+) -> None:
+    assert came(told[0], subscription) == dict.fromkeys(ALL, 1)
+    assert losses(told[0], subscription) == []
+
+
+@pytest.mark.parametrize("subscription", ["all", "durable"])
+def test_who_did_not_get_them_is_told_once(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
+    assert losses(told[0], subscription) == LOST
+    assert not {f"{publisher}:{seq}" for publisher, seq in LOST} & came(told[0], subscription).keys()
+
+
+def test_a_subscription_that_moved_may_also_be_told_of_numbers_that_never_matched(
+    told: tuple[Trace, list[Effect]],
+) -> None:
+    """Its client knows the last number that came. Whether earlier ones came to its first broker and did not match, it
+    cannot know if it was at another broker when the loss was reported."""
+    found = losses(told[0], "some")
+    assert found[-3:] == LOST
+    assert len(found) == len(set(found))
+    assert {publisher for publisher, _ in found} == {"ann"}
+
+
+@pytest.mark.parametrize("subscription", ["other", "impossible", "late"])
+def test_a_subscription_that_lacks_nothing_is_told_nothing(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
+    assert losses(told[0], subscription) == []
+
+
+def test_a_reader_of_history_is_told_what_history_has_no_more(told: tuple[Trace, list[Effect]]) -> None:
+    assert losses(told[0], "reader")[-3:] == LOST
+
+
+def test_the_publisher_is_told_once_what_somebody_lacks(told: tuple[Trace, list[Effect]]) -> None:
+    [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
+    assert list(lost.ranges) == [(3, 5)]
+
+
+def test_subscriptions_that_have_all_of_it_are_told_nothing_though_history_has_lost_it() -> None:
+    trace, _ = run(partly_received(BACK_EMPTY, is_cut=False))
+    assert check(trace).status == "valid"
+    for subscription in ("all", "durable", *NEAR):
+        assert losses(trace, subscription) == []
+        assert came(trace, subscription).keys() >= ALL
+    assert losses(trace, "reader")[-3:] == LOST
