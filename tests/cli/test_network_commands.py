@@ -359,6 +359,34 @@ def test_up_starts_a_network_restarts_who_dies_and_takes_it_down(cli: Cli, tmp_p
     assert not [entry for entry in Path("/proc").iterdir() if f"{tmp_path}/network.toml" in _command_line(entry)]
 
 
+def test_up_says_once_why_a_broker_does_not_start_any_more_and_tries_less_and_less_often(
+    cli: Cli, tmp_path: Path
+) -> None:
+    port, logs, data = free_ports(1)[0], tmp_path / "logs", tmp_path / "data"
+    command = [*PROGRAM, "up", "--brokers", "3", "--port", str(port), "--logs", str(logs), "--data", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
+        assert up.stdout is not None
+        assert up.stdout.readline().startswith(f"up: gapless://127.0.0.1:{port}")
+        for file in (data / "b1").glob("data.sqlite*"):
+            file.write_bytes(b"no database" * 1_000)
+        [pid] = [
+            int(entry.name) for entry in Path("/proc").iterdir()
+            if entry.name.isdecimal() and f"{logs}/network.toml\0--name\0b1\0" in _command_line(entry)
+        ]  # fmt: skip
+        os.kill(pid, signal.SIGKILL)
+        assert up.stdout.readline() == "b1 died with code -9\n"
+        assert up.stdout.readline() == "b1 is started again\n"
+        reason = up.stdout.readline()
+        while not reason.endswith("every 60 s\n"):
+            reason += up.stdout.readline()
+        assert "broker 'b1' ended with code 64: " in reason
+        assert "damaged" in reason
+        time.sleep(6)  # the pauses are 2, 4 and 8 s
+        up.send_signal(signal.SIGINT)
+        assert up.wait(30) == 0
+        assert up.stdout.read() == "taking it down\n"
+
+
 def _command_line(process: Path) -> str:
     try:
         return (process / "cmdline").read_text(encoding="utf-8")

@@ -1,10 +1,15 @@
 """A network of real brokers of which more than f are gone for good: an operator says so, and the others go on."""
 
 import asyncio
+import socket
 
+import pytest
+
+from gapless.cli import network_forget
 from gapless.client import connect
 from gapless.overlay import chain
 from gapless.protocol import PublicationsLost
+from gapless.runtime.address import split_address
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from tests.conftest import Cli
@@ -42,6 +47,27 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
                     subscription = await bob.subscribe("TRUE")
                     await ann.publish({"n": 1})
                     assert (await anext(subscription)).attributes == {"n": 1}
+
+    run(main())
+
+
+def test_a_paused_broker_is_not_forgotten_before_its_process_is_ended(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_forget, "PATIENCE_S", 0.5)
+
+    async def main() -> None:
+        async with local(chain(3), f=1) as network:
+            await network.crash("b2")
+            with socket.create_server(split_address(network.config.addresses["b2"])):  # nobody ever accepts here
+                ran = await asyncio.to_thread(cli, "network", "forget", "b2", "--url", network.at("b0"))
+            said = " ".join(ran.out.split())
+            assert ran.code == 1
+            assert "accepts connections, but 'b2' does not answer" in said
+            assert "end it first" in said
+            assert network.brokers["b0"].report()["overview"]["forgotten"] == []
+            ran = await asyncio.to_thread(cli, "network", "forget", "b2", "--url", network.at("b0"))
+            assert (ran.code, "no broker waits for b2 any more" in " ".join(ran.out.split())) == (0, True)
 
     run(main())
 

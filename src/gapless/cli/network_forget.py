@@ -1,5 +1,6 @@
 """`gapless network forget`: stop waiting for a broker that will not return."""
 
+import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from gapless.cli.terminal import print_json, print_text
 from gapless.client.arguments import check_named
 from gapless.printable import NAME_MAX
 from gapless.runtime.access import Access
+from gapless.runtime.address import split_address
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_forget
 
@@ -42,4 +44,27 @@ async def _tell_all(addresses: dict[str, str], broker: str, access: Access) -> d
     own = await ask_all({name: address for name, address in addresses.items() if name == broker}, question)
     if own.get(broker) is not None:
         return own
+    if broker in addresses and await _is_paused(addresses[broker]):
+        reason = (
+            f"{addresses[broker]} accepts connections, but {broker!r} does not answer. Its process may be paused, and "
+            "continue later: end it first (kill -9)"
+        )
+        return {broker: {"forgotten": False, "reason": reason}}
     return own | await ask_all({name: address for name, address in addresses.items() if name != broker}, question)
+
+
+async def _is_paused(address: str) -> bool:
+    """Return whether the kernel at this address accepts a connection, and no process says anything on it."""
+    writer = None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            reader, writer = await asyncio.open_connection(*split_address(address))
+            await reader.read(1)
+    except TimeoutError:
+        return writer is not None
+    except OSError:
+        return False
+    finally:
+        if writer is not None:
+            writer.close()
+    return False

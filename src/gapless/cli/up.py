@@ -1,11 +1,13 @@
 """`gapless up`: runs a whole network on this machine, for development, with a live view.
 
-Each broker is a process. One that dies is restarted after a moment and rejoins.
+Each broker is a process. One that dies is restarted after a moment and rejoins. One that dies again and again, for
+example because its disk is damaged, is restarted after growing pauses, and its reason is printed once.
 """
 
 import asyncio
 import contextlib
 import errno
+import math
 import signal
 import socket
 import tempfile
@@ -29,7 +31,8 @@ from gapless.runtime.network_file import NetworkConfig, ProtocolEntry, SecurityE
 __all__ = ["run_network"]
 
 REFRESH_S = 0.5
-RESTART_S = 2.0
+RESTART_S, RESTART_MAX_S = 2.0, 60.0
+"""How soon a broker that died is started again. If it dies within `RESTART_MAX_S`, each pause is twice the last."""
 START_S = 20.0
 HTTP_OFFSET = 1000
 """The offset of a broker's HTTP port from its own port."""
@@ -139,7 +142,9 @@ class _Up:
         self._console.width = max(self._console.width, 80)
         self._told_to_stop = asyncio.Event()
         self._died: dict[str, float] = {}
-        self._deaths = 0
+        self._restarted: dict[str, float] = {}
+        self._pauses: dict[str, float] = {}
+        """How long each broker that died stays down."""
         self._before: dict[str, tuple[float, int]] = {}
 
     async def run(self) -> int:
@@ -203,12 +208,23 @@ class _Up:
                 continue
             if name not in self._died:
                 self._died[name] = now
-                self._deaths += 1
-                self._console.print(Text(f"{name} died with code {self._fleet.exit_code(name)}", "red"))
-            elif self._restart and now - self._died[name] >= RESTART_S:
+                is_again = now - self._restarted.get(name, -math.inf) < RESTART_MAX_S
+                self._pauses[name] = min(2 * self._pauses[name], RESTART_MAX_S) if is_again else RESTART_S
+                self._tell_of_death(name)
+            elif self._restart and now - self._died[name] >= self._pauses[name]:
                 del self._died[name]
+                self._restarted[name] = now
                 self._fleet.start(name)
-                self._console.print(Text(f"{name} is started again", "yellow"))
+                if self._pauses[name] == RESTART_S:
+                    self._console.print(Text(f"{name} is started again", "yellow"))
+
+    def _tell_of_death(self, name: str) -> None:
+        """Print it the first time, and once if the broker dies again just after a restart."""
+        if self._pauses[name] == RESTART_S:
+            self._console.print(Text(f"{name} died with code {self._fleet.exit_code(name)}", "red"))
+        elif self._pauses[name] == 2 * RESTART_S:
+            more = f"; it is restarted less and less often, up to every {RESTART_MAX_S:g} s" if self._restart else ""
+            self._console.print(Text(f"{self._fleet.complain(name)}{more}", "red"))
 
     def _view(self, reports: dict[str, dict[str, Any] | None]) -> RenderableType:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
