@@ -162,6 +162,11 @@ def test_a_broker_that_answers_is_not_to_be_forgotten_for_that_is_refused() -> N
     assert "forget" not in item.todo
 
 
+def test_a_frozen_broker_is_not_to_be_forgotten_either() -> None:
+    todo = diagnose({"b0": report(waits=[wait("suspected", "b1")]), "b1": silent("frozen")}, ADDRESSES)[-1].todo
+    assert "forget" not in todo
+
+
 # ---- brokers that are there and not well ------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from gapless.cli import network_forget
 from gapless.client import connect
 from gapless.overlay import chain
 from gapless.protocol import PublicationsLost
+from gapless.runtime import report_query
 from gapless.runtime.address import split_address
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
@@ -54,7 +55,8 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
 def test_a_paused_broker_is_not_forgotten_before_its_process_is_ended(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_forget, "PATIENCE_S", 0.5)
+    for module in (network_forget, report_query):
+        monkeypatch.setattr(module, "PATIENCE_S", 0.5)
 
     async def main() -> None:
         async with local(chain(3), f=1) as network:

@@ -1,6 +1,5 @@
 """`gapless network forget`: stop waiting for a broker that will not return."""
 
-import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -10,8 +9,8 @@ from gapless.cli.status import network_addresses
 from gapless.cli.terminal import print_json, print_text
 from gapless.client.arguments import check_named
 from gapless.printable import NAME_MAX
+from gapless.runtime import report_query
 from gapless.runtime.access import Access
-from gapless.runtime.address import split_address
 from gapless.runtime.event_loop import run
 from gapless.runtime.probe import ask_to_forget
 
@@ -44,7 +43,7 @@ async def _tell_all(addresses: dict[str, str], broker: str, access: Access) -> d
     own = await ask_all({name: address for name, address in addresses.items() if name == broker}, question)
     if own.get(broker) is not None:
         return own
-    if broker in addresses and await _is_paused(addresses[broker]):
+    if broker in addresses and await _is_paused(addresses[broker], access):
         reason = (
             f"{addresses[broker]} accepts connections, but {broker!r} does not answer. Its process may be paused, and "
             "continue later: end it first (kill -9)"
@@ -53,18 +52,6 @@ async def _tell_all(addresses: dict[str, str], broker: str, access: Access) -> d
     return own | await ask_all({name: address for name, address in addresses.items() if name != broker}, question)
 
 
-async def _is_paused(address: str) -> bool:
-    """Return whether the kernel at this address accepts a connection, and no process says anything on it."""
-    writer = None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            reader, writer = await asyncio.open_connection(*split_address(address))
-            await reader.read(1)
-    except TimeoutError:
-        return writer is not None
-    except OSError:
-        return False
-    finally:
-        if writer is not None:
-            writer.close()
-    return False
+async def _is_paused(address: str, access: Access) -> bool:
+    """Return whether a process listens at this address, and does not answer."""
+    return (await report_query.ask_all({"": address}, access))[""].silence == "frozen"

@@ -207,10 +207,15 @@ def _waits(answers: Answers, options: str) -> Iterator[Finding]:
         for wait in report["waits"]:
             if wait["is_long"]:
                 todo = ADVICE.get(wait["kind"], "see docs/OPERATING.md")
-                gone = [one for one in wait["names"] if one in answers and answers[one].report is None]
+                gone = [one for one in wait["names"] if one in answers and _may_be_forgotten(answers[one])]
                 if wait["kind"] in FORGETTABLE and gone:
                     todo += f"; if {' and '.join(gone)} will never return: {_commands('network forget', gone, options)}"
                 yield Finding(f"{name} {wait['text']}", todo)
+
+
+def _may_be_forgotten(answer: Answer) -> bool:
+    """Return whether `gapless network forget` accepts the broker: it refuses running and paused ones."""
+    return answer.report is None and answer.silence != "frozen"
 
 
 def _commands(command: str, names: Iterable[str], options: str) -> str:
