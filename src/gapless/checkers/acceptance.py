@@ -26,7 +26,7 @@ from gapless.trace import CutRow, SkippedRow, SubscriptionRow
 __all__ = ["Delivery", "History", "Known", "duplicate_delivery", "flaw_of_event", "flaw_of_time", "spurious_delivery"]
 
 Known: TypeAlias = Literal["match", "no match", "unpublished", "forgotten"]
-"""What is known of a delivered event; `forgotten`: it was published too long ago to be held."""
+"""The facts about a delivered event; `forgotten`: it was published too long ago to be kept."""
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):

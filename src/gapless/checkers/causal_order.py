@@ -6,7 +6,7 @@ publishers, with e2 in H. It is a `causal-inversion` of e1 if
 - e1 is in H after e2, and is not a fifo-inversion; or
 - e1 matches S and never came, its number is at or after the starting cut of its publisher, and it
   is not a gap: an effect was delivered without its cause. This is wrong at the moment the effect is
-  delivered. So it is irrelevant whether the run continued until it was quiet, and whether the
+  delivered. It is therefore irrelevant whether the run continued until it was quiet, and whether the
   subscription ended before the cause was due: its ending cut is then not a consistent cut.
 
 It is reported once for each e1, against the first effect in H.

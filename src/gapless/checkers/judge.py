@@ -28,7 +28,7 @@ _NOTHING: dict[int, TracedPublication] = {}
 
 
 class RunFindings(msgspec.Struct):
-    """What was found in a run, or in a share of it."""
+    """The findings of a run, or of a share of it."""
 
     anomalies: list[Anomaly] = []
     first: int = 0

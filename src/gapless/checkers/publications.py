@@ -1,4 +1,4 @@
-"""What the rules know of a publication: its number, its time, and its past.
+"""A publication as the rules see it: its number, its time, and its past.
 
 The past of an event is a vector: for each other publisher, the highest number that happens before
 the event. The event's own publisher is omitted, because all its earlier events are in the past. The

@@ -1,14 +1,14 @@
-"""Arithmetic on the numbers of events: 64-bit integers and floats, with null for what has no value.
+"""Arithmetic on the numbers of events: 64-bit integers and floats, with null for undefined results.
 
 The rules are those of Spark SQL's try_add, try_subtract, try_multiply and try_divide:
 
-- integer with integer gives an integer, or null if it leaves 64 bits;
-- if one side is a float, both are taken as floats;
-- `/` always divides floats (7 / 2 is 3.5); dividing by zero gives null;
-- not-a-number is null, so it never takes part in arithmetic nor comes out of it. Infinity is a number.
+- an integer with an integer gives an integer, or null on overflow of 64 bits;
+- if one side is a float, both are converted to floats;
+- `/` always divides floats (7 / 2 is 3.5); division by zero gives null;
+- not-a-number is null, so it is never an operand or a result of arithmetic. Infinity is a number.
 
-An event that comes over the network holds no other integers. One made by hand may: an integer beyond 64 bits counts as
-the nearest float, everywhere, and beyond those as infinity.
+An event from the network contains no other integers. An event created locally can: an integer beyond 64 bits counts as
+the nearest float, everywhere, and beyond the range of floats as infinity.
 
 `fold` replaces constant parts by their values, so later stages see `price > 2 * 5` as `price > 10`.
 """
@@ -26,7 +26,7 @@ Number = int | float
 
 
 def number_of(value: Number) -> Number:
-    """Return the number that counts for this number of an event."""
+    """Return the number that this number of an event counts as."""
     if isinstance(value, float) or INTEGER_MIN <= value <= INTEGER_MAX:
         return value
     try:

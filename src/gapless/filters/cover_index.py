@@ -253,13 +253,13 @@ def _ends(numbers: NumberSet) -> Side:
 
 
 def _ends_of_strings(strings: StringSet) -> Side:
-    """Strings between which all lie that are in the set."""
+    """Return two strings between which all strings of the set are."""
     low, high = strings.bounds
     return (1, low) if low else LEAST, (1, high) if high is not None else GREATEST
 
 
 def _sample(strings: StringSet) -> str | None:
-    """A string that patterns and bounds allow, if one of the simplest is."""
+    """Return a string that patterns and bounds allow, if one of the simplest strings is allowed."""
     tokens = strings.likes[0].tokens if strings.likes else ()
     text = "".join("~" if token == ANY_ONE else token for token in tokens if token != ANY_RUN)
     try:
@@ -269,7 +269,7 @@ def _sample(strings: StringSet) -> str | None:
 
 
 def _of_filters(filters: list[tuple[K, Filter]]) -> CoverIndex[K]:
-    """The index with these filters."""
+    """Return the index with these filters."""
     index: CoverIndex[K] = CoverIndex()
     for key, wider in filters:
         index.add(key, wider)

@@ -1,20 +1,20 @@
-"""Evaluating a filter against one event, as a tree of closures.
+"""Evaluates a filter against one event, as a tree of closures.
 
-Three-valued logic is split into two questions with plain answers: is the condition *true*, and is it *false*? Unknown
-is neither. Each question compiles to closures of its own, and NOT just swaps the questions:
+Three-valued logic is split into two questions with boolean answers: is the condition *true*, and is it *false*? Unknown
+is neither. Each question compiles to its own closures, and NOT just swaps the questions:
 
     true(a AND b) = true(a) and true(b)        false(a AND b) = false(a) or false(b)
     true(a OR b)  = true(a) or true(b)         false(a OR b)  = false(a) and false(b)
     true(NOT a)   = false(a)                   false(NOT a)   = true(a)
 
 A comparison is false exactly if the opposite comparison is true, since both are unknown together. Matching asks only
-the first question, and stops at the first part that settles it.
+the first question, and stops at the first part that decides it.
 
-What an event holds: str, int, float and bool, exactly. Any other value counts as missing. A bool is no number. A float
-that is not a number (NaN) is there (IS NOT NULL) but makes every comparison unknown. Integers and floats compare by
-their exact values; an integer beyond 64 bits counts as a float (see `arithmetic`), which matters only beside constants
-that large, so that only these look. Strings compare by code point, character by character, as Python, SQLite and Spark
-do by default.
+Values of events are exactly str, int, float and bool. Any other value counts as missing. A bool is not a number. A
+float that is not a number (NaN) exists (IS NOT NULL) but makes every comparison unknown. Integers and floats compare by
+their exact values; an integer beyond 64 bits counts as a float (see `arithmetic`), which matters only for constants of
+that size, so only their comparisons check for it. Strings compare by code point, character by character, as Python,
+SQLite and Spark do by default.
 """
 
 from __future__ import annotations
@@ -322,7 +322,8 @@ _NUMBER_TESTS: dict[str, Callable[[str, Number], Test]] = {
 
 
 def _same_type(symbol: str, left: str, right: str) -> Test:
-    """Two attributes: both numbers, both strings, or for = and <> both booleans; anything else is unknown."""
+    """Compare two attributes: both numbers, both strings, or for = and <> both booleans; otherwise the result is
+    unknown."""
     compare, is_ordered = _COMPARE[symbol], symbol not in ("=", "<>")
 
     def same(attributes: Attributes) -> bool:

@@ -174,7 +174,7 @@ class FilterIndex(Generic[K]):
 
 
 def _of_filters(filters: list[tuple[K, Filter]]) -> FilterIndex[K]:
-    """The index with these filters."""
+    """Return the index with these filters."""
     index: FilterIndex[K] = FilterIndex()
     for key, filter in filters:
         index.add(key, filter)

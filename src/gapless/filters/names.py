@@ -1,10 +1,10 @@
 """Names of attributes, and keywords.
 
-A name starts with a letter, `_` or `$`, goes on with those and digits, and may have dots between its parts:
-`sensor.temp`. A part may be spelled like a keyword (`order.in`), a whole name may not. Any other name, and any name at
-all, can be written in double quotes: `"order-id"`, `"in"`, `"1st"`; there, two double quotes are one. Names keep their
-case. Keywords are recognised in any case, in ASCII letters only: beyond them there are letters whose upper-case forms
-are ASCII, such as the dotless i.
+A name starts with a letter, `_` or `$`, continues with those and digits, and can have dots between its parts:
+`sensor.temp`. A part can be spelled like a keyword (`order.in`), a whole name cannot. Any name can be written in double
+quotes: `"order-id"`, `"in"`, `"1st"`; there, two double quotes stand for one. Names are case-sensitive. Keywords are
+recognised in any case, but in ASCII letters only, because some other letters have upper-case forms in ASCII, such as
+the dotless i.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Sets of numbers, exactly as an event can hold them.
+"""Sets of numbers, exactly as events can contain them.
 
 A number attribute is a 64-bit integer or a float other than NaN. These are finitely many values with a total order (an
 integer and a float of the same value are one), so each has a successor and a predecessor, and every open bound can be
 written as a closed one: `x > 10` is the interval from 10.000000000000002 to infinity. A set is then a sorted tuple of
 closed intervals that neither overlap nor touch. That form is unique, which makes inclusion and emptiness exact even
-where integers are finer than floats, beyond 2**53: no value lies between 2**53 and 2**53 + 1.
+where integers are finer than floats, beyond 2**53: no value is between 2**53 and 2**53 + 1.
 """
 
 from __future__ import annotations

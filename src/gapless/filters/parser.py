@@ -1,12 +1,12 @@
-"""Filter text to tree: recursive descent with SQL's precedence.
+"""Parses filter text into a tree: recursive descent with SQL's precedence.
 
 From loosest to tightest: OR, AND, NOT, the comparisons (= <> < <= > >= BETWEEN IN LIKE IS), + and -, * and /, unary
-plus and minus. Parentheses may hold a condition or an expression, so one grammar reads both and each operator checks
-what it got. What a type makes impossible for every event (`price < 'x' + 1`, `TRUE < 3`) is refused here, with
-the place; an attribute may be of any type until an event says otherwise.
+plus and minus. Parentheses can contain a condition or an expression, so one grammar reads both and each operator checks
+its operands. Type errors that hold for every event (`price < 'x' + 1`, `TRUE < 3`) are reported here, with their place;
+an attribute can have any type.
 
-Depth, number of terms and what patterns look for are bounded, so that no later stage, all of them recursive over the
-tree, can run out of stack or time on a hostile filter. Parsing itself looks at each token a bounded number of times.
+Depth, number of terms and search costs of patterns are bounded, so that no later stage, all of which are recursive over
+the tree, can run out of stack or time on a malicious filter. The parser examines each token a bounded number of times.
 """
 
 from __future__ import annotations

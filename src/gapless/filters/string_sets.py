@@ -1,16 +1,16 @@
-"""Sets of strings: finitely many, or all but finitely many, of those in a range that match some patterns, not others.
+"""Sets of strings: finitely many, or all but finitely many of those in a range that match some patterns and not others.
 
     values, complement=False       exactly these
     values, complement=True        every string from `low` up to, but without, `high` that matches each of `likes`, none
                                    of `unlikes`, and is not in `values`
 
 Strings are ordered by code point. The least string above s is s followed by the character 0, so every bound can be
-written as one of these two: `a <= 'x'` ends before 'x' and that character.
+written as one of these two: `a <= 'x'` ends before 'x' followed by that character.
 
-A finite set absorbs patterns at once (each member is tested), a pattern without wildcards is a finite set, and
-`LIKE '%'` is no restriction. So patterns remain only where a set is infinite, and questions about them go to
-`some_string`, which is exact within its bounds. Beyond them the answers err on the safe side: `includes` says no,
-`is_empty` says no. Leaving a pattern out of a question only makes the set larger, so what is found empty without it is.
+A finite set absorbs patterns at once (each member is tested), a pattern without wildcards is a finite set, and `LIKE
+'%'` is not a restriction. So patterns remain only in infinite sets, and questions about them go to `some_string`, which
+is exact within its bounds. Beyond them the answers err on the safe side: `includes` and `is_empty` return False.
+Omitting a pattern from a question only makes the set larger, so a set that is empty without it is empty.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
     unlikes: tuple[Pattern, ...] = ()
     low: str = ""
     high: str | None = None
-    """None: there is no end."""
+    """The end of the range; None if it has none."""
 
     @property
     def patterned(self) -> bool:
-        """Whether it takes more than looking a string up: there are patterns, or bounds."""
+        """Whether membership takes more than a lookup: there are patterns, or bounds."""
         return bool(self.likes or self.unlikes or self.low) or self.high is not None
 
     @property
     def bounds(self) -> Bounds:
-        """Strings between which all of an infinite set lie: the range, and where its patterns begin.
+        """Return two strings between which all strings of an infinite set are: its range, limited by prefixes of its
+        patterns.
 
         A forbidden prefix moves a bound that begins with it.
         """
@@ -96,7 +97,7 @@ def all_but(values: frozenset[str]) -> StringSet:
 
 
 def compared(symbol: str, constant: str) -> StringSet:
-    """The strings x for which `x symbol constant` is true."""
+    """Return the strings x for which `x symbol constant` is true."""
     one = frozenset((constant,))
     match symbol:
         case "=":
@@ -111,7 +112,7 @@ def compared(symbol: str, constant: str) -> StringSet:
 
 
 def _between(low: str, high: str | None) -> StringSet:
-    """The strings of a range without patterns."""
+    """Return the strings of a range without patterns."""
     if high is None:
         return StringSet(complement=True, low=low) if low else EVERY_STRING
     if not high.startswith(low) or high[len(low) :].strip(NEXT):
@@ -120,7 +121,7 @@ def _between(low: str, high: str | None) -> StringSet:
 
 
 def _after_all(head: str) -> str | None:
-    """The least string above all that begin so; None if there is none."""
+    """Return the least string above all with this prefix; None if there is none."""
     kept = head.rstrip(chr(maxunicode))
     return kept[:-1] + chr(ord(kept[-1]) + 1) if kept else None
 
@@ -130,7 +131,7 @@ def _least(a: str | None, b: str | None) -> str | None:
 
 
 def _ends_later(a: str | None, b: str | None) -> bool:
-    """Whether a range that ends at `a` holds all of one that ends at `b`, as far as ends decide."""
+    """Return whether a range that ends at `a` extends at least as far as one that ends at `b`."""
     return a is None or (b is not None and a >= b)
 
 
@@ -284,13 +285,13 @@ def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], within:
         work.spend(1 + len(pattern.tokens) // 8)
     has_range = within.low or within.high is not None
     if len(forbidden) == len(required) == 1 and (prefix := _prefix(forbidden[0])) is not None:
-        # By far the commonest question, answered at sight: a wildcard before the end of the prefix lets in too many
+        # By far the most frequent question, answered at once: a wildcard before the end of the prefix allows too many
         # strings for any to be excluded one by one.
         is_covered = required[0].tokens[: len(prefix)] == prefix
         if is_covered or not has_range:
             return is_covered
     if not required and not has_range and all(set(pattern.tokens) - _WILDCARDS for pattern in forbidden):
-        # A long string of a character that stands in none of them.
+        # A long string of a character that occurs in none of them.
         return False
     if any(pattern in required for pattern in forbidden) or (required and _clash(required, work)):
         return True
@@ -309,7 +310,7 @@ def _is_prefix_of_one(pattern: Pattern, required: tuple[Pattern, ...]) -> bool:
 
 
 def _matches_range(pattern: Pattern, low: str, high: str | None) -> bool:
-    """Whether the pattern is a prefix with which all strings between the bounds begin."""
+    """Return whether the pattern is a prefix of all strings between the bounds."""
     prefix = _prefix(pattern)
     if prefix is None:
         return False
@@ -318,7 +319,7 @@ def _matches_range(pattern: Pattern, low: str, high: str | None) -> bool:
 
 
 def _misses_range(pattern: Pattern, low: str, high: str | None) -> bool:
-    """Whether everything that begins as the pattern does lies outside of the bounds."""
+    """Return whether all strings with the pattern's prefix are outside the bounds."""
     begin, end = StringSet(complement=True, likes=(pattern,)).bounds
     return (end is not None and end <= low) or (high is not None and high <= begin)
 
@@ -342,7 +343,7 @@ def _clash(required: tuple[Pattern, ...], work: Work) -> bool:
 
 
 def _matching(texts: frozenset[str], strings: StringSet, work: Work) -> frozenset[str]:
-    """Those of the texts that are in the range and match the patterns."""
+    """Return those of the texts that are in the range and match the patterns."""
     if strings.low or strings.high is not None:
         work.spend(strings.weight + len(texts))
         texts = frozenset(text for text in texts if text >= strings.low and not _ends_before(strings.high, text))

@@ -1,15 +1,16 @@
-"""The parsed form of a filter: one tree that evaluation, covering, the index and a Spark column all read.
+"""The parsed form of a filter: one tree for evaluation, covering, the index and Spark columns.
 
-Two families of frozen nodes. An *expression* has a value (a string, a number, a boolean, or null); a *condition* is
-true, false or unknown. The parser removes sugar that SQL defines as sugar, exactly, in three-valued logic:
+There are two families of frozen nodes. An *expression* has a value (a string, a number, a boolean, or null); a
+*condition* is true, false or unknown. The parser expands the shorthands that SQL defines, exactly, in three-valued
+logic:
 
     x BETWEEN a AND b      x >= a AND x <= b
     x NOT IN (…)           NOT x IN (…)               likewise NOT BETWEEN, NOT LIKE, IS NOT NULL
     a != b                 a <> b
-    flag                   Truth(flag)                a boolean attribute standing as a condition
+    flag                   Truth(flag)                a boolean attribute as a condition
 
-so a consumer meets nine kinds of condition and four of expression. `render` writes a tree back as filter text; equal
-trees give equal text, and parsing that text gives the tree again.
+So there are nine kinds of condition and four of expression. `render` writes a tree back as filter text; equal trees
+give equal text, and parsing that text gives the tree again.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ class Arithmetic(Node, frozen=True, gc=False):
 
 
 class Constant(Node, frozen=True, gc=False):
-    """TRUE or FALSE standing as a condition."""
+    """TRUE or FALSE as a condition."""
 
     value: bool
 
 
 class Truth(Node, frozen=True, gc=False):
-    """A boolean attribute standing as a condition: the same as `attribute = TRUE`."""
+    """A boolean attribute as a condition: the same as `attribute = TRUE`."""
 
     attribute: Attribute
 

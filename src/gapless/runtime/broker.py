@@ -326,7 +326,7 @@ class Broker:
             if self._starting_over is None and self._is_ready:
                 self._starting_over = asyncio.get_running_loop().create_task(self._start_over(peer))
         elif refusal.code not in ("duplicate", "not-ready"):
-            times = self._links.log_backoff.due((peer, "turned down", refusal.reason))
+            times = self._links.log_backoff.due((peer, "refused", refusal.reason))
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"refused by a peer: {refusal.reason}", extra=facts)

@@ -1,8 +1,7 @@
-"""Durable subscriptions in random scenarios, with their own random generator, so that the rest of a
-run is unchanged.
+"""Durable subscriptions in random scenarios, with their own random generator, so that the rest of a run is unchanged.
 
-Clients attach one after the other. The next one attaches after the previous one has left, or takes
-over while it is attached. Some acknowledge automatically, some when they are told to.
+Clients attach one after the other. The next one attaches after the previous one has left, or takes over while it is
+attached. Some acknowledge automatically, some by separate actions.
 """
 
 import random

@@ -192,17 +192,17 @@ class Simulation:
         self._act(at, lambda: self.give(slot, Acknowledge(subscription, slot.delivered)))
 
     def give_back(self, client: str, subscription: str, delay_us: int, *, at: int) -> None:
-        """The client gives back what was delivered to it last for a durable subscription."""
+        """Schedule a negative acknowledgement of the client's last delivery for a durable subscription."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, Nack(subscription, self._last_of(slot, subscription), delay_us)))
 
     def acknowledge_last(self, client: str, subscription: str, *, at: int) -> None:
-        """The client acknowledges what was delivered to it last for a durable subscription, and nothing before."""
+        """Schedule an acknowledgement of the client's last delivery for a durable subscription, and none before it."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, AcknowledgeEach(subscription, self._last_of(slot, subscription))))
 
     def extend(self, client: str, subscription: str, *, at: int) -> None:
-        """The client says that it still works on what was delivered to it last for a durable subscription."""
+        """Schedule an extension of the time for the client's last delivery for a durable subscription."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, ExtendAck(subscription, self._last_of(slot, subscription))))
 

@@ -1,8 +1,8 @@
 """Recognizes the one anomaly that is permitted, although the trace alone does not show it.
 
 More than f brokers fail with a cause that was not confirmed to its publisher, and that a client had received and
-answered. The publisher repeats it, so that it is admitted again, after its answer. Who received the answer before gets
-the cause later.
+answered. The publisher repeats it, so that it is admitted again, after its answer. Clients that received the answer
+before get the cause later.
 """
 
 from bisect import bisect_left

@@ -1,9 +1,8 @@
-"""Shared subscriptions in random scenarios, with their own random generator, so that the rest of a
-run is unchanged.
+"""Shared subscriptions in random scenarios, with their own random generator, so that the rest of a run is unchanged.
 
-Members come and go. The first one stays, and acknowledges its deliveries: the unfinished work of a
-group without members or acknowledgements is not an error. Some of the others acknowledge when they
-are told to, or never: their deliveries are redelivered.
+Members come and go. The first one stays, and acknowledges its deliveries: the unfinished work of a group without
+members or acknowledgements is not an error. Some of the others acknowledge by separate actions, or never: their
+deliveries are redelivered.
 """
 
 import random
@@ -17,7 +16,7 @@ WITH_GROUP = 0.15
 WITH_MOVES = 0.2
 """The fraction of runs with durable subscriptions in which some are moved or deleted."""
 WITH_MISFITS = 0.3
-"""The fraction of runs with durable subscriptions to which somebody attaches who does not fit."""
+"""The fraction of runs with durable subscriptions in which a client attaches with options that do not fit."""
 GROUP_MS = 45_000.0
 """The additional time for a run to settle: until disconnected members have expired, and their
 deliveries are redelivered.
@@ -56,8 +55,8 @@ def _attaching(actions: list[Action]) -> list[SubscribeAction]:
 
 
 def draw_misfits(seed: int, actions: list[Action], clients: list[Client], end_ms: float) -> list[Action]:
-    """Return actions of clients that attach to a durable subscription as if it were another: with its name and another
-    filter, or as a group to one that no group shares. They are refused, unless they are the first."""
+    """Return actions of clients that attach to a durable subscription with another filter, or as a group although no
+    group shares it. They are refused, unless they are the first."""
     rng = random.Random(f"{seed}/misfits")
     attaching = _attaching(actions)
     if not attaching or rng.random() > WITH_MISFITS:

@@ -58,7 +58,7 @@ class Slot:
         self.clock: NodeClock | None = None
         """The node's own clock; None for the run's."""
         self.watch: Callable[[Slot, Any, Sequence[Effect]], None] | None = None
-        """Is shown every step of the node."""
+        """Called with every step of the node."""
 
     def inhabit(self, node: Node) -> None:
         """Put the node into the slot."""

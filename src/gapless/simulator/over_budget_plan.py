@@ -76,7 +76,7 @@ class OverBudgetPlan:
         fate = self._draw_fate(with_disks) if rng.random() < 0.6 else None
         alive = [name for name in self._overlay.brokers if name not in dead]
         fates = {name: fate or self._draw_fate(with_disks) for name in dead}
-        if hurt & set(alive):  # the broker that is told may be down
+        if hurt & set(alive):  # the broker that is notified may be down
             fates = {name: "bare" if fate == "never" else fate for name, fate in fates.items()}
         self._leave_contacts(fates)
         rows: list[Fault] = []
@@ -91,8 +91,8 @@ class OverBudgetPlan:
         return rows
 
     def _out_of_earshot(self, told: str, fates: dict[str, Fate]) -> list[str]:
-        """Return brokers that an operator has to tell as well: one in each part that is unreachable
-        from the one that was told. Brokers communicate if they are at most f + 1 links apart.
+        """Return brokers that an operator has to notify as well: one in each part that is unreachable from the first
+        notified one. Brokers communicate if they are at most f + 1 links apart.
         """
         left = [name for name in self._overlay.brokers if fates.get(name) != "never"]
         found: list[str] = []

@@ -1,17 +1,15 @@
 """Plans cuts of the network, from its own random generator on top of the other faults.
 
-A cut is a set of pairs of brokers that lose their connections at about the same time, in one
-direction or in both:
+A cut is a set of pairs of brokers that lose their connections at about the same time, in one direction or in both:
 
 - along the tree: the brokers behind one link, or behind several, are separated from the rest;
 - across the tree: any set of brokers is separated from the others, or there are three parts;
-- an island: some adjacent brokers, more than may fail, and mostly in the middle of the tree;
+- an island: more than f adjacent brokers, mostly in the middle of the tree;
 - irregular: any pairs, many or few;
 - all connections of one broker, or a single one.
 
-It lasts for a moment that is not noticed, or for seconds; it is healed at once, or pair by pair in
-any order. The next one may begin before. Clients are cut off from the brokers of the other side, or
-not. No budget applies.
+It lasts for a moment that is not noticed, or for seconds; it is healed at once, or pair by pair in any order. The next
+one may begin before. Clients are cut off from the brokers of the other side, or not. No budget applies.
 """
 
 import random

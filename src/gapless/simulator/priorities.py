@@ -1,14 +1,15 @@
-"""PCT: schedules by priorities, with a bound on how likely a run finds what depends on few orderings.
+"""PCT: schedules by random priorities, with a lower bound on the probability of finding bugs that depend on few
+orderings.
 
 Each direction of a connection has a random priority. One message is delivered in each slot of `SLOT_US`: the first of
-the connection with the highest priority that has any. In d - 1 slots, drawn from all up to a second after the last act,
-the connection whose turn it is gets a priority below all others. So most connections seem fast and few very slow,
-which is what bugs with few causes need, and what random latencies seldom give.
+the connection with the highest priority that has any. In d - 1 slots, drawn from all slots up to a second after the
+last act, the priority of the current connection drops below all others. So most connections seem fast and few very
+slow, which triggers bugs with few causes; random latencies seldom do.
 
-A bug of depth d shows when d messages, or fewer, are delivered in a certain order. With n connections and k slots a
-run finds it with a probability of at least 1 / (n k^(d-1)), whatever the bug is (Burckhardt, Kothari, Musuvathi and
-Nagarakatte, *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, ASPLOS 2010). Here time goes on, so
-it holds for what does not depend on timers.
+A bug of depth d appears if d messages, or fewer, are delivered in a certain order. With n connections and k slots a run
+finds it with a probability of at least 1 / (n k^(d-1)), whatever the bug is (Burckhardt, Kothari, Musuvathi and
+Nagarakatte, *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, ASPLOS 2010). Here time advances,
+so the bound holds for bugs that do not depend on timers.
 """
 
 import random
@@ -23,11 +24,11 @@ __all__ = ["LATENCY", "PriorityQueue", "chance", "depth_of"]
 LATENCY = "latency"
 SLOT_US = 250
 AFTER_US = 1_000_000
-"""Priorities still change so long after the last act."""
+"""Priorities can change until this long after the last act."""
 
 
 def depth_of(schedule: str) -> int:
-    """The d of `pct:d`; 0 for schedules by latencies."""
+    """Return the d of `pct:d`; 0 for schedules by latencies."""
     kind, _, depth = schedule.partition(":")
     if schedule == LATENCY:
         return 0
@@ -37,7 +38,7 @@ def depth_of(schedule: str) -> int:
 
 
 def chance(connections: int, last_act_us: int, depth: int) -> float:
-    """How likely a run finds a bug of this depth, at least."""
+    """Return the minimum probability that a run finds a bug of this depth."""
     return 1.0 / (connections * float(_slots(last_act_us)) ** (depth - 1))
 
 
@@ -46,7 +47,7 @@ def _slots(last_act_us: int) -> int:
 
 
 class PriorityQueue(EventQueue):
-    """An event queue that delivers messages by the priorities of their connections, and all else in its time."""
+    """An event queue that delivers messages by the priorities of their connections, and everything else at its time."""
 
     __slots__ = ("_changes", "_dice", "_is_due", "_lowest", "_priorities", "_queues")
 
@@ -61,7 +62,7 @@ class PriorityQueue(EventQueue):
 
     @property
     def connections(self) -> int:
-        """How many there were."""
+        """Return how many connections there were."""
         return len(self._priorities)
 
     def plan(self, last_act_us: int) -> None:
@@ -70,7 +71,7 @@ class PriorityQueue(EventQueue):
         self._changes = sorted((self._dice.randrange(count) * SLOT_US for _ in self._changes), reverse=True)
 
     def put(self, time: int, entry: Entry) -> None:
-        """Queue a message; let all else happen at its time."""
+        """Queue a message; schedule anything else at its time."""
         link = entry[2]
         if link is None:
             super().put(time, entry)
@@ -83,7 +84,7 @@ class PriorityQueue(EventQueue):
             self.call(self.now + SLOT_US, self._deliver)
 
     def _deliver(self) -> None:
-        """One slot."""
+        """Deliver the message of one slot."""
         self._is_due = False
         if not self._queues:
             return
@@ -105,7 +106,8 @@ class PriorityQueue(EventQueue):
         return max(self._queues, key=self._priorities.__getitem__)
 
     def lose(self, links: dict[Any, int]) -> int:
-        """Take messages in flight away: of each link given, all but the first so many. Returns how many."""
+        """Remove messages in flight: of each link, all but the given number of first ones. Return how many were
+        removed."""
         under_way = super().in_flight(links)
         lost = super().lose(links)
         for link, spare in links.items():
@@ -119,6 +121,6 @@ class PriorityQueue(EventQueue):
         return lost
 
     def in_flight(self, links: dict[Any, int]) -> dict[Any, int]:
-        """How many messages are under way on each of these links."""
+        """Return how many messages are in flight on each of these links."""
         found = super().in_flight(links)
         return {link: count + len(self._queues.get(link, ())) for link, count in found.items()}

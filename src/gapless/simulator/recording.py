@@ -65,7 +65,7 @@ class Recording:
         )
 
     def moved(self, call: MoveDurable) -> None:
-        """Record that somebody is about to move or delete a durable subscription."""
+        """Record that a client is about to move or delete a durable subscription."""
         self._recorder.move_name(call.name)
 
     def refused(self, call: Subscribe) -> None:

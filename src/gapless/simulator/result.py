@@ -59,9 +59,9 @@ class Result(msgspec.Struct, frozen=True):
     lost_publications: tuple[LostPublications, ...] = ()
     """Confirmed publications that were reported to publishers as lost."""
     lost_deliveries: int = 0
-    """How many events were reported to subscriptions as lost, besides what is too old to be kept."""
+    """The number of losses reported to subscriptions, except events that were too old to be kept."""
     confirmations: Mapping[str, Sequence[tuple[int, int]]] = {}
-    """By publisher: when it was told, in microseconds, that everything up to a number is confirmed."""
+    """By publisher: when it was notified, in microseconds, that everything up to a number is confirmed."""
 
     @property
     def messages(self) -> int:

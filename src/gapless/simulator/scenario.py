@@ -1,122 +1,92 @@
-"""A scenario: a network, a protocol, clients, what they do when, and what goes wrong. The reference of its file.
+"""A scenario: a network, a protocol, clients with their actions, and faults. This is the reference of the file format.
 
 A scenario is a TOML file. All times are milliseconds from the start (fractions allowed). A small one:
 
 ```toml
 name = "hello"
 
-[network]
-shape = "chain"
-brokers = 3
+[network] shape = "chain" brokers = 3
 
-[protocol]
-name = "gapless"
+[protocol] name = "gapless"
 
-[[clients]]
-name = "alice"
-broker = "b0"
+[[clients]] name = "alice" broker = "b0"
 
-[[clients]]
-name = "bob"
-broker = "b2"
+[[clients]] name = "bob" broker = "b2"
 
-[[actions]]
-at_ms = 0
-client = "alice"
-do = "advertise"
-advertisement = "prices"
-filter = "topic = 'price'"
+[[actions]] at_ms = 0 client = "alice" do = "advertise" advertisement = "prices" filter = "topic = 'price'"
 
-[[actions]]
-at_ms = 10
-client = "bob"
-do = "subscribe"
-subscription = "cheap"
-filter = "topic = 'price' AND amount < 10"
+[[actions]] at_ms = 10 client = "bob" do = "subscribe" subscription = "cheap" filter = "topic = 'price' AND amount < 10"
 
-[[actions]]
-at_ms = 200
-client = "alice"
-do = "publish"
-attributes = { topic = "price", amount = 7 }
+[[actions]] at_ms = 200 client = "alice" do = "publish" attributes = { topic = "price", amount = 7 }
 ```
 
-`name`, `description`
-: optional, at the top.
+`name`, `description` : optional, at the top.
 
-`[network]`
-: `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random` (`brokers`,
-  and if you like `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
-  edges name them. Graphs with cycles, for protocols that take them, are `ring` (`brokers`), `grid` (`rows`, `columns`),
-  `regular` (`brokers`, `degree`, and `tree_seed`), and `edges` that form one. With `bypass = n` each broker of a tree
-  is also linked to all at most n + 1 hops away, by links as long as the ways that they bypass.
-  `f` (default 1) is how many neighbouring failures the protocol must cope with.
-  `loss` and `duplication` are probabilities, for protocols that claim to cope with them.
+`[network]` : `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random`
+(`brokers`,
+  and optionally `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
+  edges name them. Graphs with cycles, for protocols that support them, are `ring` (`brokers`), `grid` (`rows`,
+  `columns`), `regular` (`brokers`, `degree`, and `tree_seed`), and `edges` that form one. With `bypass = n` each broker
+  of a tree is also linked to all at most n + 1 hops away, by links as long as the paths that they bypass.
+  `f` (default 1) is how many neighbouring failures the protocol must tolerate.
+  `loss` and `duplication` are probabilities, for protocols that claim to tolerate them.
 
-`[network.latency]`
-: `model` is `constant` (`ms`, default 10), `jitter` (`min_ms`, `max_ms`: drawn for each message) or `per-link`
+`[network.latency]` : `model` is `constant` (`ms`, default 10), `jitter` (`min_ms`, `max_ms`: drawn for each message) or
+`per-link`
   (`min_ms`, `max_ms`: drawn once for each link). `links = { "b0-b1" = 25 }` fixes single links. `client_ms` (default 0)
-  is the way between client and broker. Brokers that are no neighbours talk with the latencies of the links between
-  them; with `direct = true` any two have a link of their own.
+  is the latency between client and broker. Brokers that are not neighbours communicate with the latencies of the links
+  between them; with `direct = true` any two have their own link.
 
-`[network.detection]`, `[network.reconnect]`
-: `min_ms`, `max_ms`: how long until a failure is noticed (default 50 to 150), and how long until two nodes that can
-  talk again have a connection (default 0).
+`[network.detection]`, `[network.reconnect]` : `min_ms`, `max_ms`: how long until a failure is detected (default 50 to
+150), and how long until two nodes that can
+  communicate again have a connection (default 0).
 
-`[network.node_model]`
-: `processing_ms` for each message received and `transmission_ms` for each copy sent; kinds of messages in `free` cost
+`[network.node_model]` : `processing_ms` for each message received and `transmission_ms` for each copy sent; kinds of
+messages in `free` cost
   nothing. See `gapless.simulator.queueing`.
 
-`[network.disks]`
-: `min_ms`, `max_ms`: brokers have disks, which take so long to sync. See `gapless.simulator.disks`.
+`[network.disks]` : `min_ms`, `max_ms`: brokers have disks with this sync time. See `gapless.simulator.disks`.
 
-`[protocol]`
-: `name`, and `[protocol.options]`, which each protocol defines for itself.
+`[protocol]` : `name`, and `[protocol.options]`, which each protocol defines for itself.
 
-`[[clients]]`
-: `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and `consume_ms`
-  (default 0: how long its application leaves deliveries lying before it takes them).
+`[[clients]]` : `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and
+`consume_ms`
+  (default 0: how long deliveries wait before the application takes them).
 
-`[[actions]]`
-: `at_ms`, `client` and `do`:
-  `subscribe` (`subscription`, `filter`, and if you like `ready`: `whole`, or `first`, as the papers count; see
+`[[actions]]` : `at_ms`, `client` and `do`:
+  `subscribe` (`subscription`, `filter`, and optionally `ready`: `whole`, or `first`, as the papers count; see
   `protocol.Ready`; `name`, `ack` and `replace` for a durable one, `group` and `redeliver_s` if a group shares it,
   `max_deliveries`), `unsubscribe` (`subscription`); for a durable one with `ack = "manual"`: `ack` (`subscription`: all
-  that was delivered), `ack_each`, `nack` (and `delay_ms`), `in_progress` (what was delivered last);
+  deliveries), `ack_each`, `nack` (and `delay_ms`), `in_progress` (the last delivery);
   `move` (`name`, `filter`, `to`: `earliest`, or `nowhere`, which deletes it),
   `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
   `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
-  Subscriptions and advertisements have names of their own in the whole scenario; to subscribe again, use another name.
+  Names of subscriptions and advertisements are unique in the whole scenario; to subscribe again, use another name.
 
-`[[replies]]`
-: when `client` is delivered an event (for `subscription`, if given), it publishes one with `attributes`, with
-  `probability` (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later; the first `after`
-  (default 0) it leaves unanswered. `"$name"` copies an
-  attribute of the event.
+`[[replies]]` : when `client` receives an event (for `subscription`, if given), it publishes one with `attributes`, with
+  `probability` (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later; it does not answer the
+  first `after` (default 0). `"$name"` copies an attribute of the event.
 
-`[[faults]]`
-: `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused,
-  `disk = "old"`, `"lost"` or `"damaged"` if it comes back with what its disk held earlier, an empty one, or parts),
-  `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker; `one_way = true` if only what the
-  first says no longer reaches the second),
+`[[faults]]` : `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused,
+  `disk = "old"`, `"lost"` or `"damaged"` if its disk has earlier contents, none, or parts),
+  `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker; `one_way = true` if only messages
+  from the first to the second are lost),
   `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
-  `forget` (`broker`, `told`: an operator tells one broker that another will not return),
-  `delete` (`publisher`, `told`: an operator tells one broker to delete from history what a publisher has published),
-  `clock` (`broker`, `ahead_ms`, `drift`: its clock is so far ahead of the run's from then on, and gains that part of
-  the time that passes),
-  `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree goes and another joins the two parts, at once
-  or after `gap_ms`; what is in flight on it is lost), for protocols that claim to cope with it.
+  `forget` (`broker`, `told`: an operator declares to one broker that another will not return),
+  `delete` (`publisher`, `told`: an operator requests that one broker delete a publisher's events from history),
+  `clock` (`broker`, `ahead_ms`, `drift`: its clock is ahead of the run's by this much, and gains this fraction of the
+  elapsed time),
+  `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree is replaced by another that joins the two
+  parts, at once or after `gap_ms`; messages in flight on it are lost), for protocols that claim to tolerate it.
 
-`[run]`
-: `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have come
-  through), `until_ms` (the end; without it the run ends when it has settled), `sample_ms` (how often state sizes are
-  looked at; 0 means at the end), `max_steps`, `schedule` (`latency`, or
-  `pct:D`: messages are delivered by priorities of connections; see `gapless.simulator.priorities`),
-  `may_lose` (default false: a publisher that is told that something of its
-  is lost, which was confirmed, is a violation; true where more goes wrong than the protocol copes with).
+`[run]` : `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have
+  arrived), `until_ms` (the end; by default when the run has settled), `sample_ms` (how often state sizes are
+  sampled; 0 means at the end), `max_steps`, `schedule` (`latency`, or `pct:D`: messages are delivered by priorities of
+  connections; see `gapless.simulator.priorities`), `may_lose` (default false: a reported loss of a confirmed event is a
+  violation; true if the faults exceed what the protocol tolerates).
 
-`[explore]`
-: for `gapless sim explore`: `from_ms` (what comes before happens first, in the order of its times; default 0), `delays`
+`[explore]` : for `gapless sim explore`: `from_ms` (earlier actions happen first, in the order of their times; default
+0), `delays`
   and `ticks` (its bounds), `schedule` (one schedule, which is repeated instead).
 """
 
@@ -250,7 +220,7 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     until_ms: float = 0.0
     """With `since_ms`: the end. Below 0: everything that was confirmed at the start. 0: it does not end."""
     name: str = ""
-    """The name of a durable subscription, which continues after what was acknowledged."""
+    """The name of a durable subscription, which continues after the acknowledged events."""
     ack: AckMode = "auto"
     replace: bool = False
     group: bool = False
@@ -262,38 +232,38 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
 
 
 class AckAction(_Action, frozen=True, tag="ack"):
-    """Acknowledge everything that was delivered for a durable subscription."""
+    """Acknowledge all deliveries of a durable subscription."""
 
     subscription: str
 
 
 class AckEachAction(_Action, frozen=True, tag="ack_each"):
-    """Acknowledge what was delivered last for a durable subscription, and nothing before it."""
+    """Acknowledge the last delivery of a durable subscription, and none before it."""
 
     subscription: str
 
 
 class NackAction(_Action, frozen=True, tag="nack"):
-    """Give back what was delivered last for a durable subscription."""
+    """Return the last delivery of a durable subscription with `nack`."""
 
     subscription: str
     delay_ms: float = 0.0
 
 
 class InProgressAction(_Action, frozen=True, tag="in_progress"):
-    """Say that what was delivered last for a durable subscription is still being processed."""
+    """Extend the time for the last delivery of a durable subscription."""
 
     subscription: str
 
 
 class MoveAction(_Action, frozen=True, tag="move"):
-    """Let a durable subscription continue elsewhere, whoever is attached, or delete it."""
+    """Move a durable subscription to another position, whether a client is attached or not, or delete it."""
 
     name: str
     filter: str
-    """That of the durable subscription: the act is refused if it has another."""
+    """The filter of the durable subscription: the call is refused if it differs."""
     to: Literal["earliest", "nowhere"]
-    """Nowhere: it is deleted."""
+    """The position; `nowhere` deletes it."""
 
 
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):
@@ -303,14 +273,14 @@ class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):
 
 
 class AdvertiseAction(_Action, frozen=True, tag="advertise"):
-    """Announce what will be published."""
+    """Announce future publications."""
 
     advertisement: str
     filter: str
 
 
 class UnadvertiseAction(_Action, frozen=True, tag="unadvertise"):
-    """Take an advertisement back."""
+    """Withdraw an advertisement."""
 
     advertisement: str
 
@@ -402,7 +372,7 @@ class Relink(_Fault, frozen=True, tag="relink"):
 
 
 class Forget(_Fault, frozen=True, tag="forget"):
-    """An operator tells one broker that another will not return."""
+    """An operator declares to one broker that another will not return."""
 
     broker: str
     told: str
@@ -438,7 +408,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sample_ms: float = 0.0
     max_steps: int = 20_000_000
     schedule: str = "latency"
-    """What orders deliveries: latencies, or priorities of connections with D - 1 changes (`pct:D`)."""
+    """The order of deliveries: by latencies, or by priorities of connections with D - 1 changes (`pct:D`)."""
     may_lose: bool = False
     """Whether more may fail than the protocol tolerates, so that confirmed events may be lost, and
     reported.
@@ -449,7 +419,7 @@ class Explore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the scenario is explored (`gapless sim explore`)."""
 
     from_ms: float = 0.0
-    """What comes before happens first, in the order of its times; the rest in any order."""
+    """Earlier actions happen first, in the order of their times; the rest in any order."""
     delays: int = 1
     ticks: int = 2
     schedule: tuple[str, ...] = ()

@@ -39,6 +39,6 @@ class Settings(msgspec.Struct, frozen=True):
     sample_us: int = 0
     """How often the brokers' state is sampled; 0 means only at the end."""
     schedule: str = "latency"
-    """What orders deliveries: `latency`, or priorities (`pct:D`; see `priorities`)."""
+    """The order of deliveries: `latency`, or priorities (`pct:D`; see `priorities`)."""
     max_steps: int = 20_000_000
     """A run with more steps counts as one that never ends."""

@@ -45,12 +45,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None, *, invariants: bool = True) -> Outcome:
-    """Run and judge: after every step, too, if the protocol has invariants and copes with all that goes wrong."""
+    """Run and check; after every step, too, if the protocol has invariants and tolerates all faults of the scenario."""
     return try_run(scenario, protocol, invariants=invariants)[0]
 
 
 def is_invariant(symptom: str) -> bool:
-    """Whether an invariant was broken; without the assertions the run would have gone on."""
+    """Return whether an invariant was broken; without the assertions the run would have continued."""
     return symptom.startswith("invariant ")
 
 

@@ -27,7 +27,7 @@ PROBLEMS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a directory contains, according to its own records."""
+    """The contents of a directory, according to its own records."""
 
     version: int
     about: About

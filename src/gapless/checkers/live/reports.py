@@ -9,7 +9,7 @@ __all__ = ["RunReport", "SubscriptionReport"]
 
 
 class RunReport(msgspec.Struct, frozen=True):
-    """What is known of the run as a whole."""
+    """The report on the run as a whole."""
 
     run: RunRow | None
     fault: str

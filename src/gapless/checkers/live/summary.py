@@ -45,7 +45,7 @@ def _counts(anomaly: Anomaly, cut_short: IncompleteClient) -> bool:
 def _status(found: list[Anomaly], more: int, accepted: int, silences: list[str]) -> tuple[Status, str]:
     if found or more:
         rest = len(found) + more - 1
-        first = found[0].message if found else "more is wrong than is told"
+        first = found[0].message if found else "there are more anomalies than reported"
         return "invalid", first if rest <= 0 else f"{first} (and {rest} more)"
     if not accepted:
         return "unknown", "nothing was delivered in the whole run"

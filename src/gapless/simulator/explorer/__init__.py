@@ -1,12 +1,12 @@
-"""Explores the interleavings of a small scenario on the shipped code of a protocol, instead of drawing some of them.
+"""Explores all interleavings of a small scenario on the shipped code of a protocol, instead of drawing some of them.
 
-| file | contents |
+| module | contents |
 | --- | --- |
-| `threads` | what happens in a scenario, and which of it keeps its order |
-| `places` | the state of one node, as a number; what an input makes of it is computed once |
-| `world` | the state of everything, its transitions, and which of them commute |
-| `exploring` | the search: sleep sets, states that were met before, delay bounds |
-| `schedules` | one schedule: run, judged, written into a file and read from it |
+| `threads` | the acts of a scenario, and which of them keep their order |
+| `places` | the state of one node, as a number; the result of an input is computed once |
+| `world` | the state of the whole network, its transitions, and which of them commute |
+| `exploring` | the search: sleep sets, visited states, delay bounds |
+| `schedules` | one schedule: run, checked, written to a file and read from it |
 """
 
 from gapless.simulator.explorer.exploring import Bounds, Report, explore

@@ -1,16 +1,16 @@
 """The search over all schedules of a scenario, within bounds.
 
-Without a bound on delays every transition that is possible is tried in every state. *Sleep sets* leave out what would
-only repeat another order of transitions that commute: what was tried before in a state, and commutes with what is tried
-now, sleeps until something happens that it does not commute with. A state is left if it was met before with a smaller
-sleep set (Godefroid, *Partial-Order Methods*, 1996).
+Without a bound on delays, every possible transition is tried in every state. *Sleep sets* omit schedules that differ
+only in the order of transitions that commute: a transition that was tried before in a state, and commutes with the one
+tried now, sleeps until a transition occurs that it does not commute with. A state is skipped if it was visited before
+with a smaller sleep set (Godefroid, *Partial-Order Methods*, 1996).
 
-With a bound of k delays, messages are delivered in the order in which they were sent, and acts happen at any point. At
-most k times the connection whose turn it is is held until nothing else can be delivered (Emmi, Qadeer and Rakamarić,
+With a bound of k delays, messages are delivered in the order in which they were sent, and acts happen at any time. At
+most k times, the connection that is next is delayed until nothing else can be delivered (Emmi, Qadeer and Rakamarić,
 *Delay-Bounded Scheduling*, POPL 2011). The bound grows from 0, so the first violation has the fewest delays.
 
-When nothing can be delivered, timers fire, one after the other, `ticks` times in all. In the end everything comes to
-rest in the default order, and the checker judges what the clients saw.
+When nothing can be delivered, timers fire, one after the other, `ticks` times in all. At the end the network settles in
+the default order, and the checker checks the clients' histories.
 """
 
 import time
@@ -31,41 +31,41 @@ Asleep = frozenset[Transition]
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How far the exploration goes."""
+    """The bounds of the exploration."""
 
     delays: int = 1
-    """At most so many in one schedule; below 0 every order is tried."""
+    """The maximum number of delays in one schedule; below 0 every order is tried."""
     ticks: int = 2
     seconds: float = 60.0
     states: int = 1_000_000
     replays: int = 20
-    """So many of the schedules are run again from their beginning, with the invariants checked after every step."""
+    """The number of schedules that are run again from their beginning, with the invariants checked after every step."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What an exploration came to."""
+    """The result of an exploration."""
 
     scenario: str
     delays: int
-    """The bound that was reached, wholly if it is complete."""
+    """The bound that was reached; all its schedules were tried if the exploration is complete."""
     is_complete: bool
     states: int
     transitions: int
     schedules: int
-    """Ends that were judged."""
+    """The number of checked final states."""
     node_states: int
     node_steps: int
-    """How often the shipped code ran; all other transitions were known by then."""
+    """How often the shipped code ran; all other transitions were cached."""
     seconds: float
     kinds: tuple[str, ...]
-    """The types of the messages that were delivered."""
+    """The types of the delivered messages."""
     symptom: str
     schedule: tuple[Transition, ...]
-    """Of the first violation."""
+    """The schedule of the first violation."""
 
 
 class _OutOfBoundsError(Exception):
-    """There is no time left, or there are too many states."""
+    """The time is up, or there are too many states."""
 
 
 def explore(
@@ -132,7 +132,7 @@ class _Search:
             stack.append(self._choices(state, asleep, held, left, ticks))
 
     def _choices(self, state: State, asleep: Asleep, held: frozenset[Any], delays: int, ticks: int) -> Any:
-        """The transitions to try in a state, with what they lead to."""
+        """Return the transitions to try in a state, with the resulting states."""
         if self._was_met(state, asleep, held, delays, ticks):
             return
         world = self._world
@@ -176,7 +176,7 @@ class _Search:
             return state, fresh
 
     def _was_met(self, state: State, asleep: Asleep, held: frozenset[Any], delays: int, ticks: int) -> bool:
-        """Whether everything that can be tried here was, or will be."""
+        """Return whether everything that can be tried here was, or will be."""
         if delays < 0:
             key: Any = state._replace(flight=_by_channel(state)), ticks
             known = self._met.setdefault(key, [])
@@ -218,7 +218,7 @@ class _Search:
             self.symptom, self.schedule = symptom, tuple(self._path)
 
     def report(self, delays: int, *, is_complete: bool) -> Report:
-        """What it came to."""
+        """Return the result."""
         kinds = tuple(sorted(self._world.kinds))
         return Report(
             self._scenario.name, delays, is_complete, self._states, self._transitions, self._schedules,

@@ -1,9 +1,9 @@
-"""The states of single nodes, as numbers, and what inputs make of them.
+"""The states of single nodes, as numbers, and the results of inputs.
 
 Interleavings of a few nodes have millions of states, but each node has few: the same node gets the same input again and
-again. So the state of a node is pickled and numbered, and what an input makes of it is computed once, by the shipped
-code. Equal numbers mean equal states. Two numbers may mean equal states, too, if their objects were made in different
-orders: then less is merged, and nothing is lost.
+again. So the state of a node is pickled and numbered, and the result of an input is computed once, by the shipped code.
+Equal numbers mean equal states. Different numbers can also mean equal states, if their objects were created in
+different orders: then fewer states are merged, and nothing is missed.
 
 `LivePlaces` does the same with the nodes themselves: for one schedule, which is run once.
 """
@@ -33,38 +33,38 @@ __all__ = ["Backend", "LivePlaces", "Outcome", "Place", "Places"]
 
 
 class Place(NamedTuple):
-    """A node, with what surrounds it."""
+    """A node and its environment."""
 
     node: Node
     delivered: int = 0
-    """How much its application has taken."""
+    """The number of deliveries that its application has taken."""
     replied: tuple[int, ...] = ()
-    """How often it has followed each rule for replies."""
+    """How often it has applied each rule for replies."""
 
 
 class Outcome(NamedTuple):
-    """What an input makes of a node, besides its next state."""
+    """The result of an input, besides the node's next state."""
 
     sent: tuple[tuple[str, Any], ...] = ()
     """Receivers and messages (in the form of the backend)."""
     timers: tuple[tuple[str, int], ...] = ()
     calls: tuple[Any, ...] = ()
-    """What the application calls next: replies."""
+    """The next calls of the application: replies."""
     acts: tuple[Effect, ...] = ()
-    """What belongs into the trace."""
+    """The acts that belong in the trace."""
     act: int = 0
-    """A number for these."""
+    """A number that identifies these acts."""
 
 
 class Backend(Protocol):
-    """How nodes and inputs are represented."""
+    """The representation of nodes and inputs."""
 
     def keep(self, item: Input) -> Any:
-        """The form in which an input waits."""
+        """Return the form in which an input is queued."""
         ...
 
     def item(self, kept: Any) -> Input:
-        """The input itself."""
+        """Return the input itself."""
         ...
 
     def react(self, name: str, place: Any, kept: Any, now: int) -> tuple[Any, Outcome]:
@@ -119,18 +119,18 @@ def _outcome(
 
 
 class LivePlaces:
-    """The nodes themselves."""
+    """The nodes themselves, for one schedule."""
 
     def __init__(self, replies: Sequence[ReplyRule], recorded: frozenset[type], *, paces: bool) -> None:
         self._replies, self._recorded, self._paces = replies, recorded, paces
         self.watch: Callable[[str, Node, Input, Sequence[Effect]], None] | None = None
 
     def keep(self, item: Input) -> Input:
-        """As it is."""
+        """Return the input unchanged."""
         return item
 
     def item(self, kept: Input) -> Input:
-        """As it is."""
+        """Return the input unchanged."""
         return kept
 
     def react(self, name: str, place: Place, kept: Input, now: int) -> tuple[Place, Outcome]:
@@ -142,7 +142,7 @@ class LivePlaces:
 
 
 class Places:
-    """All states of all nodes that were met, and all inputs, as numbers."""
+    """All visited states of all nodes, and all inputs, as numbers."""
 
     def __init__(self, replies: Sequence[ReplyRule], recorded: frozenset[type], *, paces: bool) -> None:
         self._replies, self._recorded, self._paces = replies, recorded, paces
@@ -159,7 +159,7 @@ class Places:
         return len(self._pickles)
 
     def number(self, place: Place) -> int:
-        """The number of a node's state."""
+        """Return the number of a node's state."""
         key = self._dump(place)
         found = self._places.get(key)
         if found is None:
@@ -168,11 +168,11 @@ class Places:
         return found
 
     def place(self, number: int) -> Place:
-        """A copy of the node in this state."""
+        """Return a copy of the node in this state."""
         return self._load(self._pickles[number])  # type: ignore[no-any-return]
 
     def keep(self, item: Input) -> int:
-        """The number of an input."""
+        """Return the number of an input."""
         key = self._dump(item)
         found = self._items.get(key)
         if found is None:
@@ -181,11 +181,11 @@ class Places:
         return found
 
     def item(self, kept: int) -> Input:
-        """The input of this number."""
+        """Return the input of this number."""
         return self._inputs[kept]
 
     def react(self, name: str, place: int, kept: int, now: int) -> tuple[int, Outcome]:
-        """What the input makes of the state: found if it was met before, else computed."""
+        """Return the result of the input in this state: cached, or else computed."""
         key = place, kept, now
         found = self._reactions.get(key)
         if found is None:
@@ -204,14 +204,14 @@ class Places:
         return buffer.getvalue()
 
     def _load(self, data: bytes) -> Any:
-        return pickle.loads(data)  # what was pickled here
+        return pickle.loads(data)  # pickled by this process
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves out what never changes, and keeps it alive: the tree, and to whom clients belong."""
+    """Omits objects that never change, and keeps them alive: the tree, and the owners of clients."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Put a number in its place."""
+        """Replace such an object by a number."""
         if isinstance(value, Overlay | Owners):
             _constants[id(value)] = value
             return _constant, (id(value),)

@@ -1,7 +1,7 @@
-"""One schedule of a scenario: run on the nodes themselves, judged, and kept in a file.
+"""One schedule of a scenario: run on the nodes themselves, checked, and stored in a file.
 
-A schedule is a list of transitions. What follows its last one happens in the default order, until `settle_ms` have
-passed after everything came to rest. In a file each transition is a word list: `deliver b0 b1`, `do 2 keep`, `tick`.
+A schedule is a list of transitions. After its last one, the run continues in the default order, until `settle_ms` have
+passed after the network has settled. In a file each transition is a word list: `deliver b0 b1`, `do 2 keep`, `tick`.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Setting:
-    """What all schedules of a scenario share."""
+    """The settings that all schedules of a scenario share."""
 
     def __init__(self, scenario: Scenario, from_ms: float) -> None:
         self.scenario = scenario
@@ -54,30 +54,30 @@ class Setting:
         self.recorded = frozenset((*recording.handlers(), PublishedMany, DeliverMany))
 
     def recorder(self) -> Recorder:
-        """An empty one."""
+        """Return an empty recorder."""
         return Recorder(
             run=self.scenario.name, protocol=self.spec.name, guarantee=self.spec.guarantee, scenario=self.scenario.name,
             seed=0, brokers=len(self.overlay.brokers), f=self.scenario.network.f,
         )  # fmt: skip
 
     def suspects_wrongly(self, state: State) -> bool:
-        """Whether anybody suspects a live node."""
+        """Return whether any node suspects a live one."""
         names = (*self.overlay.brokers, *(client.name for client in self.threads.clients))
         live = {name for name, place in zip(names, state.places, strict=True) if place is not None}
         return any(target in live and observer in live for observer, target in state.suspects)
 
     def live(self) -> tuple[World, LivePlaces]:
-        """A world of nodes."""
+        """Return a world of live nodes."""
         places = LivePlaces(self.replies, self.recorded, paces=self.spec.paces)
         return self.world(places), places
 
     def world(self, backend: Any) -> World:
-        """A world over a backend."""
+        """Return a world over a backend."""
         return World(self.spec, self.overlay, self.scenario.network.f, self.options, self.threads, backend)
 
 
 def setting_of(scenario: Scenario, from_ms: float) -> Setting:
-    """What all schedules of the scenario share."""
+    """Return the settings that all schedules of the scenario share."""
     return Setting(scenario, from_ms)
 
 
@@ -86,7 +86,7 @@ def _rule(reply: Reply) -> ReplyRule:
 
 
 def begin(setting: Setting, world: World, acts: Acts) -> State:
-    """All that happens before the exploration, each act at its time, with all quiet in between."""
+    """Run the acts before the exploration, each at its time; the network settles in between."""
     state = settle(world, world.begin(acts), acts, 0)
     for act in setting.threads.before:
         state = settle(world, state, acts, act.at_us)
@@ -108,13 +108,14 @@ def settle(world: World, state: State, acts: Acts, until: int) -> State:
 
 
 def finish(setting: Setting, world: World, state: State, acts: Acts) -> State:
-    """Let everything come to rest."""
+    """Let the network settle."""
     state = settle(world, state, acts, state.now)
     return settle(world, state, acts, state.now + setting.settle_us)
 
 
 def trace_of(setting: Setting, acts: Acts, end: State) -> Trace:
-    """The trace of these acts; their places stand for times. What is cut, or wrongly suspected, leaves it open."""
+    """Return the trace of these acts; their indices stand for times. With a cut or a false suspicion it is not
+    quiesced."""
     recorder = setting.recorder()
     recording = Recording(recorder, setting.spec)
     handlers = recording.handlers()
@@ -133,14 +134,14 @@ def trace_of(setting: Setting, acts: Acts, end: State) -> Trace:
 
 
 def judge(setting: Setting, acts: Acts, end: State) -> Verdict:
-    """Whether what clients saw keeps the promise."""
+    """Return the verdict on the clients' histories."""
     return check(trace_of(setting, acts, end))
 
 
 def run_schedule(
     scenario: Scenario, from_ms: float, schedule: Sequence[Transition], *, invariants: bool = True
 ) -> tuple[str, Verdict | None]:
-    """Run one schedule on the nodes themselves. The symptom, if there is one, and the verdict."""
+    """Run one schedule on the nodes themselves. Return the symptom, if there is one, and the verdict."""
     setting = setting_of(scenario, from_ms)
     world, places = setting.live()
     acts: Acts = []
@@ -177,5 +178,5 @@ def save_schedule(file: Path, scenario: Scenario, from_ms: float, schedule: Sequ
 
 
 def load_schedule(scenario: Scenario) -> list[Transition]:
-    """The schedule that a scenario's file holds."""
+    """Return the schedule in a scenario's file."""
     return [tuple("" if word == "-" else word for word in each.split(" ")) for each in scenario.explore.schedule]

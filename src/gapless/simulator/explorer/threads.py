@@ -1,7 +1,7 @@
-"""What happens in a scenario, as threads: acts of one thread keep their order, those of different threads do not.
+"""The acts of a scenario, as threads: acts of one thread keep their order, those of different threads do not.
 
-The calls of a client are a thread, and so are the faults of a broker or of a pair of nodes. What stands before
-`from_ms` in the scenario happens before the exploration begins, in the order of its times.
+The calls of a client are a thread, and so are the faults of a broker or of a pair of nodes. Acts before `from_ms` in
+the scenario happen before the exploration begins, in the order of their times.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Act:
 
     kind: str
     names: tuple[str, ...]
-    """The nodes that it touches."""
+    """The nodes that it affects."""
     call: Any = None
     at_us: int = 0
 
@@ -48,16 +48,16 @@ class Act:
 
 @dataclass(frozen=True)
 class Threads:
-    """All that happens."""
+    """All acts of a scenario."""
 
     clients: tuple[Client, ...]
     before: tuple[Act, ...]
-    """Before the exploration, in this order."""
+    """Acts before the exploration, in this order."""
     threads: tuple[tuple[Act, ...], ...]
 
 
 def threads_of(scenario: Scenario, from_ms: float) -> Threads:
-    """The acts of a scenario."""
+    """Return the acts of a scenario as threads."""
     if any(client.join_ms for client in scenario.clients):
         raise ScenarioError("clients that join late cannot be explored: leave join_ms out")
     if scenario.network.disks is not None:

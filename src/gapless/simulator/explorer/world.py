@@ -6,9 +6,9 @@ Messages between two nodes stay in order. A transition is one of
                            equal to b: the next call of the application
     ("do", thread, how)    the next act of a client, or the next fault of its kind. A crash or a cut loses everything
                            that is in flight from there, or ("keep") nothing
-    ("tick",)              nothing is in flight: time goes on to the next timer, which fires
+    ("tick",)              nothing is in flight: time advances to the next timer, which fires
 
-Time stands still between ticks, so that states which differ in time only are one.
+Time does not advance between ticks, so that states which differ only in time are one.
 """
 
 from collections.abc import Callable
@@ -40,34 +40,35 @@ __all__ = ["Acts", "State", "Transition", "World"]
 Transition: TypeAlias = tuple[str, ...]
 Channel: TypeAlias = tuple[str, str]
 Acts: TypeAlias = list[tuple[str, Any]]
-"""What clients did in a transition: the client, and an effect or a call."""
+"""The acts of clients in a transition: the client, and an effect or a call."""
 NEWS = ""
 
 
 class State(NamedTuple):
-    """Everything. Equal states have equal futures."""
+    """The state of everything. Equal states have equal futures."""
 
     now: int
     places: tuple[Any, ...]
     """By node; None for a dead broker."""
     timers: tuple[tuple[tuple[int, str], ...], ...]
     flight: tuple[tuple[Channel, Any], ...]
-    """Messages under way, the oldest first."""
+    """Messages in flight, the oldest first."""
     done: tuple[int, ...]
-    """By thread: how far it has come."""
+    """By thread: the number of its acts so far."""
     suspects: frozenset[tuple[str, str]]
     cut: frozenset[frozenset[str]]
     incarnations: tuple[int, ...]
     histories: tuple[int, ...]
-    """By node: what it has told its application so far, as a number."""
+    """By node: a number that identifies everything that its application received so far."""
     standing: frozenset[tuple[str, str]]
     """Subscriptions that are active or have ended."""
     facts: frozenset[tuple[Any, ...]]
-    """For each publication: what stood when it was made. Only this relates the times of different clients."""
+    """For each publication: the subscriptions that were active at that time. Only this relates the times of different
+    clients."""
 
 
 class World:
-    """The network of a scenario. `backend` says how nodes are represented."""
+    """The network of a scenario. `backend` represents its nodes."""
 
     def __init__(
         self, spec: ProtocolSpec, overlay: Overlay, f: int, options: Any, threads: Threads, backend: Backend
@@ -86,12 +87,12 @@ class World:
         self._begun: Callable[[str, Node], None] = lambda name, node: None
         self._noted: set[int] = set()
         self.kinds: set[str] = set()
-        """The types of all messages that were delivered."""
+        """The types of all delivered messages."""
 
     # ---- the beginning ------------------------------------------------------------------------------------
 
     def begin(self, acts: Acts) -> State:
-        """All nodes have started; nothing was delivered. For a backend of nodes."""
+        """Start all nodes; nothing is delivered yet. Needs a backend of nodes."""
         count = len(self.names)
         state = State(
             0, (None,) * count, ((),) * count, (), (0,) * len(self.threads.threads), frozenset(), frozenset(),
@@ -111,11 +112,11 @@ class World:
         return state._replace(places=_with(state.places, self._index[name], place))
 
     def observe(self, begin: Callable[[str, Node], None]) -> None:
-        """Show every new broker to somebody."""
+        """Call an observer with every new broker."""
         self._begun = begin
 
     def live_brokers(self) -> dict[str, Node]:
-        """The nodes of all live brokers. For a backend of nodes."""
+        """Return the nodes of all live brokers. Needs a backend of nodes."""
         return dict(self._live)
 
     def _make(self, name: str, incarnation: int) -> Place:
@@ -127,12 +128,12 @@ class World:
     # ---- transitions --------------------------------------------------------------------------------------
 
     def heads(self, state: State) -> list[Transition]:
-        """What can be delivered, the longest waiting first."""
+        """Return the messages that can be delivered, the oldest first."""
         channels = dict.fromkeys(channel for channel, _ in state.flight)
         return [("deliver", *channel) for channel in channels]
 
     def possible(self, state: State) -> list[Transition]:
-        """The acts that can happen now."""
+        """Return the acts that can happen now."""
         found: list[Transition] = []
         for number, thread in enumerate(self.threads.threads):
             if state.done[number] < len(thread):
@@ -145,16 +146,16 @@ class World:
         return found
 
     def touches(self, transition: Transition, state: State) -> tuple[frozenset[str], bool, bool]:
-        """The nodes that it changes; whether it is a fault; whether it may publish."""
+        """Return the nodes that it changes, whether it is a fault, and whether it can publish."""
         if transition[0] == "deliver":
             return frozenset((transition[2],)), False, transition[1] == transition[2]
         number = int(transition[1])
         act = self.threads.threads[number][state.done[number]]
-        nodes = self.names if act.kind == "restart" else act.names  # what others send may reach it from then on
+        nodes = self.names if act.kind == "restart" else act.names  # messages of others can reach it from then on
         return frozenset(nodes), act.call is None, act.is_publication
 
     def commute(self, one: Transition, other: Transition, state: State) -> bool:
-        """Whether both orders of two transitions that are possible here lead to the same state."""
+        """Return whether both orders of two transitions that are possible here lead to the same state."""
         nodes, is_fault, publishes = self.touches(one, state)
         nodes2, is_fault2, publishes2 = self.touches(other, state)
         if nodes & nodes2 or (is_fault and is_fault2):
@@ -168,7 +169,7 @@ class World:
         return not ((publishes and clients2) or (publishes2 and clients))
 
     def apply(self, state: State, transition: Transition, acts: Acts) -> State:
-        """The state after a transition."""
+        """Return the state after a transition."""
         if transition[0] == "deliver":
             channel = transition[1], transition[2]
             place = next(number for number, (each, _) in enumerate(state.flight) if each == channel)
@@ -189,7 +190,7 @@ class World:
         return self._do(state, act, transition[2] == "keep", acts)
 
     def next_due(self, state: State) -> int | None:
-        """When the next timer fires."""
+        """Return when the next timer fires."""
         return min((timers[0][0] for timers in state.timers if timers), default=None)
 
     def _note_kind(self, kept: Any) -> None:
@@ -233,7 +234,7 @@ class World:
         return self._note(state, name, number, outcome, acts) if outcome.acts else state
 
     def _note(self, state: State, name: str, number: int, outcome: Outcome, acts: Acts) -> State:
-        """What a client told its application."""
+        """Record what a client's application received."""
         acts += [(name, act) for act in outcome.acts]
         standing, facts = set(state.standing), set(state.facts)
         for act in outcome.acts:
@@ -250,7 +251,7 @@ class World:
     # ---- acts ---------------------------------------------------------------------------------------------
 
     def perform(self, state: State, act: Act, acts: Acts) -> State:
-        """The state after an act that belongs to no thread."""
+        """Return the state after an act that belongs to no thread."""
         return self._do(state, act, False, acts)
 
     def _do(self, state: State, act: Act, keeps: bool, acts: Acts) -> State:
@@ -313,7 +314,7 @@ class World:
         return state
 
     def _connect(self, state: State, one: str, other: str) -> State:
-        """A fresh connection: nothing of the old one arrives behind it."""
+        """Open a new connection: no message of the old one arrives after it."""
         gone = {(one, other), (other, one)}
         kept = []
         for channel, each in state.flight:
@@ -329,7 +330,7 @@ class World:
 
 
 def content(message: Any) -> Any:
-    """What a message carries, if it carries another."""
+    """Return the wrapped message, if there is one."""
     while hasattr(message, "body"):
         message = message.body
     return message
