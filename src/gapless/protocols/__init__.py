@@ -1,1 +1,1 @@
-"""The protocols of the product, one package each: its `PROTOCOL` is what the registry finds."""
+"""The protocols of the product, one package each; the registry finds each package's `PROTOCOL`."""

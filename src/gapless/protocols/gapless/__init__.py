@@ -1,30 +1,30 @@
 """`gapless`: gapless causal delivery with recovery by final positions.
 
-| file | contents |
+| module | contents |
 | --- | --- |
-| `identities`, `messages`, `client_messages` | names and incarnations; what nodes send |
+| `identities`, `messages`, `client_messages` | names and incarnations; messages of nodes |
 | `journal_messages`, `link_messages`, `membership_messages` | messages by subject |
-| `options` | what can be set |
+| `options` | the options |
 | `state` | all state of a broker, as plain data |
 | `membership_state`, `routing_state`, `journal_state`, `client_state`, `disk_state` | its parts |
 | `topology` | the tree, electorates, regions, the contracted tree |
 | `channel` | reliable FIFO channels between incarnations |
 | `membership`, `sealing` | statuses and suspicions; excluding an incarnation, and agreeing on its journal |
-| `disk`, `recovery` | what is written, and waits for it; what a restarted broker asks of its electorates |
+| `disk`, `recovery` | writing to disk before answering; what a restarted broker asks its electorates |
 | `journal` | admission, replication to f others, release |
 | `routing`, `events` | advertisements, subscriptions, cuts; the path of events |
 | `positions` | waves and final positions |
 | `handover` | the barrier that replaces a part of the tree |
-| `sealed_journals` | fetching those that are wanted, and giving up what nobody holds |
-| `losses`, `tombstones` | what is lost beyond f: found, and told in its place |
+| `sealed_journals` | fetching sealed journals, and giving up entries that no broker has |
+| `losses`, `tombstones` | losses beyond f: detecting them, and reporting them in place of the events |
 | `fences`, `calls`, `sessions` | clients: attaching behind a fence, their calls in order, closing |
 | `local`, `outbox` | their subscriptions and deliveries |
-| `reading`, `history` | reading what was published before; what is kept of it |
-| `durable` | subscriptions that outlive their clients, and those that several share |
+| `reading`, `history` | reading history, and retaining it |
+| `durable` | durable and shared subscriptions |
 | `broker`, `client` | the two kinds of nodes |
-| `inputs` | which function handles which message |
+| `inputs` | dispatch of messages to handlers |
 | `client_connection`, `client_publications`, `client_deliveries` | the parts of a client's node |
-| `invariants` | what must hold after every step, checked from outside in simulated runs |
+| `invariants` | invariants that simulated runs check after every step |
 """
 
 from gapless.overlay import Overlay

@@ -1,8 +1,8 @@
 """The filters that lost events of a publisher may have matched, as far as this broker can tell from its table.
 
-Each event matched an advertisement that was stable when it was admitted. Above the number that the publisher had when
-its first present advertisement began, or when one of them ended later (`advertised_after`), all matched one of those
-that are there now. Smaller numbers may have matched anything.
+Each event matched an advertisement that was stable when it was admitted. Numbers above `advertised_after` matched one
+of the present advertisements. That is the publisher's number when its first present advertisement began, or when one of
+them last ended. Smaller numbers may have matched anything.
 """
 
 from gapless.filters import Filter
@@ -13,11 +13,11 @@ from gapless.protocols.parts.ranges import Ranges
 __all__ = ["filter_text", "may_concern"]
 
 FILTERS_MAX = 10
-"""If a publisher has more advertisements, its tombstones are for everybody."""
+"""If a publisher has more advertisements, its tombstones go to all subscriptions."""
 
 
 def filter_text(s: BrokerState, publisher: str, first: int) -> str:
-    """A filter that events of a publisher have matched whose numbers are not smaller than this."""
+    """Return a filter that the publisher's events from this number on have matched."""
     filters = _filters(s, publisher)
     if first <= s.advertised_after.get(publisher, first) or len(filters) > FILTERS_MAX:
         return "TRUE"
@@ -25,7 +25,7 @@ def filter_text(s: BrokerState, publisher: str, first: int) -> str:
 
 
 def may_concern(s: BrokerState, lost: Ranges, pattern: Filter) -> Ranges:
-    """Of these lost numbers, those that may have matched a filter."""
+    """Return those of the lost numbers that may have matched a filter."""
     found: Ranges = {}
     for publisher, ranges in lost.items():
         after = s.advertised_after.get(publisher)

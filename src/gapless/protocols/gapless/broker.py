@@ -1,7 +1,7 @@
-"""A broker of the protocol: gives each input to its handler, then re-establishes what has to hold.
+"""A broker of the protocol: dispatches each input to its handler, then re-establishes the state's invariants.
 
-Handlers change one state (`state`) and collect effects. `_settle` runs after each input, until nothing more happens:
-it is the only place that looks for consequences, so no handler has to remember to ask for them.
+Handlers change one state (`state`) and collect effects. `_settle` runs after each input, until nothing more happens. It
+is the only place that looks for consequences, so handlers need not trigger them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -58,10 +58,10 @@ from gapless.protocols.gapless.topology import Topology
 __all__ = ["GaplessBroker"]
 
 NUMBER_STEP = 1_000
-"""A restart outranks any number of exclusions of the incarnation before."""
+"""The step between incarnations: a restart outranks any number of exclusions of the previous incarnation."""
 RETRY_TIMER = "retry"
 RETRY_US = 100_000
-"""How often questions are asked again whose answers may have been lost with a broker."""
+"""The interval at which unanswered requests are repeated."""
 
 
 class GaplessBroker(BrokerNode):
@@ -75,7 +75,7 @@ class GaplessBroker(BrokerNode):
             disk.restore(self.state, place.disk)
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         s = self.state
         effects: list[Effect] = []
         s.effects = effects
@@ -152,7 +152,7 @@ class GaplessBroker(BrokerNode):
             durable.tick(s)
             s.emit(SetTimer(RETRY_TIMER, RETRY_US))
         elif kind == reading.READ_TIMER:
-            pass  # `_settle` reads on
+            pass  # `_settle` continues the reads
         elif kind == sealing.PROPOSAL_TIMER:
             sealing.carry_on(s, rest)
         elif kind == membership.ACCUSATION_TIMER:
@@ -167,7 +167,7 @@ class GaplessBroker(BrokerNode):
     # ---- what follows -------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Re-establish what has to hold between steps."""
+        """Re-establish the invariants that must hold between steps."""
         while True:
             s = self.state
             if s.stage is Stage.EXCLUDED:
@@ -244,7 +244,8 @@ class GaplessBroker(BrokerNode):
             journal.replicate(s)
 
     def _begin_anew(self, old: BrokerState) -> None:
-        """The others have excluded this incarnation: the next one remembers what it has promised and holds."""
+        """Start the next incarnation after the others have excluded this one. It keeps the promises and the
+        journals."""
         sessions.dismiss_all(old, "its broker was excluded by the others, and joins again")
         number = max(old.status(old.name).sealed_below, old.number + 1)
         s = BrokerState(old.name, number, self._topology, old.options)
@@ -267,7 +268,7 @@ class GaplessBroker(BrokerNode):
     # ---- what is asked of a node --------------------------------------------------------------------------
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the broker keeps."""
+        """Return how much the broker keeps."""
         s = self.state
         return {
             "subscriptions": len(s.subscriptions),
@@ -278,33 +279,33 @@ class GaplessBroker(BrokerNode):
         }
 
     def overview(self) -> dict[str, Any]:
-        """The state that operators see."""
+        """Return the report for operators."""
         return overview(self.state)
 
     def sessions(self) -> list[str]:
-        """The clients whose sessions are here."""
+        """Return the clients with sessions here."""
         return [name for name in self.state.sessions if not name.startswith(GROUP_CLIENT)]
 
     def has_session(self, client: str) -> bool:
-        """Whether the client's session is here."""
+        """Return whether the client's session is here."""
         return client in self.state.sessions
 
     def has_deleted(self, publisher: str) -> bool:
-        """Whether the publisher's events up to some time are deleted, or will be."""
+        """Return whether the publisher's events up to some time are deleted, or will be."""
         return publisher in deleting.deletions(self.state)
 
     def may_hold_events_of(self, publisher: str) -> bool:
-        """Whether history here may contain events of the publisher."""
+        """Return whether history here may contain events of the publisher."""
         return deleting.may_hold(self.state, publisher)
 
     def held_by(self, client: str) -> dict[str, str]:
-        """The filters of a client's subscriptions, by name."""
+        """Return the filters of a client's subscriptions, by name."""
         session = self.state.sessions.get(client)
         held = {} if session is None else session.held
         return {name: each.text for name, each in held.items() if Name(client, name) in self.state.locals}
 
     def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
-        """The names of a client's subscriptions and advertisements."""
+        """Return the names of a client's subscriptions and advertisements."""
         session = self.state.sessions.get(client)
         if session is None:
             return (), ()
@@ -312,12 +313,12 @@ class GaplessBroker(BrokerNode):
         return subscriptions, session.held.keys() - subscriptions
 
     def reads_history(self, client: str) -> bool:
-        """Whether the client is brought what was published before."""
+        """Return whether the client is reading history."""
         session = self.state.sessions.get(client)
         return session is not None and bool(session.readings)
 
     def take_history_bytes(self, client: str) -> int:
-        """How many bytes of it, since the last call."""
+        """Return how many bytes of history were sent to the client since the last call."""
         session = self.state.sessions.get(client)
         if session is None:
             return 0

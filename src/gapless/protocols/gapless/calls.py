@@ -1,4 +1,4 @@
-"""The calls of clients that have a session: advertisements and publications keep their order."""
+"""The calls of clients with sessions: advertisements and publications keep their order."""
 
 from gapless.errors import CallError
 from gapless.events import EventRun, Events
@@ -36,7 +36,7 @@ __all__ = ["admit_queued", "receive"]
 
 
 def receive(s: BrokerState, client: str, message: object) -> None:
-    """A call of a client; ignored if it belongs to another session."""
+    """Process a call of a client; ignore it if it belongs to another session."""
     session = s.sessions.get(client)
     if isinstance(message, Detach):
         waiting = s.arrivals.get(client)
@@ -101,7 +101,7 @@ def _queue(session: Session, events: Events) -> None:
 
 
 def admit_queued(s: BrokerState) -> bool:
-    """Take the calls that wait for their turn, as far as they can be taken."""
+    """Process the waiting calls, as far as possible."""
     is_busy = False
     for client, last in s.missing.items():
         if client in s.sessions:
@@ -125,7 +125,7 @@ def admit_queued(s: BrokerState) -> bool:
 
 
 def _take(s: BrokerState, session: Session, call: object) -> bool:
-    """Take a call, if that is possible now."""
+    """Process a call, if that is possible now."""
     if isinstance(call, ClientAdvertise):
         name = Name(session.client, call.advertisement)
         old = s.advertisements.get(name)
@@ -147,7 +147,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         s.tell(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, list | EventRun)
-    if 2 * s.window_used > s.window:  # waves make room: two of them, since one tells what the other found
+    if 2 * s.window_used > s.window:  # two waves make room, because the second reports what the first found
         settle(s)
         if 2 * s.window_used > s.window:
             ask_wave(s)
@@ -158,7 +158,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
 
 
 def _is_advertised(s: BrokerState, client: str, events: Events) -> bool:
-    """Whether each event matches a stable advertisement of its publisher."""
+    """Return whether each event matches a stable advertisement of its publisher."""
     tests = [
         each.filter.test for each in s.advertisements.values()
         if each.origin is None and each.is_stable and each.publisher == client

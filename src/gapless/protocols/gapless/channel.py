@@ -1,9 +1,9 @@
 """A reliable FIFO channel between one incarnation of a broker and one of another.
 
-A connection keeps order, but may break and lose an unknown suffix of what is in flight. Frames are numbered and kept
-until acknowledged; after a fresh connection both ends say how far they got (`Resume`), and the rest is sent again.
-When the peer starts a new incarnation, messages for the old one are dropped: the rules of the protocol repeat whatever
-is still needed.
+A connection keeps order, but can break and lose an unknown suffix of its messages in flight. Frames are numbered and
+kept until acknowledged. On a new connection both ends report how far they got (`Resume`), and the rest is sent again.
+When the peer starts a new incarnation, messages for the old one are dropped: the rules of the protocol repeat
+everything that is still needed.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from gapless.protocols.parts.clock import Clock
 __all__ = ["Channel"]
 
 ACK_EVERY = 64
-"""Acknowledgements ride on frames; one is sent alone after so many frames without any the other way."""
+"""The number of frames after which an acknowledgement is sent alone; otherwise it is piggybacked on a frame."""
 
 
 class Channel:
@@ -33,21 +33,22 @@ class Channel:
         self._received = 0
         self._acknowledged = 0
         self._introduced_to = -1
-        """The peer's incarnation that knows ours from this connection. Once is enough: a connection keeps order."""
+        """The peer's incarnation that knows ours from this connection. Once is enough, because a connection keeps
+        order."""
         self._repeated_to = -1
-        """The peer's incarnation to which everything it lacked was sent again on this connection."""
+        """The peer's incarnation to which all missing frames were repeated on this connection."""
 
     def __len__(self) -> int:
         return len(self._unacknowledged)
 
     def send(self, body: Body) -> None:
-        """Deliver the body once, after all earlier ones."""
+        """Send the body, to be delivered once and after all earlier ones."""
         self._unacknowledged.append((self._next_seq, body))
         self._emit(self._frame(self._next_seq, body))
         self._next_seq += 1
 
     def meet(self, number: int) -> None:
-        """The peer has a new incarnation: begin anew with that."""
+        """Restart the channel with a new incarnation of the peer."""
         if number > self.peer_number:
             self.peer_number = number
             self._unacknowledged.clear()
@@ -55,12 +56,12 @@ class Channel:
             self._received = self._acknowledged = 0
 
     def connected(self) -> None:
-        """The connection is fresh: say how far we got, and ask how far the peer did."""
+        """Exchange positions with the peer on a new connection."""
         self._repeated_to = -1
         self._introduce()
 
     def receive_resume(self, message: Resume) -> None:
-        """The peer said how far it got: send the rest again. The caller has met its incarnation."""
+        """Send the frames again that the peer has not received. The caller must have called `meet`."""
         if message.wants_answer:
             self._emit(Resume(self.number, self.peer_number, self._received, False))
         self._forget(message.ack if message.receiver == self.number else 0)
@@ -70,7 +71,7 @@ class Channel:
                 self._emit(self._frame(seq, body))
 
     def receive_frame(self, frame: Frame) -> Body | None:
-        """The body, if this is the next frame from the peer's incarnation to ours. The caller has met it."""
+        """Return the body, if this is the next frame between these incarnations. The caller must have called `meet`."""
         is_for_another = frame.receiver != self.number
         if is_for_another or frame.seq > self._received + 1:
             if self._introduced_to != self.peer_number:
@@ -88,7 +89,7 @@ class Channel:
         return frame.body
 
     def receive_ack(self, message: Ack) -> None:
-        """The peer got everything up to a number."""
+        """Drop the frames up to a number, which the peer has received."""
         if message.receiver == self.number:
             self._forget(message.ack)
 

@@ -1,18 +1,18 @@
-"""Checks everything that a client says before any of it counts.
+"""Checks all contents of a client's messages before they have any effect.
 
-A broker believes brokers, but a client may be anybody's program. The types of its messages are checked where they are
-decoded; here stands what types cannot say. A message that fails raises a `CallError`, and its client is sent away with
-that sentence. `check_message` needs only the message, and runs when it arrives; `check_call` compares it with the
-session, and runs when it is taken, which may be after a handover.
+A broker trusts brokers, but a client can be any program. The decoder checks the types of its messages; this module
+checks what types cannot express. An invalid message raises a `CallError`, and its client is disconnected with that
+text. `check_message` needs only the message, and runs on arrival; `check_call` compares it with the session, and runs
+when it is processed, which may be after a handover.
 
-- *Numbers* only count what happened, so none is negative or beyond `NUMBER_MAX`: sums and differences of them fit into
-  64 bits wherever they travel.
-- *Timestamps* that a client brings are compared with those of brokers, and never become the clock of one.
-- *Incarnations* name a broker of this network. A client comes from no incarnation of this broker that has not begun.
+- *Numbers* are counts, so none is negative or beyond `NUMBER_MAX`: their sums and differences fit into 64 bits.
+- *Timestamps* from a client are compared with those of brokers, and never advance a broker's clock.
+- *Incarnations* name a broker of this network. A client cannot name an incarnation of this broker that has not begun.
 - *Publications* are the client's own, with consecutive numbers.
-- *Texts* and *effort*: the names and filters of one client are bounded together, and so are the steps to understand
-  them, because a client that moves brings them all at once.
-- *What waits* (`Weight`) for a handover, an advertisement or the window is no more than an honest client keeps.
+- *Texts* and *effort*: the names and filters of one client are bounded in total, and so are the steps to analyse
+  them, because a client that moves sends them all at once.
+- *Waiting calls* (`Weight`), for a handover, an advertisement or the window, are bounded by what a regular client
+  keeps.
 """
 
 from collections.abc import Iterable
@@ -44,15 +44,16 @@ from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_reading
 __all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "note_arrival", "note_taken", "relieve"]
 
 EFFORT_MAX = 300_000
-"""Steps to understand all filters of one client, a fifth of a second: those that people write take some dozens each."""
+"""The maximum number of steps to analyse all filters of one client, a fifth of a second: typical filters take some
+dozens."""
 TICKET_MAX = 1 << 18
-"""Bytes: some certificates, and a filter."""
+"""The maximum size of a ticket in bytes: some certificates, and a filter."""
 TEXTS_AT_ONCE = 50
-"""Characters of names and filters that weigh as much as one event."""
+"""The number of characters of names and filters that weigh as much as one event."""
 
 
 def check_message(s: BrokerState, client: str, message: Any) -> None:
-    """Refuse what no honest client says, whatever its session is."""
+    """Refuse a message that no regular client sends, whatever its session."""
     if message.session < 1:
         raise CallError(f"{client!r} speaks of session {message.session}: sessions are counted from 1")
     check_numbers(client, message.session)
@@ -118,7 +119,7 @@ def _parse(client: str, text: str) -> Filter:
 
 
 def _check_events(client: str, events: Events) -> None:
-    """The events are the client's, and follow on each other."""
+    """Check that the events belong to the client and have consecutive numbers."""
     if not events:
         raise CallError(f"{client!r} publishes no events")
     if isinstance(events, EventRun):
@@ -145,7 +146,7 @@ def _check_events(client: str, events: Events) -> None:
 
 
 def check_call(s: BrokerState, session: Session, message: Any) -> None:
-    """Refuse what does not follow from what the session has been told, or is more than one client may hold."""
+    """Refuse a call that contradicts the state of the session, or exceeds the limits of one client."""
     client = session.client
     match message:
         case ClientLost() if not 0 < message.first <= message.last <= session.admitted:
@@ -167,7 +168,7 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
 
 
 def _count_readings(s: BrokerState, session: Session) -> int:
-    """How many of its subscriptions read from a position that the client chose."""
+    """Return how many of its subscriptions read from a position that the client chose."""
     count = 0
     for held in session.held:
         local = s.locals.get(Name(session.client, held))
@@ -194,7 +195,7 @@ def _check_burden(session: Session, name: str, text: str) -> None:
 
 
 def bear(session: Session, name: str, pattern: Filter) -> None:
-    """The session holds this filter from now on."""
+    """Count a filter that the session has from now on."""
     relieve(session, name)
     session.held[name] = pattern
     session.text_size += len(name) + len(pattern.text)
@@ -202,7 +203,7 @@ def bear(session: Session, name: str, pattern: Filter) -> None:
 
 
 def relieve(session: Session, name: str) -> None:
-    """The session does not hold it any more."""
+    """Stop counting a filter that the session no longer has."""
     pattern = session.held.pop(name, None)
     if pattern is not None:
         session.text_size -= len(name) + len(pattern.text)
@@ -213,7 +214,7 @@ def relieve(session: Session, name: str) -> None:
 
 
 def _weight(message: Any) -> int:
-    """An event weighs 1, and so does a call, with more for the text in it."""
+    """Return the weight of a message: 1 for an event or a call, and more for its text."""
     match message:
         case ClientPublish():
             return len(message.events)
@@ -223,7 +224,7 @@ def _weight(message: Any) -> int:
 
 
 def _weight_max(s: BrokerState) -> int:
-    """Twice the inputs that a regular client keeps, because it repeats them when it returns."""
+    """Return twice the weight that a regular client keeps, because it repeats everything when it returns."""
     return 2 * (s.options.client_window + s.options.delivery_window + TEXT_MAX // TEXTS_AT_ONCE)
 
 
@@ -241,7 +242,7 @@ def _check_weight(s: BrokerState, client: str, message: Any) -> None:
 
 
 def note_arrival(s: BrokerState, client: str, message: Any) -> bool:
-    """A message of a client waits for its turn. False if it takes the place of one that waits."""
+    """Count a client's message that has to wait. Return False if it replaces a waiting one."""
     if isinstance(message, Attach):
         is_first = client not in s.waiting_attaches
         s.waiting_attaches[client] = message
@@ -251,7 +252,7 @@ def note_arrival(s: BrokerState, client: str, message: Any) -> bool:
 
 
 def note_taken(s: BrokerState, client: str, message: Any) -> Any:
-    """The message does not wait any more; returns it, or the one that has taken its place."""
+    """Stop counting the message; return it, or the one that has replaced it."""
     if isinstance(message, Attach):
         return s.waiting_attaches.pop(client, message)
     left = s.waiting_weights.pop(client, 0) - _weight(message)

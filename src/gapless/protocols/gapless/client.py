@@ -1,12 +1,12 @@
 """A client of the protocol: it owns its subscriptions, its advertisements and its unconfirmed publications.
 
-It knows all that is needed to go on at another broker: for each subscription the filter, the cuts, the position up to
-which everything has come, and the last number of each publisher. A broker forwards what matches; what is *due* is
-decided here: an event from the cut of its publisher on, or, without a cut, with a timestamp after the beginning of
-the attempt that succeeded; and none twice.
+It has all the state needed to continue at another broker: for each subscription the filter, the cuts, the position up
+to which everything has arrived, and the last number of each publisher. A broker forwards matching events; the client
+decides which are *due*. An event is due from the cut of its publisher on, or, without a cut, if its timestamp is after
+the beginning of the successful attempt. No event is due twice.
 
-Three parts share the connection: publications, deliveries, and durable subscriptions. This file moves the session
-between brokers, and passes each input to its part.
+Three parts share the connection: publications, deliveries, and durable subscriptions. This module moves the session
+between brokers, and dispatches each input to its part.
 """
 
 import zlib
@@ -51,9 +51,10 @@ RETRY = "retry"
 RETURN = "return"
 PATIENCE_MAX = 64
 PATIENCE_MIN = 8
-"""A broker that is there, and not ready, says so every 100 ms: it gets some times as long on a busy machine."""
+"""The minimum timeout. A broker that is not ready says so every 100 ms; on a busy machine it needs several times as
+long."""
 RETRIES_MAX = 50
-"""So many times a broker may say that it is not ready yet, before the client asks another."""
+"""How many times a broker can answer that it is not ready before the client asks another."""
 
 
 class GaplessClient(ClientNode):
@@ -68,18 +69,18 @@ class GaplessClient(ClientNode):
         self._deliveries = ClientDeliveries(self._connection)
         self._durable = DurableClient(self._connection, self._publications, self._deliveries)
         self._opened = 0
-        """The session that it had with the incarnation that served it last."""
+        """The session with the incarnation that served it last."""
         self._patience = 1
         self._retries = 0
         self._silent: dict[str, None] = {}
         """The brokers that the failure detector suspects."""
         self._asked: dict[str, None] = {}
-        """The brokers that were asked in this round through all contacts."""
+        """The brokers asked in this round through all contacts."""
         self._is_superseded = False
-        """Whether another process goes on as this client: no broker listens to this one any more."""
+        """Whether another process continues as this client, so that brokers ignore this one."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input; return what it causes."""
+        """Process one input and return its effects."""
         effects = self._connection.effects = []
         self._connection.now = now
         self._handle(item)
@@ -149,7 +150,7 @@ class GaplessClient(ClientNode):
         connection, publications, deliveries = self._connection, self._publications, self._deliveries
         connection.session += 1
         connection.is_attached, self._retries = False, 0
-        published = publications.last + publications.is_successor  # if in doubt: a broker looks for the last number
+        published = publications.last + publications.is_successor  # if in doubt: a broker searches for the last number
         attach = messages.Attach(
             connection.session, connection.incarnation, self._opened, deliveries.received, deliveries.largest,
             published, publications.confirmed, publications.base, publications.settled,
@@ -162,7 +163,7 @@ class GaplessClient(ClientNode):
         self._connection.emit(SetTimer(RETRY, int(self._options.retry_ms * 1000 * patience)))
 
     def _set_return(self) -> None:
-        """It had to move: some time later it asks for the broker that it prefers."""
+        """Schedule a request to return to the preferred broker, after the client had to move."""
         if self.broker != self._preferred:
             spread = 1 + zlib.crc32(self._connection.client.encode()) / (1 << 32)
             self._connection.emit(SetTimer(RETURN, int(self._options.rebalance_ms * 1000 * spread)))
@@ -173,7 +174,7 @@ class GaplessClient(ClientNode):
         self._set_return()
 
     def _found(self, broker: str, *, is_new: bool) -> None:
-        """A broker is there: ask it, if this one has a new connection, or does not seem to be there."""
+        """Ask a broker that became reachable, if the current one has a new connection, or seems unreachable."""
         self._silent.pop(broker, None)
         self._asked.pop(broker, None)
         if broker == self.broker:
@@ -183,8 +184,8 @@ class GaplessClient(ClientNode):
             self._try_next()
 
     def _try_next(self) -> None:
-        """Ask the next contact: those that seem to be lost after the others, and less patiently. After each round
-        through all of them this client has twice the patience."""
+        """Ask the next contact. Suspected ones come after the others, with a shorter timeout. After each round through
+        all contacts the timeout doubles."""
         place = self._contacts.index(self.broker) if self.broker in self._contacts else -1
         following = self._contacts[place + 1 :] + self._contacts[: place + 1]
         if all(name in self._asked for name in following):
@@ -251,38 +252,38 @@ class GaplessClient(ClientNode):
     # ---- what is asked of a node --------------------------------------------------------------------------
 
     def state_size(self) -> Mapping[str, int]:
-        """How much the client keeps."""
+        """Return how much the client keeps."""
         return {"subscriptions": len(self._deliveries), "unsafe": self._publications.waiting}
 
     @property
     def window(self) -> int:
-        """How many publications may wait to be confirmed."""
+        """Return how many publications can wait to be confirmed."""
         return self._options.client_window
 
     @property
     def delivery_window(self) -> int:
-        """How many deliveries a broker sends ahead of the application."""
+        """Return how many deliveries a broker sends ahead of the application."""
         return self._options.delivery_window
 
     @property
     def is_attached(self) -> bool:
-        """Whether a broker has the session, and knows what the client wants."""
+        """Return whether a broker has the session, and knows the subscriptions and advertisements."""
         return self._connection.is_attached
 
     @property
     def broker(self) -> str:
-        """The broker that has the session, or is asked for it."""
+        """Return the broker that has the session, or is asked for it."""
         return self._connection.broker
 
     @property
     def standing(self) -> tuple[str, int, int]:
-        """The incarnation that has the session, the session, and the number of the last event."""
+        """Return the incarnation that has the session, the session's number, and the number of the last event."""
         incarnation = self._connection.incarnation
         home = "" if incarnation is None else f"{incarnation.broker}/{incarnation.number}"
         return home, self._connection.session, self._publications.last
 
     def take_over(self, home: str, attempt: int, seq: int) -> None:
-        """Go on, from the start, as a client of the same name in a process that is gone."""
+        """Continue, from the start, as a client of the same name in a process that has ended."""
         broker, _, number = home.rpartition("/")
         self._connection.incarnation = Incarnation(broker, int(number)) if broker else None
         self._connection.session = attempt

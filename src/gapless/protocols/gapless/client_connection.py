@@ -1,4 +1,4 @@
-"""The state that all parts of a client's node share: the session at its broker, and the effects of the step."""
+"""The state shared by all parts of a client's node: the session at its broker, and the effects of the step."""
 
 from gapless.errors import CallError
 from gapless.filters import Filter, FilterError, parse
@@ -10,7 +10,7 @@ __all__ = ["ClientConnection"]
 
 
 class ClientConnection:
-    """The session of a client, and its way to its broker and to the application."""
+    """The session of a client, and its connections to its broker and to the application."""
 
     def __init__(self, client: str, broker: str) -> None:
         self.client = client
@@ -20,25 +20,25 @@ class ClientConnection:
         self.is_attached = False
         """Whether the broker has the session."""
         self.incarnation: Incarnation | None = None
-        """The last one that had a session of this client."""
+        """The last incarnation that had a session of this client."""
         self.subscribed: dict[str, Filter] = {}
         self.advertised: dict[str, Filter] = {}
-        """The filters of the subscriptions and of the advertisements, by name: their texts are bounded together."""
+        """The filters of the subscriptions and of the advertisements, by name: their texts are bounded in total."""
         self.now = 0
         """The time of the step."""
         self.effects: list[Effect] = []
 
     def emit(self, effect: Effect) -> None:
-        """An effect of this step."""
+        """Add an effect of this step."""
         self.effects.append(effect)
 
     def say(self, message: object) -> None:
-        """To the broker, if it has the session."""
+        """Send to the broker, if it has the session."""
         if self.is_attached:
             self.effects.append(Send(self.broker, message))
 
     def parse(self, call: Advertise | Subscribe, readings: int = 0) -> Filter | None:
-        """The filter of the call; None if the call was rejected."""
+        """Return the filter of the call; None if the call was rejected."""
         is_advertisement = isinstance(call, Advertise)
         name = call.advertisement if isinstance(call, Advertise) else call.subscription
         if name in (self.advertised if is_advertisement else self.subscribed):

@@ -1,4 +1,4 @@
-"""The subscriptions of a client and what it is delivered: which events are due, and what it has taken."""
+"""The subscriptions of a client and their deliveries: which events are due, and what the application has taken."""
 
 from collections import deque
 
@@ -17,21 +17,21 @@ __all__ = ["ClientDeliveries"]
 
 
 class ClientDeliveries:
-    """All that one client subscribes to and is delivered, shared subscriptions excepted."""
+    """All subscriptions and deliveries of one client, except those of shared subscriptions."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self._subscriptions: dict[str, HeldSubscription] = {}
         self.received = 0
-        """The number of the last delivery or note that came in this session."""
+        """The number of the last delivery or note that arrived in this session."""
         self.largest = 0
         """The largest timestamp delivered."""
         self._count = 0
-        """How many events were delivered to the application."""
+        """The number of events delivered to the application."""
         self._taken = 0
-        """How many of them it has taken."""
+        """The number of them that it has taken."""
         self._untaken: deque[tuple[int, int]] = deque()
-        """Deliveries not taken yet, as far as the broker knows: their count, and the number of the message."""
+        """Deliveries that are not taken, as far as the broker knows: their count, and the number of the message."""
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._subscriptions
@@ -41,7 +41,7 @@ class ClientDeliveries:
 
     @property
     def is_reading(self) -> bool:
-        """Whether any subscription reads history."""
+        """Return whether any subscription reads history."""
         return any(held.is_reading for held in self._subscriptions.values())
 
     # ---- subscribing ---------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class ClientDeliveries:
             self._begin(HeldSubscription(call.subscription, pattern, call.since, call.until))
 
     def resume(self, call: Subscribe, attachment: Attachment, record: DurableRecord) -> None:
-        """Begin a durable subscription after what is acknowledged."""
+        """Begin a durable subscription after the acknowledged events."""
         held = HeldSubscription(call.subscription, parse(call.filter), record.begin, None)
         held.attachment, held.got = attachment, dict(record.got)
         self._begin(held)
@@ -65,7 +65,7 @@ class ClientDeliveries:
         self._connection.say(held.call(self._connection.session, is_new=True))
 
     def begin_ending(self, subscription: str) -> bool:
-        """Deliver nothing more. False if there is no such subscription, or it ends already."""
+        """Stop delivering. Return False if there is no such subscription, or it is ending already."""
         held = self._subscriptions.get(subscription)
         if held is None or held.state is HeldState.ENDING:
             return False
@@ -75,14 +75,14 @@ class ClientDeliveries:
         return True
 
     def stop_resumed(self, subscription: str) -> None:
-        """The last acknowledgement of a durable subscription is stored: the broker ends it."""
+        """End a durable subscription at the broker, after its last acknowledgement is stored."""
         held = self._subscriptions.get(subscription)
         if held is not None:
             held.attachment = None
             self._connection.say(messages.ClientUnsubscribe(self._connection.session, subscription))
 
     def end_resumed(self, subscription: str, reason: str) -> None:
-        """A durable subscription is over."""
+        """Remove a durable subscription that has ended."""
         if subscription in self._subscriptions:
             self._connection.say(messages.ClientUnsubscribe(self._connection.session, subscription))
             held = self._drop(subscription)
@@ -95,7 +95,7 @@ class ClientDeliveries:
     # ---- at a broker that has the session ------------------------------------------------------------------
 
     def ready(self, message: messages.Ready) -> None:
-        """Tell the broker of the subscriptions, as far as it does not know them."""
+        """Send the broker the subscriptions that it does not know."""
         if not message.is_resumed:
             self.received = 0
             self._untaken.clear()
@@ -123,14 +123,14 @@ class ClientDeliveries:
             held.is_reading = True
 
     def is_next(self, message: messages.Delivery | messages.Note) -> bool:
-        """Whether this delivery or note follows the last one; then it counts as received."""
+        """Return whether this delivery or note follows the last one; then it counts as received."""
         if message.number != self.received + 1:
             return False
         self.received = message.number
         return True
 
     def receive(self, message: messages.Delivery | messages.Note) -> None:
-        """The next delivery or note of the session."""
+        """Process the next delivery or note of the session."""
         match message:
             case messages.Delivery():
                 self._deliver(message)
@@ -197,7 +197,7 @@ class ClientDeliveries:
 
     @staticmethod
     def _pass(held: HeldSubscription, position: int) -> None:
-        """Everything up to a position has come for a subscription. One that is ending takes nothing more."""
+        """Note that everything up to a position has arrived for a subscription, unless it is ending."""
         if held.state is not HeldState.ENDING:
             held.position = max(held.position, position)
             if held.attachment is not None:
@@ -229,14 +229,14 @@ class ClientDeliveries:
                 self._connection.emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
 
     def hand_over(self, event: Event, subscription: str, deliveries: int, *, is_again: bool) -> int:
-        """Deliver an event of a durable subscription; returns which delivery that is."""
+        """Deliver an event of a durable subscription; return the number of the delivery."""
         self.largest = max(self.largest, event.stamp)
         self._count += 1
         self._connection.emit(Deliver(event, subscription, is_again, deliveries))
         return self._count
 
     def _skip(self, held: HeldSubscription, lost: Event) -> None:
-        """The lost numbers of a publisher that were due and did not come."""
+        """Report the lost numbers of a publisher that were due and did not arrive."""
         publisher = publisher_of(lost.publisher)
         ranges = held.lose(publisher, first_lost(lost), lost.seq, last_settled(lost))
         if ranges:
@@ -245,7 +245,7 @@ class ClientDeliveries:
             self._connection.emit(Skipped(held.name, {publisher: ranges}))
 
     def _due(self, held: HeldSubscription, events: Events) -> Events:
-        """Of these events, those that are due."""
+        """Return those of the events that are due."""
         if isinstance(events, EventRun) and held.is_run_due(events):
             held.came(events.publisher, events.first, events.last)
             return events
@@ -260,17 +260,17 @@ class ClientDeliveries:
         return found
 
     def taken(self, count: int) -> None:
-        """The application has taken everything up to this delivery."""
+        """Note that the application has taken everything up to this delivery."""
         self._taken = count
         self._acknowledge()
 
     def handled(self) -> None:
-        """The last delivery or note was passed on to the application."""
+        """Note that the last delivery or note was passed to the application."""
         self._untaken.append((self._count, self.received))
         self._acknowledge()
 
     def _acknowledge(self) -> None:
-        """Tell the broker up to where the application has taken everything."""
+        """Report to the broker up to where the application has taken everything."""
         number = 0
         while self._untaken and self._untaken[0][0] <= self._taken:
             number = self._untaken.popleft()[1]

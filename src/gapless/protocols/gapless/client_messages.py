@@ -1,6 +1,6 @@
 """The messages between clients and brokers of the protocol.
 
-Every message carries the session it belongs to: a number that the client increases with each attempt to attach.
+Every message contains its session: a number that the client increases with each attempt to attach.
 """
 
 from typing import TypeAlias, get_args
@@ -52,60 +52,60 @@ class _OfSession(Message, frozen=True):
 
 
 class Attach(_OfSession, frozen=True):
-    """A client asks for a session; nothing else is sent before `Ready`."""
+    """A client's request for a session; it sends nothing else before `Ready`."""
 
     incarnation: Incarnation | None
     """The incarnation that last said `Ready`."""
     resumes: int
-    """The session that the client had there: it goes on if that incarnation still has it."""
+    """The client's session there: it continues if that incarnation still has it."""
     received: int
     """The last delivery that arrived in it."""
     largest: int
-    """The largest timestamp that was delivered to the client."""
+    """The largest timestamp delivered to the client."""
     published: int
-    """The last of its publications."""
+    """The number of its last publication."""
     confirmed: int
-    """The last one that it knows to be confirmed."""
+    """The number of the last publication that it knows to be confirmed."""
     base: int = 0
-    """The last one before it came to that incarnation."""
+    """The number of its last publication before it came to that incarnation."""
     settled: int = 0
-    """The last one that it knows all brokers to have processed."""
+    """The number of the last publication that it knows all brokers to have processed."""
 
 
 class ClientAdvertise(_OfSession, frozen=True):
-    """The client may publish what matches the filter."""
+    """Says that the client may publish events that match the filter."""
 
     advertisement: str
     filter: str
 
 
 class ClientUnadvertise(_OfSession, frozen=True):
-    """The client's later publications do not rely on the advertisement."""
+    """Says that the client's later publications do not rely on the advertisement."""
 
     advertisement: str
 
 
 class Detach(_OfSession, frozen=True):
-    """The session was opened when the client had gone on to another broker: end it."""
+    """Ends a session that was opened after the client had moved to another broker."""
 
 
 class ClientSubscribe(_OfSession, frozen=True):
-    """The client wants what matches the filter."""
+    """Subscribes the client to events that match the filter."""
 
     subscription: str
     filter: str
     since: int = -1
-    """Everything with a larger timestamp, too; `NEWEST`: than any that was given by now."""
+    """Include everything with a larger timestamp. `NEWEST`: larger than any timestamp given so far."""
     until: int = 0
-    """If it is not 0: nothing with a larger timestamp, and then the subscription ends. `NEWEST`, as above."""
+    """If it is not 0: the subscription ends after this timestamp. `NEWEST` as above."""
     is_resumed: bool = False
-    """It was active elsewhere: everything up to `since` has been delivered."""
+    """Whether it was active at another broker, so that everything up to `since` has been delivered."""
     ticket: bytes = b""
-    """The ticket of `Active` from there."""
+    """The ticket that `Active` contained there."""
 
 
 class ClientUnsubscribe(_OfSession, frozen=True):
-    """The client ends the subscription."""
+    """Ends the subscription."""
 
     subscription: str
 
@@ -117,7 +117,8 @@ class ClientPublish(_OfSession, frozen=True):
 
 
 class ClientLost(_OfSession, frozen=True):
-    """These publications are lost, and may have matched the filter: tell whoever may lack them."""
+    """Says that these publications are lost, and may have matched the filter. Brokers report this to affected
+    subscriptions."""
 
     first: int
     last: int
@@ -126,13 +127,13 @@ class ClientLost(_OfSession, frozen=True):
 
 
 class ClientGot(_OfSession, frozen=True):
-    """The application has taken every delivery up to this number."""
+    """Says that the application has taken every delivery up to this number."""
 
     number: int
 
 
 class ClientWish(_OfSession, frozen=True):
-    """The client would rather be at this broker: does it work?"""
+    """Asks whether the preferred broker of the client is available."""
 
     broker: str
 
@@ -143,15 +144,15 @@ CLIENT_MESSAGES = (
     Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
     ClientLost, ClientWish, *DURABLE_CALLS,
 )  # fmt: skip
-"""All that a broker accepts from a client."""
+"""The messages that a broker accepts from a client."""
 
 
 class Ready(_OfSession, frozen=True):
-    """The session is open. `is_resumed`: it is the one that the client had, so the client repeats nothing."""
+    """Says that the session is open. `is_resumed`: it is the previous one, so the client repeats nothing."""
 
     incarnation: Incarnation
     last: int
-    """The client's last number that was admitted anywhere: it is confirmed."""
+    """The client's last number that any broker has admitted: it is confirmed."""
     contacts: list[str]
     is_resumed: bool
     sealed: list[tuple[Incarnation, int]]
@@ -159,27 +160,27 @@ class Ready(_OfSession, frozen=True):
 
 
 class Retry(_OfSession, frozen=True):
-    """The session cannot be opened yet; `reason` says what it waits for. The broker goes on trying."""
+    """Says that the session cannot be opened yet; `reason` says what it waits for. The broker continues to try."""
 
     reason: str
 
 
 class Closed(_OfSession, frozen=True):
-    """The broker no longer has the session: attach elsewhere."""
+    """Says that the broker no longer has the session: the client must attach elsewhere."""
 
     reason: str
     is_superseded: bool = False
-    """Another process has gone on as this client: do not attach again."""
+    """Whether another process continues as this client: then it must not attach again."""
 
 
 class Granted(_OfSession, frozen=True):
-    """The broker that the client wished for works: it may attach there."""
+    """Says that the preferred broker is available: the client can attach there."""
 
     broker: str
 
 
 class Active(_OfSession, frozen=True):
-    """The attempt to subscribe succeeded."""
+    """Says that the attempt to subscribe succeeded."""
 
     number: int
     subscription: str
@@ -187,72 +188,73 @@ class Active(_OfSession, frozen=True):
     begin: int
     """Events of publishers without a cut are due if their timestamp is larger."""
     position: int
-    """The final position before `begin`; if it begins in the past: where."""
+    """The final position before `begin`; for a subscription that begins in the past, its beginning."""
     until: int = 0
-    """If it ends: where."""
+    """The end of the subscription, if it has one."""
     ticket: bytes = b""
     """Proves to other brokers that the client has had the subscription from the position on (`Owners.ticket`)."""
 
 
 class Stable(_OfSession, frozen=True):
-    """All brokers know the advertisement."""
+    """Says that all brokers know the advertisement."""
 
     advertisement: str
 
 
 class Unadvertised(_OfSession, frozen=True):
-    """The advertisement has ended."""
+    """Says that the advertisement has ended."""
 
     advertisement: str
 
 
 class Confirmed(_OfSession, frozen=True):
-    """Publications up to this number are held by f + 1 brokers."""
+    """Says that f + 1 brokers have the publications up to this number."""
 
     last: int
     settled: int = 0
-    """All brokers have processed those up to this one."""
+    """All brokers have processed the publications up to this number."""
 
 
 class Missing(_OfSession, frozen=True):
-    """Nobody holds these publications any more, though they were confirmed, or came to some. `ClientLost` follows."""
+    """Says that no broker has these publications any more, though they were confirmed, or delivered to some.
+    `ClientLost` follows."""
 
     first: int
     last: int
     settled: int
-    """All brokers have processed those up to this one: only readers of history miss them."""
+    """All brokers have processed the publications up to this number: only readers of history miss them."""
 
 
 class LossKept(_OfSession, frozen=True):
-    """f + 1 brokers hold that everything up to this number that was said to be lost is lost."""
+    """Says that f + 1 brokers have the report of all losses up to this number."""
 
     last: int
 
 
 class Position(_OfSession, frozen=True):
-    """Everything with a timestamp up to this has been sent, for all subscriptions of the client that are live."""
+    """Says that everything up to this timestamp has been sent, for all live subscriptions of the client."""
 
     number: int
     position: int
 
 
 class Reached(_OfSession, frozen=True):
-    """Everything with a timestamp up to this has been sent, for these subscriptions, which read history."""
+    """Says that everything up to this timestamp has been sent, for these subscriptions, which read history."""
 
     number: int
     position: int
     subscriptions: list[str]
     is_live: bool
-    """Whether what follows is what is published."""
+    """Whether live events follow."""
     gap: tuple[int, int] | None = None
-    """Of what was admitted between these timestamps something is lost, nobody knows what. From 0: the beginning of what
-    is kept."""
+    """Two timestamps between which an unknown part of the history is lost. From 0: the beginning of the retained
+    history."""
     lost: Ranges = msgspec.field(default_factory=dict)
-    """Numbers that nobody has any more."""
+    """Numbers that no broker has any more."""
 
 
 class Lagging(_OfSession, frozen=True):
-    """Too much waits for the client: these subscriptions read from a position on what was not sent."""
+    """Says that too many deliveries wait for the client: these subscriptions read the unsent ones from history."""
 
     number: int
     position: int
@@ -268,7 +270,7 @@ class Delivery(_OfSession, frozen=True):
 
 
 class Unsubscribed(_OfSession, frozen=True):
-    """The subscription ended: nothing more follows for it."""
+    """Says that the subscription ended: nothing more follows for it."""
 
     number: int
     subscription: str
@@ -280,4 +282,4 @@ Answer: TypeAlias = (
     | Delivery | Unsubscribed | DealtNote | Missing | LossKept | DurableAnswer
 )  # fmt: skip
 ANSWERS = get_args(Answer)
-"""All that a broker sends to a client."""
+"""The messages that a broker sends to a client."""

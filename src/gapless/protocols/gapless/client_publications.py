@@ -1,4 +1,4 @@
-"""The advertisements and publications of a client: it sends again what is not confirmed, and says what lost events
+"""The advertisements and publications of a client: it repeats unconfirmed ones, and reports which filters lost events
 may have matched.
 """
 
@@ -27,7 +27,8 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["ClientPublications"]
 
 WITHDRAWN_MAX = 100
-"""So many filters of ended advertisements are remembered; if there are more, nobody knows what lost events matched."""
+"""The maximum number of remembered filters of ended advertisements; beyond it, lost events may have matched
+anything."""
 TEXT_MAX = 10_000
 
 
@@ -38,11 +39,11 @@ class _Offer:
         self.filter = pattern
         self.is_stable = False
         self.ends_after: int | None = None
-        """The last publication that relies on it, once it is taken back."""
+        """The last publication that relies on it, once it is withdrawn."""
 
 
 class ClientPublications:
-    """All that one client publishes, and its advertisements."""
+    """The publications and advertisements of one client."""
 
     def __init__(self, connection: ClientConnection, window: int) -> None:
         self._connection = connection
@@ -51,34 +52,35 @@ class ClientPublications:
         """The number of the last event."""
         self.confirmed = 0
         self.base = 0
-        """The last number before it came to the incarnation that has its session."""
+        """The number of the last event before the client came to the incarnation that has its session."""
         self.settled = 0
-        """All brokers have processed what it published up to this number."""
+        """All brokers have processed its publications up to this number."""
         self.is_successor = False
-        """Whether an earlier process may have published more than this one knows, until a broker says so."""
+        """Whether an earlier process may have published more than this one knows, until a broker reports the last
+        number."""
         self._admitted = 0
-        """The client's last number that any broker has admitted: perhaps one of an earlier process."""
+        """The client's last number that any broker has admitted, perhaps from an earlier process."""
         self._unconfirmed: deque[Events] = deque()
         self._offers: dict[str, _Offer] = {}
         self._withdrawn: dict[str, int] = {}
-        """Filters of advertisements that have ended: after which number."""
+        """Filters of ended advertisements, each with the number after which it ended."""
         self._losses: dict[int, messages.Missing] = {}
-        """Lost publications by their first number, until f + 1 brokers hold the report."""
+        """Lost publications by their first number, until f + 1 brokers have the report."""
 
     @property
     def waiting(self) -> int:
-        """How many publications wait to be confirmed."""
+        """Return how many publications wait to be confirmed."""
         return self.last - self.confirmed
 
     # ---- at a broker that has the session ------------------------------------------------------------------
 
     def take_over(self, last: int) -> None:
-        """Continue as a client of the same name in a process that is gone."""
+        """Continue as a client of the same name in a process that has ended."""
         self.last = self.confirmed = self.base = last
         self.is_successor = True
 
     def ready(self, message: messages.Ready) -> None:
-        """Tell the broker of the advertisements that it does not know."""
+        """Send the broker the advertisements that it does not know."""
         self._admitted, self.is_successor = message.last, False
         self._confirm(message.last)
         if not message.is_resumed:
@@ -89,7 +91,7 @@ class ClientPublications:
                 self._connection.say(messages.ClientAdvertise(self._connection.session, name, offer.filter.text))
 
     def send_again(self, *, is_resumed: bool) -> None:
-        """Repeat what is not confirmed, and what may not have arrived."""
+        """Repeat unconfirmed publications, and calls that may not have arrived."""
         connection = self._connection
         if not is_resumed:
             self._tell_losses()
@@ -106,7 +108,7 @@ class ClientPublications:
         self,
         message: messages.Stable | messages.Unadvertised | messages.Confirmed | messages.Missing | messages.LossKept,
     ) -> None:
-        """An answer of the broker."""
+        """Process an answer of the broker."""
         match message:
             case messages.Stable():
                 offer = self._offers.get(message.advertisement)
@@ -138,7 +140,7 @@ class ClientPublications:
     # ---- advertisements ------------------------------------------------------------------------------------
 
     def advertise(self, call: Advertise) -> None:
-        """A call of the application, or for the dead letters of a durable subscription."""
+        """Advertise for the application, or for the dead letters of a durable subscription."""
         pattern = self._connection.parse(call)
         if pattern is not None:
             self._offers[call.advertisement] = _Offer(pattern)
@@ -146,7 +148,7 @@ class ClientPublications:
             self._connection.say(messages.ClientAdvertise(self._connection.session, call.advertisement, call.filter))
 
     def unadvertise(self, call: Unadvertise) -> None:
-        """Take it back."""
+        """Withdraw an advertisement."""
         offer = self._offers.get(call.advertisement)
         if offer is None or offer.ends_after is not None:
             reason = f"there is no advertisement {call.advertisement!r} to take back"
@@ -156,7 +158,7 @@ class ClientPublications:
         self._connection.say(messages.ClientUnadvertise(self._connection.session, call.advertisement))
 
     def _withdraw(self, name: str) -> None:
-        """An advertisement has ended: its filter matters only if something is lost."""
+        """Remember the filter of an ended advertisement, in case publications are lost."""
         offer = self._offers.pop(name, None)
         if offer is None:
             return
@@ -169,7 +171,7 @@ class ClientPublications:
     # ---- losses --------------------------------------------------------------------------------------------
 
     def _miss(self, message: messages.Missing) -> None:
-        """Some of what was published is lost: say so, and what may have matched."""
+        """Report lost publications, with a filter that they may have matched."""
         first, last = message.first, min(message.last, self.last)
         self._confirm(last)
         told = self._losses[first].last if first in self._losses else first - 1
@@ -193,7 +195,7 @@ class ClientPublications:
     # ---- publications --------------------------------------------------------------------------------------
 
     def publish_many(self, call: PublishMany) -> None:
-        """Publish all, as one run if none of them is refused."""
+        """Publish all events, as one run if none of them is refused."""
         tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
         fits = 1 < len(call.payloads) <= self._window - self.waiting
         if not fits or not all(any(test(attributes) for test in tests) for attributes, _ in call.alike):
@@ -206,7 +208,7 @@ class ClientPublications:
         self._send(run)
 
     def publish(self, calls: list[Publish]) -> None:
-        """Publish those that match an advertisement, as far as the window has room."""
+        """Publish the events that match an advertisement, as far as the window has room."""
         tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
         for call in calls:
             reason = ""
@@ -224,14 +226,14 @@ class ClientPublications:
             self._send([event])
 
     def publish_letter(self, call: Publish) -> int:
-        """Publish a dead letter; returns its number, or 0 if there is no room now."""
+        """Publish a dead letter; return its number, or 0 if there is no room now."""
         before = self.last
         if self.waiting < self._window:
             self.publish([call])
         return self.last if self.last > before else 0
 
     def _send(self, events: Events) -> None:
-        """Send them, unless an earlier process published these numbers: then they are confirmed."""
+        """Send the events, unless an earlier process published these numbers: then they are confirmed."""
         if events[-1].seq > self._admitted:
             self._connection.say(messages.ClientPublish(self._connection.session, events))
         self._confirm(self._admitted)

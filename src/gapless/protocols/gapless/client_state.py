@@ -26,16 +26,16 @@ __all__ = [
 
 
 class LocalState(Enum):
-    """How far a subscription has come.
+    """The state of a subscription.
 
     | from | to | when |
     | --- | --- | --- |
-    | PENDING | LIVE | its cut is whole, and all that matched meanwhile was kept |
-    | PENDING | READING | its cut is whole, and it has to read: it begins in the past, or too much matched meanwhile |
-    | READING | LIVE | it has read up to a final position after which all that matched was kept |
-    | LIVE | READING | too much waits for its client |
+    | PENDING | LIVE | its cut is complete, and all events that matched meanwhile were kept |
+    | PENDING | READING | its cut is complete, but it begins in the past, or too many events matched meanwhile |
+    | READING | LIVE | it has read up to a final position after which all matching events were kept |
+    | LIVE | READING | too many deliveries wait for its client |
 
-    One that ends in the past is READING from its beginning on, and needs no cut.
+    One that ends in the past is READING from the start, and needs no cut.
     """
 
     PENDING = "pending"
@@ -52,14 +52,14 @@ LOCALS: Transitions = {
 
 @dataclass(eq=False)
 class Kept:
-    """The events that matched from a moment on, up to a bound: beyond it, all are dropped and read from history."""
+    """The events that matched since some time, up to a bound. Beyond it, all are dropped and read from history."""
 
     since: int
-    """The clock at that moment: everything with a larger timestamp is here."""
+    """The clock at that time: everything with a larger timestamp is here."""
     room: int
-    """Costs of events (see `outbox`) that may still be kept. Below 0, something was dropped."""
+    """The cost of events (see `outbox`) for which there is still room. Below 0, some were dropped."""
     events: list[tuple[Events, list[str]]] = field(default_factory=list)
-    """With the subscriptions that they are for."""
+    """The events, with their subscriptions."""
 
     @property
     def is_complete(self) -> bool:
@@ -76,19 +76,19 @@ class Kept:
 
 @dataclass(eq=False)
 class NewestSearch:
-    """A subscription that begins or ends at the newest position, which is not known yet (see `local.find_newest`)."""
+    """A subscription that begins or ends at the newest position, which is unknown yet (see `local.find_newest`)."""
 
     session: "Session"
     message: ClientSubscribe
     before: int
-    """The clock when it was asked for."""
+    """The clock at the call."""
     first: int = 0
-    """The first position after that which has become final."""
+    """The first position that became final after the call."""
 
 
 @dataclass(eq=False)
 class LocalSubscription:
-    """A subscription of a client that has its session here."""
+    """A subscription of a client with a session here."""
 
     name: Name
     filter: Filter
@@ -96,16 +96,16 @@ class LocalSubscription:
     since: int = -1
     """The position from which it reads; -1 if it begins with its cut."""
     is_resumed: bool = False
-    """Whether it was active elsewhere."""
+    """Whether it was active at another broker."""
     state: LocalState = LocalState.PENDING
     cuts: dict[str, int] = field(default_factory=dict)
     expected: set[str] = field(default_factory=set)
-    """The publishers that have to answer."""
+    """The publishers whose answers are expected."""
     begin: int = 0
     position: int = 0
-    """Everything that is due with a timestamp up to this lies in the session's queue, or is with the client."""
+    """All due events up to this timestamp are in the session's queue, or at the client."""
     kept: Kept | None = None
-    """While it is pending: what matched since the attempt began. None: it reads that from history."""
+    """While it is pending: the events that matched since the attempt began. None: it reads them from history."""
     reading: "Reading | None" = None
     live_place: int = 0
     """The place in the session's queue from which on it is live."""
@@ -127,16 +127,16 @@ SESSIONS: Transitions = {
 
 
 class Outgoing(NamedTuple):
-    """A delivery or a note that waits to be sent."""
+    """A delivery or a note that is to be sent."""
 
     place: int
-    """Grows by one with each that was ever put into the queue."""
+    """Its place, counted over everything that was ever put into the queue."""
     kind: type[Any]
     fields: tuple[Any, ...]
-    """Of the message, without its session and number."""
+    """The fields of the message, without its session and number."""
     cost: int
     is_live: bool
-    """Whether it is dropped if the client lags: what was published, not what was read, and no answer."""
+    """Whether it is dropped if the client lags: a live event, neither history nor an answer."""
 
 
 @dataclass(eq=False)
@@ -145,33 +145,33 @@ class Session:
 
     client: str
     number: int
-    """Of the client's last attempt to attach: messages carry it."""
+    """The number of the client's last attempt to attach; messages contain it."""
     attach: Attach
     epoch: int = 0
-    """The number with which it was opened: attempts carry it."""
+    """The number with which it was opened; attempts contain it."""
     phase: SessionPhase = SessionPhase.WAITING
     queue: deque[Any] = field(default_factory=deque)
-    """Its calls that wait for their turn: advertisements and publications keep their order."""
+    """Its waiting calls: advertisements and publications keep their order."""
     queued_events: int = 0
-    """How many events are in it."""
+    """The number of events in the queue."""
     held: dict[str, Filter] = field(default_factory=dict)
-    """Its subscriptions and advertisements; `claims` bounds their names, texts and effort together."""
+    """Its subscriptions and advertisements; `claims` bounds their names, texts and effort in total."""
     text_size: int = 0
     effort: int = 0
     admitted: int = 0
     """The client's publications up to this number were admitted somewhere, or are lost."""
     settled: int = 0
-    """All brokers have processed what the client published here up to this number."""
+    """All brokers have processed the client's publications here up to this number."""
     missing: tuple[int, int] | None = None
     """Its lost publications, until the client has sent the filters that they may have matched."""
     unreleased: int = 0
     """Journal entries of this client that are not released yet."""
     asked: int = 0
-    """How often others were asked what its fence needs."""
+    """How often other brokers were asked about its fence."""
     closes_for: list[tuple[str, int]] = field(default_factory=list)
     """The brokers that asked to close it, with the client's new sessions there."""
     last_queued: int = 0
-    """The largest number of a publication that came in this session."""
+    """The largest number of a publication that arrived in this session."""
     sent: deque[tuple[Any, int]] = field(default_factory=deque)
     """Deliveries and notes that the client has not acknowledged, each with its cost."""
     unsent: deque[Outgoing] = field(default_factory=deque)
@@ -181,11 +181,11 @@ class Session:
     waiting: int = 0
     """The cost of `unsent`."""
     is_lagging: bool = False
-    """Whether it reads what was published and did not fit into the queue."""
+    """Whether it reads live events from history that did not fit into the queue."""
     timed_entry: tuple[int, int] | None = None
-    """The publication that is timed: the length of the journal with it, and when it came."""
+    """The publication whose latency is measured: the length of the journal with it, and its arrival time."""
     timed_delivery: tuple[int, int, int] | None = None
-    """The delivery that is timed: its place, its number once it was sent, and when it was due."""
+    """The delivery whose latency is measured: its place, its number once it was sent, and the time when it was due."""
     next_number: int = 1
     next_place: int = 1
     position_sent: tuple[int, int] = 0, 0
@@ -193,35 +193,35 @@ class Session:
     is_connected: bool = True
     readings: dict[int, "Reading"] = field(default_factory=dict)
     history_bytes: int = 0
-    """How much of what these read was put into the queue since somebody asked for it."""
+    """The bytes of history put into the queue since the last query."""
     last_closed: tuple[int, int] | None = None
     """The answer of the old broker, or of a holder of its sealed journal: clock and last number."""
 
 
 @dataclass(eq=False)
 class Source:
-    """The entries that a reading has of one journal, and the members that it asks for more."""
+    """The entries that a read has of one journal, and the members that it asks for more."""
 
     incarnation: Incarnation
     upto: int
-    """All that matches, with a timestamp up to this, has come."""
+    """All matching entries up to this timestamp have arrived."""
     events: deque[Events] = field(default_factory=deque)
     """Entries that are not in the session's queue yet."""
     asked: Incarnation | None = None
-    """The member that was asked for the next page, and has not answered."""
+    """The member that was asked for the next page and has not answered."""
     waited: int = 0
-    """Ticks since then."""
+    """The number of ticks since then."""
     tried: set[str] = field(default_factory=set)
     """The members that do not have the next page."""
     dropped: int = 0
-    """If all of them have dropped what follows: up to which timestamp at least;"""
+    """If all of them have dropped the next entries: up to which timestamp at least;"""
     lost: Ranges | None = None
-    """with which numbers, if that is known."""
+    """and their numbers, if they are known."""
 
 
 @dataclass(eq=False)
 class Reading:
-    """History that subscriptions of one client read, in one order."""
+    """A read of history for subscriptions of one client, in one order."""
 
     number: int
     session: Session
@@ -229,22 +229,22 @@ class Reading:
     position: int
     """Everything with a timestamp up to this was put into the session's queue."""
     until: int
-    """Where it ends; 0 if it goes over to what is published."""
+    """The end of the read; 0 if it continues with live events."""
     is_resuming: bool
-    """Whether these subscriptions were live before: all such of a client read together."""
+    """Whether these subscriptions were live before: all such subscriptions of a client read together."""
     filter: str = ""
-    """Matches whatever one of them wants, and maybe more."""
+    """A filter that matches everything that one of them wants, and maybe more."""
     is_earliest: bool = False
-    """Whether it begins with what is kept, and has got nothing yet."""
+    """Whether it begins at the start of the retained history, and has got nothing yet."""
     target: int = 0
     """The final position up to which this round reads."""
     sources: dict[Incarnation, Source] = field(default_factory=dict)
     lost: Ranges = field(default_factory=dict)
-    """Numbers that nobody has any more, of which the client was not told."""
+    """Numbers that no broker has any more, and that were not reported to the client yet."""
     gap_until: int = 0
-    """Up to this timestamp something is lost of which not even the numbers are known."""
+    """Up to this timestamp there are losses with unknown numbers."""
     kept: Kept | None = None
-    """The events that were published meanwhile, if they are kept."""
+    """The events published meanwhile, if they are kept."""
 
 
 follow(LocalSubscription, "state", LOCALS)

@@ -1,4 +1,4 @@
-"""A subscription as its client holds it: what is due, what has come, and where it can go on."""
+"""A subscription as its client keeps it: which events are due, which have arrived, and where it can continue."""
 
 from enum import Enum
 
@@ -16,7 +16,7 @@ __all__ = ["HeldState", "HeldSubscription"]
 
 
 class HeldState(Enum):
-    """How far a subscription has come; one that is resumed at another broker is ACTIVE all the time."""
+    """The state of a subscription; one that is resumed at another broker is ACTIVE all the time."""
 
     REQUESTED = "requested"
     ACTIVE = "active"
@@ -31,53 +31,54 @@ HELD: Transitions = {
 
 
 class HeldSubscription:
-    """A subscription as its client holds it."""
+    """A subscription as its client keeps it."""
 
     def __init__(self, name: str, pattern: Filter, since: Position | None, until: Position | None) -> None:
         self.name = name
         self.filter = pattern
         self.state = HeldState.REQUESTED
         self.begins = since
-        """If it begins in the past: nothing up to this position is due, and everything after it."""
+        """If it begins in the past: everything after this position is due, and nothing up to it."""
         self.ends = until
         """Nothing after this position is due."""
         self.is_replay = since is not None
         """Whether the application knows that history is read for it."""
         self.attachment: Attachment | None = None
-        """If it is durable: what is acknowledged of it."""
+        """For a durable subscription: what is acknowledged of it."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
         self._has_read = False
         self._read: dict[str, int] = {}
-        """The last numbers when it went over from history to live events."""
+        """The last numbers when it switched from history to live events."""
         self._first: dict[str, int] = {}
-        """The first live number of each publisher. Lost numbers may lie between the two."""
+        """The first live number of each publisher. Lost numbers may be between the two."""
         self._told: Ranges = {since.publisher: [(1, since.number)]} if since is not None and since.publisher else {}
-        """Numbers dropped from history that were reported to the application, or lie before the beginning."""
+        """Numbers dropped from history that were reported to the application, or precede the beginning."""
         self.begin = 0
         self.born: Incarnation | None = None
         """The incarnation whose clock `begin` is."""
         self.position = -1 if since is None else since.floor
-        """Everything with a timestamp up to this has come."""
+        """The position up to which everything has arrived."""
         self.ticket = b""
         """The proof for other brokers that it was active."""
         self.is_reading = since is not None
-        """Whether it reads history, so that positions of others are not its own."""
+        """Whether it reads history, so that it has its own position."""
 
     def go_live(self) -> None:
-        """From now on, events are live, and not read from history."""
+        """Switch to live events."""
         self._has_read, self._read, self._first = True, dict(self.got), {}
 
     def came(self, publisher: str, first: int, last: int) -> None:
-        """These numbers have come, and nothing between that is due."""
+        """Record that these numbers have arrived, and that no number between them is due."""
         self.got[publisher] = last
         if self._has_read and publisher not in self._first:
             self._first[publisher] = first
 
     def lose(self, publisher: str, first: int, last: int, settled: int) -> list[tuple[int, int]]:
-        """Numbers of a publisher are lost: returns those that were due, and did not come.
+        """Return those of a publisher's lost numbers that were due and did not arrive.
 
-        What was settled came, as far as it matched, to a subscription that was live then."""
+        Numbers that all brokers had processed did arrive, if they matched, at a subscription that was live then.
+        """
         first = max(first, self.cuts.get(publisher, 1))
         begin = self._first.get(publisher, 0)
         ranges = [(max(first, self._read.get(publisher, 0) + 1), min(last, begin - 1))]
@@ -92,8 +93,8 @@ class HeldSubscription:
         return [pair for pair in ranges if pair[0] <= pair[1]]
 
     def newly_lost(self, lost: Ranges) -> Ranges:
-        """The numbers dropped from history that were due, did not come, and were not reported before, while the client
-        was at another broker."""
+        """Return the numbers dropped from history that were due, did not arrive, and were not reported before at
+        another broker."""
         found: Ranges = {}
         for publisher, ranges in lost.items():
             known = self._told.get(publisher, [])
@@ -107,7 +108,7 @@ class HeldSubscription:
         return found
 
     def is_due(self, event: Event) -> bool:
-        """Whether the event is due, and has not come."""
+        """Return whether the event is due, and has not arrived."""
         if event.seq <= self.got.get(event.publisher, 0) or self._is_outside(event):
             return False
         if self.begins is not None:
@@ -122,7 +123,7 @@ class HeldSubscription:
         )
 
     def is_run_due(self, run: EventRun) -> bool:
-        """Whether all events of a run are due, and none has come; if in doubt, false."""
+        """Return whether all events of a run are due, and none has arrived; if in doubt, False."""
         if self.attachment is not None:
             return False
         first, last = run[0], run[-1]
@@ -131,7 +132,7 @@ class HeldSubscription:
         return self.begins is not None or self.cuts.get(run.publisher, last.seq + 1) <= first.seq
 
     def call(self, session: int, *, is_new: bool) -> messages.ClientSubscribe:
-        """The message that makes it known to a broker."""
+        """Return the message that sends it to a broker."""
         until = 0 if self.ends is None else self.ends.timestamp
         name, text = self.name, self.filter.text
         if is_new:
@@ -141,14 +142,14 @@ class HeldSubscription:
         return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed, self.ticket)
 
     def reached(self) -> Position:
-        """The position that it has got to, as the application knows it."""
+        """Return its position, as the application knows it."""
         position = Position.at(self.position)
         if self.begins is not None and position < self.begins:
             return self.begins
         return position if self.ends is None or position < self.ends else self.ends
 
     def last(self) -> dict[str, int]:
-        """The ending cut, if it ended now."""
+        """Return the ending cut, if it ended now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
 
 

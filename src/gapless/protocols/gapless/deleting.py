@@ -1,10 +1,10 @@
-"""Deleting the events of a publisher from history, because an operator asks for it.
+"""Deletes the events of a publisher from history, on an operator's request.
 
 The publisher and the broker's clock become part of the broker's status, which reaches all brokers, and is on their
 disks. When all brokers have processed everything up to that time, each broker replaces the publisher's entries up to
 there, in its journal and its copies, by **tombstones** (see `tombstones`): they keep the timestamps and the numbers, so
-readers learn which numbers were deleted. A broker that comes back, or gets earlier entries from another one, does the
-same before it is through with them.
+readers learn which numbers were deleted. A broker that returns, or gets earlier entries from another one, also deletes
+them before it uses them.
 """
 
 import re
@@ -18,15 +18,15 @@ from gapless.protocols.gapless.tombstones import deleted
 __all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleting", "may_hold"]
 
 DELETIONS_MAX = 1_000
-"""So many publishers' events can be deleted: every broker remembers that. More are refused."""
+"""The maximum number of publishers whose events can be deleted: every broker remembers them. More are refused."""
 _END = re.compile(r"-[0-9a-f]{8}$")
-"""The end that makes the name of a client different from those of others: it may be left out."""
+"""The suffix that makes a client's name unique; it can be omitted."""
 WORK_MAX = 5_000
-"""Entries that one tick looks at."""
+"""The number of entries that one tick examines."""
 
 
 def delete_events(s: BrokerState, publisher: str) -> None:
-    """An operator has the events deleted that this publisher has published by now."""
+    """Delete everything that this publisher has published so far."""
     status = s.status(s.name)
     known = dict(status.deleted)
     if publisher not in known and len(deletions(s)) >= DELETIONS_MAX:
@@ -36,7 +36,7 @@ def delete_events(s: BrokerState, publisher: str) -> None:
 
 
 def may_hold(s: BrokerState, publisher: str) -> bool:
-    """Whether this broker has ever held events of this publisher, or of clients of this name, as far as it knows."""
+    """Return whether this broker may ever have had events of this publisher, or of clients of this name."""
     for journal in _journals(s):
         if journal.has_forgotten or publisher in journal.last_numbers:
             return True
@@ -46,7 +46,7 @@ def may_hold(s: BrokerState, publisher: str) -> bool:
 
 
 def deletions(s: BrokerState) -> dict[str, int]:
-    """By publisher: up to which timestamp its events are deleted."""
+    """Return by publisher the timestamp up to which its events are deleted."""
     found: dict[str, int] = {}
     for status in s.statuses.values():
         for publisher, upto in status.deleted:
@@ -55,12 +55,12 @@ def deletions(s: BrokerState) -> dict[str, int]:
 
 
 def is_deleting(s: BrokerState) -> bool:
-    """Whether entries are left here that are to be deleted, or may be."""
+    """Return whether some entries here may still have to be deleted."""
     return deletions(s) != s.deleted or any(_is_unchecked(s, each) for each in _journals(s))
 
 
 def carry_on(s: BrokerState) -> None:
-    """Delete for a while."""
+    """Delete some entries."""
     if not any(status.deleted for status in s.statuses.values()):
         return
     known = {publisher: upto for publisher, upto in deletions(s).items() if upto <= s.stable}

@@ -1,4 +1,5 @@
-"""The demands of clients' messages, for a runtime that checks them before a broker sees the messages."""
+"""Describes the permissions that clients' messages need, for a runtime that checks them before a broker gets the
+messages."""
 
 from collections.abc import Mapping, Set
 from typing import Any
@@ -28,7 +29,7 @@ __all__ = ["demand", "rewrite"]
 
 
 def demand(message: Any) -> Demand | None:
-    """The demand of a client's message."""
+    """Return the demand of a client's message."""
     match message:
         case Attach():
             return Demand(is_resuming=True)
@@ -62,9 +63,9 @@ def demand(message: Any) -> Demand | None:
 
 
 def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
-    """The message with other filters; None if nothing is left of it."""
+    """Return the message with other filters; None if nothing remains of it."""
     if isinstance(message, Attach):
-        return msgspec.structs.replace(message, resumes=0)  # the client says again what it holds
+        return msgspec.structs.replace(message, resumes=0)  # the client registers everything again
     if isinstance(message, ClientLost):
         return msgspec.structs.replace(message, filter=filters.get("", message.filter))
     if isinstance(message, ClientSubscribe):

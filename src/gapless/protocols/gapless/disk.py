@@ -1,18 +1,18 @@
-"""A broker and its disk: what is written, what waits for it, and what a restarted broker finds.
+"""A broker and its disk: writing state, holding messages back until it is written, and restoring it after a restart.
 
-On the disk is the **register**: the own journal and the copies of others' journals, what this broker has promised and
-accepted, the statuses, the final seals, the records of durable subscriptions, and a clock that is not below any
+The disk contains the **register**: the broker's journal and the copies of others' journals, its promises and
+acceptances, the statuses, the final seals, the records of durable subscriptions, and a clock that is not below any
 position that it has echoed. At the end of a step all changes of the register become one batch.
 
-*Nothing that a broker says may depend on what its disk can forget.* So these messages wait until the batch of their
-step is on the disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for what the statuses say), `Echo`, and what
-replicas of durable subscriptions say (`Vote`, `RecordPage`). A broker
-counts its own copy of an entry, and its own votes, only then, too. All other messages go at once. Waiting messages
-keep their order, and are dropped with the incarnation that they are meant for.
+*No message may depend on state that the disk can lose.* So these messages wait until the batch of their step is on the
+disk: `Held`, `Promise`, `Accepted`, `JoinReply` (it vouches for the statuses), `Echo`, and messages of replicas of
+durable subscriptions (`Vote`, `RecordPage`). A broker counts its own copy of an entry, and its own votes, only then,
+too. All other messages are sent at once. Waiting messages keep their order, and are dropped with the incarnation that
+they are meant for.
 
-Journals are kept as history, one row for the entries of a step: each entry is written once, and can be read again by
-its timestamp. How long each journal is was written beside it: so a damaged disk is noticed. It is not trusted, and its
-broker counts as one without memory; what can be read of it is still offered to others.
+Journals are stored as history, one row for the entries of a step: each entry is written once, and can be read again by
+its timestamp. The length of each journal is stored next to it, which reveals a damaged disk. Such a disk is not
+trusted, and its broker counts as one without memory; the readable part is still offered to others.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -46,12 +46,12 @@ LENGTH_KEYS = "length/"
 HEAD_KEYS = "head/"
 RECORD_KEYS = "record/"
 ROW_ENTRIES = 256
-"""So many entries are in a row at most, so that a damaged row is not much."""
+"""The maximum number of entries in a row, which bounds the loss from a damaged row."""
 
 SavedAcceptor: TypeAlias = tuple[int, Ballot, dict[int, tuple[Ballot, int]]]
 Seals: TypeAlias = list[tuple[Incarnation, int]]
 DROPPED_LATER = 1_024
-"""So many entries that the memory has dropped may still be on the disk."""
+"""How many entries may still be on the disk after they were dropped from memory."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_copy = msgspec.msgpack.Decoder(JournalCopy).decode
 _decode_statuses = msgspec.msgpack.Decoder(dict[str, Status]).decode
@@ -66,12 +66,12 @@ _decode_number = msgspec.msgpack.Decoder(int).decode
 
 
 def say(s: BrokerState, peer: str, body: Body) -> None:
-    """Send a body, or give it to this broker itself, when all that was noted by the end of this step is on the disk."""
+    """Send a body, or pass it to this broker itself, when everything noted by the end of this step is on the disk."""
     s.waiting.append(Waiting(s.disk.next, peer, body))
 
 
 def take_due(s: BrokerState) -> list[Waiting]:
-    """The messages that need not wait any longer; of several `Held` to one broker the last."""
+    """Return the messages that need not wait any longer; of several `Held` to one broker the last."""
     due: list[Waiting] = []
     if not s.waiting:
         return due
@@ -84,7 +84,7 @@ def take_due(s: BrokerState) -> list[Waiting]:
 
 
 def persisted(s: BrokerState, number: int) -> None:
-    """The disk has all batches up to this one."""
+    """Note that all batches up to this one are on the disk."""
     disk = s.disk
     disk.persisted = max(disk.persisted, number)
     while disk.own_written and disk.own_written[0][0] <= number:
@@ -95,7 +95,7 @@ def persisted(s: BrokerState, number: int) -> None:
 
 
 def collect(s: BrokerState) -> None:
-    """Hand all changes of the register to the disk, as one batch."""
+    """Write all changes of the register to the disk, as one batch."""
     disk = s.disk
     if not disk.is_there:
         return
@@ -131,10 +131,10 @@ def collect(s: BrokerState) -> None:
 
 
 def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Let the disk hold the entries of the memory. Drop others later, and then write the numbers of publishers.
+    """Write the entries in memory to the disk. Drop others later, together with writing the numbers of publishers.
 
-    A copy may begin behind the start of its journal from the first on: then its length, and the last numbers before
-    it, are what this broker has vouched for, so they are written, too.
+    A copy can begin after the start of its journal from the first on. Then this broker has vouched for its length, and
+    for the last numbers before it, so they are written, too.
     """
     if not journal.has_changed:
         return
@@ -170,7 +170,7 @@ def _write_replaced(s: BrokerState, incarnation: Incarnation, journal: Journal, 
 
 
 def _write_head(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Write where the journal begins on the disk, and what is to be known of the entries before."""
+    """Write where the journal begins on the disk, and the facts about earlier entries."""
     name = _name(incarnation)
     ends = s.disk.row_ends.get(incarnation, [])
     del ends[: bisect_right(ends, journal.dropped)]
@@ -211,7 +211,7 @@ def _incarnation(name: str) -> Incarnation:
 
 
 def restore(s: BrokerState, contents: DiskContents) -> None:
-    """Begin with what the disk holds: nothing, if it is new."""
+    """Restore the state from the disk: none, if it is new."""
     s.disk.is_there = True
     s.disk.waits = "synced" not in s.off
     s.disk.persisted = 0 if s.disk.waits else NEVER
@@ -266,7 +266,7 @@ def _restore_entries(s: BrokerState, contents: DiskContents) -> None:
 
 
 def _restore_journals(s: BrokerState, contents: DiskContents) -> bool:
-    """Read the journals; whether all that was written is there."""
+    """Read the journals; return whether they are complete."""
     is_whole = True
     for key, blob in contents.entries.items():
         if key.startswith(LENGTH_KEYS):

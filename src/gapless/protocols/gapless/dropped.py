@@ -1,8 +1,9 @@
 """The numbers of entries that journals have dropped, so that readers learn what they miss.
 
-The numbers are kept in parts, each of some time: by publisher the first and the last that were dropped. When there are
-too many parts, neighbours become one: a report to a reader then has more numbers than it missed, never fewer. Numbers
-before the first part are unknown; then the report has the two positions between which events are missing.
+The numbers are kept in parts, one for each period: the first and the last dropped number of each publisher. If there
+are too many parts, adjacent ones are merged: a report to a reader then contains more numbers than it missed, never
+fewer. Numbers before the first part are unknown; then the report has the two positions between which events are
+missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,11 +16,12 @@ __all__ = ["after_dropping", "dropped_between"]
 
 PARTS_MAX = 64
 PUBLISHERS_MAX = 20_000
-"""In all parts of one journal, each publisher counted once for each part."""
+"""The maximum number of publishers in all parts of one journal, each counted once per part."""
 
 
 def after_dropping(known: Dropped, before: int, entries: Sequence[Entry]) -> Dropped:
-    """The record after these entries are dropped, too. Before them, all entries up to a timestamp were."""
+    """Return the record after these entries are dropped, too. Before them, all entries up to a timestamp were
+    dropped."""
     if known.until != before:
         known = Dropped(since=before, until=before)
     parts = (*known.parts, (entries[-1].timestamp, _numbers_of(entries)))
@@ -52,7 +54,7 @@ def _add(numbers: Numbers, publisher: str, first: int, last: int) -> None:
 
 
 def dropped_between(known: Dropped, since: int, until: int) -> Ranges | None:
-    """The numbers that were dropped after a timestamp and up to another; None if nobody knows all of them any more."""
+    """Return the numbers dropped after a timestamp and up to another; None if some of them are unknown."""
     if known.since > since or known.until < until:
         return None
     found: Ranges = {}

@@ -1,9 +1,9 @@
-"""A durable subscription that is attached to one client: what was delivered, and what of it is acknowledged.
+"""A durable subscription attached to one client: its deliveries, and which of them are acknowledged.
 
-What the client acknowledges is, in all: a position, up to which everything is acknowledged; beyond it the last number
-of each publisher; and beyond those single numbers (`done`). It also says how often what was given back was delivered
-(`tries`), so that the next client goes on counting. Positions come in their places among the deliveries. One
-acknowledgement is under way at a time, and the next carries all that came together meanwhile.
+An acknowledgement by the client is cumulative: a position, up to which everything is acknowledged; beyond it the last
+number of each publisher; and beyond those single numbers (`done`). It also contains how often negatively acknowledged
+events were delivered (`tries`), so that the next client continues to count. Positions have places among the deliveries.
+One acknowledgement is in flight at a time, and the next contains everything that accumulated meanwhile.
 """
 
 from collections import deque
@@ -20,13 +20,13 @@ from gapless.protocols.parts.transitions import Transitions, follow
 __all__ = ["Attachment", "AttachmentState", "Delivered"]
 
 POSITION_STEP_US = 5_000_000
-"""How far a position moves, where nothing was delivered, before it is acknowledged."""
+"""How far a position advances without deliveries before it is acknowledged."""
 
 
 class AttachmentState(Enum):
-    """How far an attachment has come; LEAVING while the last acknowledgement is under way.
+    """The state of an attachment; LEAVING while the last acknowledgement is in flight.
 
-    Every state ends at once when the subscription is refused, moved, ended, or attached to another client.
+    Every state ends at once when the subscription is refused, moved, deleted, or attached to another client.
     """
 
     REQUESTED = "requested"
@@ -43,10 +43,10 @@ ATTACHMENTS: Transitions = {
 
 @dataclass(eq=False)
 class Delivered:
-    """An event that was delivered, or a position."""
+    """A delivered event, or a position."""
 
     count: int
-    """Which delivery to the client it was, the last time."""
+    """The number of its last delivery to the client."""
     event: Event | None
     position: int = 0
     is_done: bool = False
@@ -62,7 +62,7 @@ class Attachment:
         self.line = f"{call.subscription}#{session}"
         self.generation = 0
         self.count = 0
-        """Everything up to this delivery is acknowledged by the application."""
+        """The application has acknowledged everything up to this delivery."""
         self._position = self._told_position = 0
         self._got: dict[str, tuple[int, int]] = {}
         """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
@@ -70,23 +70,23 @@ class Attachment:
         """Earlier acknowledgements beyond these numbers."""
         self.max_deliveries = 0
         self._tries: dict[Item, Outstanding] = {}
-        """Events that were given back and are not acknowledged, and how often each was delivered."""
+        """Unacknowledged events with a `nack`, and how often each was delivered."""
         self._delivered = 0
         self._order: deque[Delivered] = deque()
         self._open: dict[int, Delivered] = {}
-        """By count, in order: what is not acknowledged."""
+        """The unacknowledged deliveries by number, in order."""
         self._each: list[int] = []
-        """Deliveries that were acknowledged one by one, and not told."""
+        """Deliveries acknowledged one by one that are not sent yet."""
         self._serial = 0
         self._under_way: tuple[int, int, list[int]] | None = None
         self._is_changed = False
         self.has_left = False
-        """Whether the acknowledgement under way says that the client leaves."""
+        """Whether the acknowledgement in flight says that the client leaves."""
 
     # ---- attaching ----------------------------------------------------------------------------------------
 
     def request(self, session: int) -> ClientAttach:
-        """The call of the client."""
+        """Send the client's call."""
         call = self.call
         return ClientAttach(
             session, call.subscription, call.name, call.filter, call.replace,
@@ -94,7 +94,7 @@ class Attachment:
         )  # fmt: skip
 
     def attached(self, record: DurableRecord) -> None:
-        """The client is attached."""
+        """Begin the attachment."""
         self.state = AttachmentState.ATTACHED
         self.generation, self._serial = record.generation, record.serial
         self._position = self._told_position = record.position
@@ -107,11 +107,11 @@ class Attachment:
     # ---- deliveries ---------------------------------------------------------------------------------------
 
     def left_out(self, publisher: str) -> list[tuple[int, int]]:
-        """The numbers of a publisher that were acknowledged before, and may come again."""
+        """Return the numbers of a publisher that were acknowledged before, and may arrive again."""
         return self._left_out.get(publisher, [])
 
     def leaves_out(self, event: Event) -> bool:
-        """Whether the event was acknowledged before."""
+        """Return whether the event was acknowledged before."""
         ranges = self._left_out.get(event.publisher)
         if not ranges or not any(first <= event.seq <= last for first, last in ranges):
             return False
@@ -119,30 +119,31 @@ class Attachment:
         return True
 
     def deliveries_of(self, event: Event) -> int:
-        """How often the event was delivered, if it is delivered now: what was given back counts, also by others."""
+        """Return how often the event was delivered, including a delivery now: negative acknowledgements by other
+        clients count."""
         known = self._tries.get(Item(event.publisher, event.seq))
         return 1 if known is None else known.deliveries + 1
 
     def skipped(self, last: Event) -> None:
-        """Lost events do not come, so they count as acknowledged."""
+        """Count lost events as acknowledged, because they never arrive."""
         self._order.append(Delivered(0, last, is_done=True))
         self._is_changed = True
         self._pass_done()
 
     def delivered(self, count: int, event: Event) -> None:
-        """An event was delivered."""
+        """Record a delivery."""
         delivered = self._open[count] = Delivered(count, event, deliveries=self.deliveries_of(event))
         self._order.append(delivered)
         self._delivered = max(self._delivered, event.stamp)
 
     def delivered_again(self, count: int, delivered: Delivered) -> None:
-        """An event that was given back was delivered again."""
+        """Record a redelivery after a `nack`."""
         delivered.count = count
         delivered.deliveries += 1
         self._open[count] = delivered
 
     def reached(self, position: int) -> None:
-        """Everything up to a position was delivered."""
+        """Record that everything up to a position was delivered."""
         if self._order and self._order[-1].event is None:
             self._order.pop()
         self._order.append(Delivered(0, None, position))
@@ -152,11 +153,11 @@ class Attachment:
 
     @property
     def unacknowledged(self) -> int:
-        """How many deliveries the application has not acknowledged."""
+        """Return how many deliveries the application has not acknowledged."""
         return len(self._open)
 
     def acknowledge(self, count: int) -> None:
-        """The application is done with everything up to a delivery."""
+        """Acknowledge everything up to a delivery."""
         self.count = max(self.count, count)
         for number in list(self._open):
             if number > count:
@@ -165,7 +166,7 @@ class Attachment:
         self._pass_done()
 
     def acknowledge_each(self, counts: list[int]) -> None:
-        """The application is done with these deliveries."""
+        """Acknowledge these deliveries."""
         for count in counts:
             delivered = self._open.pop(count, None)
             if delivered is not None:
@@ -179,11 +180,11 @@ class Attachment:
             self._tries.pop(Item(delivered.event.publisher, delivered.event.seq), None)
 
     def held(self, count: int) -> Delivered | None:
-        """A delivery that is not acknowledged."""
+        """Return an unacknowledged delivery."""
         return self._open.get(count)
 
     def give_back(self, count: int) -> Delivered | None:
-        """The application could not handle this delivery: it is to be delivered again."""
+        """Record a negative acknowledgement: the delivery is repeated later."""
         delivered = self._open.pop(count, None)
         if delivered is not None and delivered.event is not None:
             event = delivered.event
@@ -205,12 +206,12 @@ class Attachment:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to acknowledge, and nothing under way."""
+        """Return whether there is something to acknowledge, and nothing in flight."""
         is_leaving = self.state is AttachmentState.LEAVING
         return self.generation > 0 and self._under_way is None and (self._is_changed or is_leaving)
 
     def message(self, session: int) -> ClientAck:
-        """All that is acknowledged by now; it replaces one that may have been lost."""
+        """Return the message with everything acknowledged so far; it replaces one that may have been lost."""
         each = [] if self._under_way is None else self._under_way[2]
         self._serial += 1
         self._under_way = self._serial, self.count, [*each, *self._each]
@@ -239,11 +240,12 @@ class Attachment:
 
     @property
     def each_under_way(self) -> list[int]:
-        """Deliveries that the acknowledgement under way has one by one."""
+        """Return the deliveries acknowledged one by one in the message in flight."""
         return [] if self._under_way is None else self._under_way[2]
 
     def stored(self, serial: int) -> tuple[int, list[int]] | None:
-        """An acknowledgement is stored: up to which delivery, and which others; None if it is not the last."""
+        """Note that an acknowledgement is stored. Return up to which delivery, and which others; None if it is not the
+        last one."""
         if self._under_way is None or self._under_way[0] != serial:
             return None
         _, count, each = self._under_way

@@ -1,7 +1,7 @@
 """Checks clients' calls about durable subscriptions: every list, time and number in them has a bound.
 
-The replicas of the register keep what is acknowledged for as long as nobody acknowledges more, and members of a group
-rely on what others report. The acknowledgements of a call count for the subscription of its own user alone.
+The replicas of the register keep acknowledgements until the next ones replace them, and members of a group rely on
+reports of others. The acknowledgements of a call affect only the subscription of the caller's own user.
 """
 
 from typing import Any
@@ -22,18 +22,18 @@ from gapless.protocols.gapless.numbers import NAME_MAX, NUMBER_MAX, check_name, 
 __all__ = ["check_durable_call"]
 
 DAY_US = 86_400_000_000
-"""The longest time after which an event is delivered again, as for honest clients."""
+"""The longest delay of a redelivery, as for regular clients."""
 ACKED_MAX = 60_000
-"""Publishers and ranges of numbers by which one call says what is acknowledged beyond a position: an honest client has
-at most 100,000 deliveries that are not acknowledged, so every second one makes a range."""
+"""The maximum number of publishers and ranges in one acknowledgement beyond a position: a regular client has at most
+100,000 unacknowledged deliveries, so at most every second one ends a range."""
 ACKED_TEXT_MAX = 1 << 18
-"""Characters in the names of these publishers."""
+"""The maximum number of characters in the names of these publishers."""
 REPORTED_MAX = 10_000
-"""Deliveries that one report names, of each kind."""
+"""The maximum number of deliveries of each kind in one report."""
 
 
 def check_durable_call(client: str, message: Any) -> None:
-    """Refuse a call that no honest client makes."""
+    """Refuse a call that no regular client makes."""
     if isinstance(message, ClientList):
         check_numbers(client, message.request)
         return

@@ -37,12 +37,12 @@ __all__ = ["DURABLE_TIMERS", "DurableClient"]
 
 GATHER = "durable-gather"
 GATHER_US = 20_000
-"""How long acknowledgements gather that nobody waits for."""
+"""How long acknowledgements without a waiting caller are collected before they are sent."""
 DURABLE_TIMERS = (GATHER, BEAT, AGAIN)
 
 
 class DurableClient:
-    """All of one client."""
+    """The durable subscriptions of one client."""
 
     def __init__(
         self, connection: ClientConnection, publications: ClientPublications, deliveries: ClientDeliveries
@@ -52,7 +52,7 @@ class DurableClient:
         self._exclusive = ExclusiveSubscriptions(connection, deliveries, self._letters)
         self._groups = JoinedGroups(connection, deliveries, self._letters)
         self._questions: dict[int | str, ListDurables | MoveDurable] = {}
-        """Those without an answer."""
+        """Requests without an answer."""
         self._found: dict[int, list[DurableInfo]] = {}
         self._is_gathering = False
 
@@ -62,7 +62,7 @@ class DurableClient:
     # ---- calls --------------------------------------------------------------------------------------------
 
     def call(self, call: Acknowledge | AcknowledgeEach | Nack | ExtendAck | ListDurables | MoveDurable) -> None:
-        """A call of the application, except to subscribe and unsubscribe."""
+        """Process a call of the application, except subscribe and unsubscribe."""
         if isinstance(call, ListDurables | MoveDurable):
             self._questions[call.request] = call
             self._ask(call)
@@ -107,14 +107,14 @@ class DurableClient:
             self._exclusive.unsubscribe(subscription)
 
     def taken(self, count: int) -> None:
-        """The application has taken everything up to this delivery."""
+        """Note that the application has taken everything up to this delivery."""
         self._exclusive.taken(count)
         self._groups.taken(count)
 
     # ---- the session --------------------------------------------------------------------------------------
 
     def ready(self) -> None:
-        """A broker has the session: say again what may not have arrived."""
+        """Repeat calls that may not have arrived, at the broker with the session."""
         self._exclusive.ready()
         self._groups.ready()
         for question in list(self._questions.values()):
@@ -134,7 +134,7 @@ class DurableClient:
     # ---- answers ------------------------------------------------------------------------------------------
 
     def receive(self, message: DurableReply) -> None:
-        """The broker answers."""
+        """Process an answer of the broker."""
         match message:
             case DurableAttached():
                 if message.subscription in self._groups:
@@ -170,13 +170,13 @@ class DurableClient:
             self._connection.emit(DurablesListed(message.request, found, message.newest))
 
     def dealt(self, message: DealtNote) -> None:
-        """A note of the coordinator of a shared subscription, in its place among the deliveries."""
+        """Process a note of the coordinator of a shared subscription, in its place among the deliveries."""
         self._groups.dealt(message)
 
     # ---- acknowledgements ---------------------------------------------------------------------------------
 
     def timer_fired(self, key: str) -> None:
-        """A timer has run out."""
+        """Handle a timer."""
         if key == GATHER:
             self._is_gathering = False
             self._tell_all()
@@ -186,7 +186,7 @@ class DurableClient:
             self._groups.beat()
 
     def after_step(self) -> None:
-        """Acknowledge soon what is due: events whose dead letters are confirmed, too."""
+        """Schedule due acknowledgements, including those of events whose dead letters are confirmed."""
         for letter in self._letters.take_confirmed():
             self._exclusive.letter_confirmed(letter.subscription, letter.count)
             self._groups.letter_confirmed(letter.subscription, letter.count)

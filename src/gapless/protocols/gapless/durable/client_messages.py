@@ -1,4 +1,4 @@
-"""Messages between clients and brokers about durable subscriptions; each carries the client's session."""
+"""Messages between clients and brokers about durable subscriptions; each contains the client's session."""
 
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ class _OfSession(Message, frozen=True):
 
 
 class ClientAttach(_OfSession, frozen=True):
-    """The client attaches to a durable subscription."""
+    """Attaches the client to a durable subscription."""
 
     subscription: str
     name: str
@@ -46,15 +46,15 @@ class ClientAttach(_OfSession, frozen=True):
     redeliver_us: int = 0
     max_deliveries: int = 0
     line: str = ""
-    """Names this attachment of the client; a shared one begins another with each repetition."""
+    """Identifies this attachment of the client; a shared one begins another with each repetition."""
     was_attached: bool = False
-    """Shared: the client goes on; the subscription must not begin anew."""
+    """Shared: whether the client was attached before, so that a missing subscription is not created again."""
     gone: int = 0
-    """Shared: the coordinator of this generation is gone, and of all before."""
+    """Shared: the coordinators of this generation and of all earlier ones are unreachable."""
 
 
 class ClientAck(_OfSession, frozen=True):
-    """All acknowledgements of the client. Only for subscriptions that are not shared."""
+    """All acknowledgements of the client, for subscriptions that are not shared."""
 
     subscription: str
     name: str
@@ -67,11 +67,11 @@ class ClientAck(_OfSession, frozen=True):
     done: Ranges = msgspec.field(default_factory=dict)
     is_leaving: bool = False
     tries: list[Outstanding] = msgspec.field(default_factory=list)
-    """Events that were given back and are not acknowledged, and how often each was delivered."""
+    """Unacknowledged events with a `nack`, and how often each was delivered."""
 
 
 class ClientMove(_OfSession, frozen=True):
-    """Let the durable subscription go on after another position; below 0, end it."""
+    """Moves the durable subscription to another position; below 0, deletes it."""
 
     request: str
     name: str
@@ -81,7 +81,7 @@ class ClientMove(_OfSession, frozen=True):
 
 
 class ClientList(_OfSession, frozen=True):
-    """Which durable subscriptions are there?"""
+    """Asks for the list of durable subscriptions."""
 
     request: int
 
@@ -101,11 +101,11 @@ DURABLE_CALLS = (ClientAttach, ClientAck, ClientMove, ClientList, ClientGroupRep
 
 
 class DurableReply(_OfSession, frozen=True):
-    """An answer of a broker to these calls, outside the order of deliveries."""
+    """Base of answers to these calls, outside the order of deliveries."""
 
 
 class DurableAttached(DurableReply, frozen=True):
-    """The client is attached; if it is shared, to the record's owner."""
+    """Says that the client is attached; to the record's owner, if it is shared."""
 
     subscription: str
     line: str
@@ -113,21 +113,21 @@ class DurableAttached(DurableReply, frozen=True):
 
 
 class DurableRefused(DurableReply, frozen=True):
-    """The client cannot be attached."""
+    """Says that the client cannot be attached."""
 
     subscription: str
     reason: str
 
 
 class DurableLost(DurableReply, frozen=True):
-    """The client is attached no more."""
+    """Says that the client is no longer attached."""
 
     subscription: str
     reason: str
 
 
 class AckResult(DurableReply, frozen=True):
-    """The acknowledgement with this serial holds."""
+    """Says that the acknowledgement with this serial is stored."""
 
     subscription: str
     serial: int
@@ -139,21 +139,21 @@ class DurableListed(DurableReply, frozen=True):
     request: int
     records: list[DurableRecord]
     newest: int
-    """The clock of the broker that answers: no event that it has heard of has a larger timestamp."""
+    """The clock of the answering broker: an upper bound of all timestamps it has seen."""
     is_last: bool
     published: int
-    """No event that was published has a larger timestamp."""
+    """An upper bound of the timestamps of published events."""
 
 
 class DurableMoved(DurableReply, frozen=True):
-    """It was moved or ended; or the reason why not."""
+    """Says that it was moved or deleted; or the reason why not."""
 
     request: str
     reason: str
 
 
 class GroupOver(DurableReply, frozen=True):
-    """The coordinator of this line is gone: attach again."""
+    """Says that the coordinator of this line is unreachable: the client must attach again."""
 
     subscription: str
     line: str

@@ -1,4 +1,4 @@
-"""The durable subscriptions to which a client is attached alone: its calls, its acknowledgements, and their answers."""
+"""The durable subscriptions with one attached client: its calls, its acknowledgements, and their answers."""
 
 from gapless.names import (
     Acknowledge,
@@ -21,11 +21,11 @@ __all__ = ["AGAIN", "ExclusiveSubscriptions"]
 
 AGAIN = "durable-again"
 MANUAL_MAX = 100_000
-"""How many deliveries may wait to be acknowledged by the application."""
+"""How many deliveries can wait to be acknowledged by the application."""
 
 
 class ExclusiveSubscriptions:
-    """All of one client."""
+    """The exclusive durable subscriptions of one client."""
 
     def __init__(self, connection: ClientConnection, deliveries: ClientDeliveries, letters: Letters) -> None:
         self._connection = connection
@@ -34,13 +34,13 @@ class ExclusiveSubscriptions:
         self._attachments: dict[str, Attachment] = {}
         """By subscription."""
         self._again: list[tuple[int, str, Delivered]] = []
-        """Events that were given back: when each is delivered again, and for which subscription."""
+        """Events with a `nack`: when each is redelivered, and for which subscription."""
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._attachments
 
     def has(self, name: str) -> bool:
-        """Whether the client is attached to the durable subscription, or asks to be."""
+        """Return whether the client is attached to the durable subscription, or is attaching."""
         return any(attachment.call.name == name for attachment in self._attachments.values())
 
     # ---- attaching -----------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class ExclusiveSubscriptions:
         """Leave: send the last acknowledgement first."""
         attachment = self._attachments[subscription]
         if attachment.state is AttachmentState.REQUESTED:
-            # The broker may attach the client all the same: it leaves when it hears so.
+            # The broker may still attach the client, which leaves when it is notified.
             self._drop(attachment)
             self._connection.emit(Ended(subscription, {}))
             return
@@ -62,11 +62,11 @@ class ExclusiveSubscriptions:
         self._tell(attachment)
 
     def attached(self, message: DurableAttached) -> None:
-        """The client is attached."""
+        """Begin the attachment."""
         record, subscription = message.record, message.subscription
         attachment = self._attachments.get(subscription)
         if attachment is None:
-            if not record.is_shared:  # it was ended before the answer came
+            if not record.is_shared:  # it was ended before the answer arrived
                 call = Subscribe(subscription, record.filter, name=record.name)
                 attachment = self._attachments[subscription] = Attachment(call, self._connection.session)
                 attachment.attached(record)
@@ -82,7 +82,7 @@ class ExclusiveSubscriptions:
             self._deliveries.resume(attachment.call, attachment, record)
 
     def lose(self, subscription: str, reason: str) -> None:
-        """The client is not attached, or not any more."""
+        """End an attachment that failed or was lost."""
         attachment = self._attachments.get(subscription)
         if attachment is None:
             return
@@ -97,7 +97,7 @@ class ExclusiveSubscriptions:
         self._letters.unadvertise(attachment.call)
 
     def ready(self) -> None:
-        """A broker has the session: say again what may not have arrived."""
+        """Repeat calls that may not have arrived, at the broker with the session."""
         for attachment in self._attachments.values():
             if attachment.state is AttachmentState.REQUESTED:
                 self._connection.say(attachment.request(self._connection.session))
@@ -107,7 +107,7 @@ class ExclusiveSubscriptions:
     # ---- deliveries ----------------------------------------------------------------------------------------
 
     def call(self, call: Acknowledge | AcknowledgeEach | Nack | ExtendAck) -> None:
-        """A call of the application. There is nobody else to deliver to, so it need not extend the time."""
+        """Process a call of the application. Extending the time has no effect, because there is no other member."""
         attachment = self._attachments[call.subscription]
         match call:
             case Acknowledge():
@@ -133,7 +133,7 @@ class ExclusiveSubscriptions:
         self._connection.emit(SetTimer(AGAIN, max(0, min(each[0] for each in self._again) - now)))
 
     def deliver_again(self) -> None:
-        """Deliver what was given back, and is due."""
+        """Redeliver events whose delay after a `nack` is over."""
         now = self._connection.now
         due = [each for each in self._again if each[0] <= now]
         self._again = [each for each in self._again if each[0] > now]
@@ -147,7 +147,7 @@ class ExclusiveSubscriptions:
             self._connection.emit(SetTimer(AGAIN, min(each[0] for each in self._again) - now))
 
     def taken(self, count: int) -> None:
-        """The application has taken everything up to this delivery."""
+        """Note that the application has taken everything up to this delivery."""
         for attachment in list(self._attachments.values()):
             call = attachment.call
             if call.ack == "auto":
@@ -162,17 +162,17 @@ class ExclusiveSubscriptions:
     # ---- acknowledgements ----------------------------------------------------------------------------------
 
     def letter_confirmed(self, subscription: str, count: int) -> None:
-        """The dead letter of a delivery is confirmed."""
+        """Acknowledge a delivery whose dead letter is confirmed."""
         if subscription in self._attachments:
             self._attachments[subscription].acknowledge_each([count])
 
     @property
     def is_due(self) -> bool:
-        """Whether anything is to be acknowledged."""
+        """Return whether anything is to be acknowledged."""
         return any(each.is_due for each in self._attachments.values())
 
     def tell(self) -> None:
-        """Acknowledge what is due."""
+        """Send due acknowledgements."""
         for attachment in self._attachments.values():
             self._tell(attachment)
 
@@ -188,7 +188,7 @@ class ExclusiveSubscriptions:
         self._connection.say(message)
 
     def stored(self, message: AckResult) -> None:
-        """An acknowledgement is stored."""
+        """Note that an acknowledgement is stored."""
         attachment = self._attachments.get(message.subscription)
         stored = None if attachment is None else attachment.stored(message.serial)
         if attachment is None or stored is None:

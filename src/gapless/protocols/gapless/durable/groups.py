@@ -1,17 +1,17 @@
 """The coordinator of a shared subscription: reads for all members, and delivers each event to one of them.
 
 The coordinator is the broker that owns the record. It reads like a subscription of a client, from the acknowledged
-position on. **An event is delivered to a member only after the register holds that it is** (`outstanding`), and an
-acknowledgement counts for a member only after the register holds it. So whoever becomes the coordinator next knows
-exactly which events may be with whom, and how often each was delivered; what nobody has is delivered at once.
+position on. **An event is delivered to a member only after the register contains the assignment** (`outstanding`), and
+an acknowledgement counts for a member only after the register contains it. So the next coordinator knows exactly which
+events members may have, and how often each was delivered; unassigned events are delivered at once.
 
-A member that is not heard for `SILENT_US` is gone, and what it has goes to others; so does what it does not acknowledge
-in time, or gives back. A member takes nothing that was assigned before a report which it sent longer ago than that: by
-then it may be another's. That makes silence safe, without clocks that agree. After a change of the coordinator, members
-attach again and say what they hold.
+A member that is silent for `SILENT_US` is removed, and its events go to others. So do events that it does not
+acknowledge in time, or returns with `nack`. A member ignores assignments that were made before a report which it sent
+longer ago than that: another member may have them by then. This makes silence safe without synchronised clocks. After a
+change of the coordinator, members attach again and report their events.
 
-The states of events are in `ItemState`, with their transitions. A coordinator is there from `found_group` until its
-last write, or until somebody else owns the record.
+The states of events are in `ItemState`, with their transitions. A coordinator exists from `found_group` until its last
+write, or until another broker owns the record.
 """
 
 from gapless.events import Event
@@ -44,14 +44,15 @@ from gapless.protocols.parts.ranges import Ranges, add_range, without
 __all__ = ["advance_groups", "end_group", "found_group", "written_group"]
 
 POSITION_STEP_US = 5_000_000
-"""How far a position moves, where nothing is acknowledged, before it is written."""
+"""How far a position advances without acknowledgements before it is written."""
 
 
 # ---- begin and end -------------------------------------------------------------------------------------------
 
 
 def found_group(s: BrokerState, record: DurableRecord) -> None:
-    """This broker owns the record of a shared subscription now: read from its position, and wait for the members."""
+    """Start coordinating a shared subscription that this broker owns now: read from its position, and wait for the
+    members."""
     end_group(s, record.name)
     name, now = Name(GROUP_CLIENT + record.name, str(record.generation)), s.clock.now
     group = s.durable.groups[record.name] = Group(record, name, now, position=record.position)
@@ -74,7 +75,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
 
 
 def end_group(s: BrokerState, name: str) -> None:
-    """This broker does not own it any more: members hear so when they report."""
+    """Stop coordinating a subscription that this broker no longer owns. Members are notified when they report."""
     group = s.durable.groups.pop(name, None)
     if group is not None:
         remove_local(s, group.name)
@@ -85,7 +86,7 @@ def end_group(s: BrokerState, name: str) -> None:
 
 
 def advance_groups(s: BrokerState) -> bool:
-    """Take reports and what was read, assign events, and write what changed."""
+    """Process reports and read events, assign events, and write the changes."""
     reports, is_busy = s.durable.reports, bool(s.durable.reports)
     while reports:
         peer, report = reports.popleft()
@@ -117,7 +118,7 @@ def _read(s: BrokerState, group: Group) -> None:
 
 
 def _tell_gaps(s: BrokerState, group: Group) -> None:
-    """Tell all members what nobody has any more; if there are none, those that come next."""
+    """Report losses to all members; if there are none, to the next ones."""
     for member in group.members.values() if group.gaps or group.lost else ():
         if member.line and member.losses < group.losses:
             member.losses = group.losses
@@ -156,14 +157,14 @@ def _take_event(group: Group, event: Event) -> None:
 
 
 def _take_loss(group: Group, event: Event) -> None:
-    """The lost numbers of a publisher that were not read."""
+    """Process a publisher's lost numbers that were not read."""
     publisher = publisher_of(event.publisher)
     _lose(group, publisher, first_lost(event), event.seq)
     group.read[publisher] = max(event.seq, group.read.get(publisher, 0))
 
 
 def _take_reached(group: Group, message: Reached) -> None:
-    """Numbers that were not read because no broker has them any more."""
+    """Process numbers that were not read because no broker has them any more."""
     if message.gap is not None:
         group.gaps.append(message.gap)
         group.losses += 1
@@ -173,7 +174,7 @@ def _take_reached(group: Group, message: Reached) -> None:
 
 
 def _lose(group: Group, publisher: str, first: int, last: int) -> None:
-    """Nobody can read these numbers: they are lost, unless they are acknowledged, or a member has them."""
+    """Mark unreadable numbers as lost, unless they are acknowledged, or a member has them."""
     first = max(first, group.read.get(publisher, 0) + 1)
     taken = list(group.done.get(publisher, []))
     for item in [each for key, each in group.by_key.items() if key.publisher == publisher and first <= key.seq <= last]:
@@ -189,7 +190,7 @@ def _lose(group: Group, publisher: str, first: int, last: int) -> None:
 
 
 def _pass_done(group: Group) -> None:
-    """Acknowledged events without an unacknowledged one before them become a position and last numbers."""
+    """Compact acknowledged events without an unacknowledged one before them into a position and last numbers."""
     order = group.order
     while order and (order[0].is_position or order[0].state is ItemState.DONE):
         item = order.popleft()
@@ -205,7 +206,7 @@ def _pass_done(group: Group) -> None:
 
 
 def _write(s: BrokerState, name: str, group: Group) -> bool:
-    """Have the register hold what changed, one write at a time."""
+    """Write changes to the register, one write at a time."""
     if group.writing is not None:
         return False
     is_idle = not group.members and s.clock.now - group.idle_since >= SILENT_US
@@ -233,7 +234,7 @@ def _write(s: BrokerState, name: str, group: Group) -> bool:
 
 
 def _done(group: Group) -> Ranges:
-    """Acknowledged events beyond an unacknowledged one."""
+    """Return the acknowledged events beyond an unacknowledged one."""
     found: Ranges = {publisher: list(ranges) for publisher, ranges in group.done.items() if ranges}
     for publisher, seq in sorted(group.acknowledged):
         add_range(found, publisher, seq, seq)
@@ -241,7 +242,7 @@ def _done(group: Group) -> Ranges:
 
 
 def written_group(s: BrokerState, change: Change) -> None:
-    """The register holds the last write, or another owns the record."""
+    """Finish the last write, or stop if another broker owns the record."""
     command = change.command
     group = s.durable.groups.get(command.name)
     if group is None or not isinstance(command, WriteGroup) or group.record.generation != command.generation:

@@ -1,4 +1,4 @@
-"""The shared subscriptions of which a client is a member: its calls, its reports, and the deals of the coordinators."""
+"""The shared subscriptions of which a client is a member: its calls, its reports, and the coordinators' messages."""
 
 from gapless.names import (
     Acknowledge,
@@ -21,11 +21,11 @@ __all__ = ["BEAT", "JoinedGroups"]
 
 BEAT = "durable-beat"
 BEAT_US = 1_000_000
-"""How often a member reports that it is there."""
+"""The interval of a member's heartbeat."""
 
 
 class JoinedGroups:
-    """All of one client."""
+    """The shared subscriptions of one client."""
 
     def __init__(self, connection: ClientConnection, deliveries: ClientDeliveries, letters: Letters) -> None:
         self._connection = connection
@@ -40,7 +40,7 @@ class JoinedGroups:
         return subscription in self._members
 
     def has(self, name: str) -> bool:
-        """Whether the client is a member of the group, or asks to be."""
+        """Return whether the client is a member of the group, or is joining."""
         return any(member.call.name == name for member in self._members.values())
 
     # ---- joining -------------------------------------------------------------------------------------------
@@ -61,12 +61,12 @@ class JoinedGroups:
             self._report(member)
 
     def ready(self) -> None:
-        """A broker has the session: join again."""
+        """Join again at the broker with the session."""
         for member in list(self._members.values()):
             self._join_again(member)
 
     def attached(self, message: DurableAttached) -> None:
-        """It is known who coordinates."""
+        """Continue with the known coordinator."""
         member, record = self._members[message.subscription], message.record
         if member.state is MembershipState.REQUESTED and member.line == message.line:
             is_first = not member.was_member
@@ -77,13 +77,13 @@ class JoinedGroups:
                 self._connection.emit(Activated(message.subscription))
 
     def over(self, message: GroupOver) -> None:
-        """The coordinator is gone."""
+        """Join again, because the coordinator is unreachable."""
         member = self._members.get(message.subscription)
         if member is not None and member.line == message.line:
             self._join_again(member)
 
     def lose(self, subscription: str, reason: str) -> None:
-        """The client is no member, or not any more."""
+        """End a membership that failed or was lost."""
         self._end(self._members[subscription], reason)
 
     def _ask(self, member: Membership) -> None:
@@ -106,7 +106,7 @@ class JoinedGroups:
     # ---- deliveries ----------------------------------------------------------------------------------------
 
     def dealt(self, message: DealtNote) -> None:
-        """The coordinator of a shared subscription has something to say."""
+        """Process a message of the coordinator of a shared subscription."""
         emit, subscription, deal = self._connection.emit, message.subscription, message.deal
         member = self._members.get(subscription)
         if member is None or member.line != deal.line:
@@ -139,7 +139,7 @@ class JoinedGroups:
             self._join_again(member)
 
     def call(self, call: Acknowledge | AcknowledgeEach | Nack | ExtendAck) -> None:
-        """A call of the application."""
+        """Process a call of the application."""
         member = self._members[call.subscription]
         match call:
             case Acknowledge():
@@ -155,7 +155,7 @@ class JoinedGroups:
                 member.extend(list(call.counts))
 
     def _bury(self, member: Membership, count: int) -> bool:
-        """Write a dead letter for this delivery, if it was the last one."""
+        """Publish a dead letter for this delivery, if it was the last one."""
         held = member.held(count)
         if held is None or not is_last_delivery(member.call, member.max_deliveries, held.event, held.deliveries):
             return False
@@ -164,7 +164,7 @@ class JoinedGroups:
         return True
 
     def taken(self, count: int) -> None:
-        """The application has taken everything up to this delivery."""
+        """Note that the application has taken everything up to this delivery."""
         for member in self._members.values():
             if member.call.ack == "auto":
                 member.acknowledge(count)
@@ -172,23 +172,23 @@ class JoinedGroups:
     # ---- reports -------------------------------------------------------------------------------------------
 
     def letter_confirmed(self, subscription: str, count: int) -> None:
-        """The dead letter of a delivery is confirmed."""
+        """Acknowledge a delivery whose dead letter is confirmed."""
         if subscription in self._members:
             self._members[subscription].acknowledge_letter(count)
 
     @property
     def is_due(self) -> bool:
-        """Whether anything is to be reported."""
+        """Return whether anything is to be reported."""
         return any(each.is_dirty and each.state is not MembershipState.REQUESTED for each in self._members.values())
 
     def tell(self) -> None:
-        """Report what is new."""
+        """Send new reports."""
         for member in self._members.values():
             if member.is_dirty and member.state is not MembershipState.REQUESTED:
                 self._report(member)
 
     def beat(self) -> None:
-        """Report that this member is there, whatever is new."""
+        """Send a heartbeat, with or without news."""
         self._is_beating = False
         for member in self._members.values():
             if member.state is not MembershipState.REQUESTED:

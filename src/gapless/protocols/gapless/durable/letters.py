@@ -1,11 +1,12 @@
-"""Dead letters: what becomes of an event that was delivered `max_deliveries` times and never acknowledged.
+"""Dead letters, for events that were delivered `max_deliveries` times and never acknowledged.
 
 The client that has the event publishes a dead letter, an ordinary event, and acknowledges the event when the letter is
-confirmed. So an event is never gone without a letter. If the client dies between the two, the event is delivered once
-more, and its next client publishes another letter, which names the same event.
+confirmed. So an event never disappears without a letter. If the client dies between the two, the event is delivered
+once more, and its next client publishes another letter, which names the same event.
 
-A letter has the attributes of the event with `event.` before their names, so a filter for the event does not match it,
-and its payload. A letter of the same subscription that is delivered to it (its filter is TRUE, say) gets none.
+A letter has the attributes of the event with the prefix `event.`, so a filter for the event does not match it, and its
+payload. If a letter is delivered to the subscription that caused it (with the filter TRUE, for example), it gets no
+letter itself.
 """
 
 from collections import deque
@@ -20,25 +21,25 @@ from gapless.protocols.gapless.client_publications import ClientPublications
 __all__ = ["BURIED", "FAILED", "UNACKNOWLEDGED", "Letters", "is_last_delivery", "letter_filter", "letter_of"]
 
 BURIED = 1 << 62
-"""From here on the client counts what it was dealt and does not deliver any more, as it becomes a dead letter."""
+"""Numbers from here on count assignments that the client does not deliver, because they become dead letters."""
 FAILED, UNACKNOWLEDGED = "nack", "not acknowledged"
-"""Why there is a dead letter."""
+"""The reasons for a dead letter."""
 ATTRIBUTE_BYTES = 16
-"""The size of an attribute beside its name and its text."""
+"""The size of an attribute besides its name and its text."""
 
 
 def letter_filter(name: str) -> str:
-    """The advertisement of a client that may publish dead letters of this subscription."""
+    """Return the advertisement of a client that may publish dead letters of this subscription."""
     return "{}subscription = '{}'".format(DEAD_LETTER, name.replace("'", "''"))
 
 
 def is_letter_of(name: str, event: Event) -> bool:
-    """Whether the event is a dead letter of this subscription."""
+    """Return whether the event is a dead letter of this subscription."""
     return event.attributes.get(f"{DEAD_LETTER}subscription") == name
 
 
 def letter_of(name: str, event: Event, deliveries: int, reason: str, size_max: int) -> Publish:
-    """The letter. If it is too large, it lacks the payload, and then the attributes, too."""
+    """Return the letter. If it is too large, it lacks the payload, and then the attributes, too."""
     facts: Attributes = {
         f"{DEAD_LETTER}subscription": name,
         f"{DEAD_LETTER}reason": reason,
@@ -61,17 +62,17 @@ def _size(call: Publish) -> int:
 
 
 def is_last_delivery(call: Subscribe, deliveries_max: int, event: Event, deliveries: int) -> bool:
-    """Whether an event that was delivered so many times is not delivered again."""
+    """Return whether an event with this number of deliveries is not delivered again."""
     return call.max_deliveries > 0 and 0 < deliveries_max <= deliveries and not is_letter_of(call.name, event)
 
 
 @dataclass(eq=False)
 class Letter:
-    """A letter that is not confirmed."""
+    """An unconfirmed letter."""
 
     subscription: str
     count: int
-    """The delivery to the client, as its subscription counts."""
+    """The number of the delivery to the client."""
     event: Event
     deliveries: int
     reason: str
@@ -79,7 +80,7 @@ class Letter:
 
 
 class Letters:
-    """Those of one client: first they wait for room among its publications, then to be confirmed."""
+    """The letters of one client: they wait for room among its publications, then to be confirmed."""
 
     def __init__(self, connection: ClientConnection, publications: ClientPublications) -> None:
         self._connection = connection
@@ -90,12 +91,12 @@ class Letters:
         self._confirmed = 0
 
     def advertise(self, call: Subscribe) -> None:
-        """Announce the letters of a subscription; refused, this refuses the subscription."""
+        """Advertise the letters of a subscription; if that is refused, so is the subscription."""
         if call.max_deliveries:
             self._publications.advertise(Advertise(f"{call.subscription}#0", letter_filter(call.name)))
 
     def unadvertise(self, call: Subscribe) -> None:
-        """The subscription ended."""
+        """Withdraw the advertisement of an ended subscription."""
         if call.max_deliveries:
             self._publications.unadvertise(Unadvertise(f"{call.subscription}#0"))
 
@@ -123,7 +124,7 @@ class Letters:
             )  # fmt: skip
 
     def take_confirmed(self) -> list[Letter]:
-        """The letters that were confirmed since the last call: their events are done."""
+        """Return the letters confirmed since the last call: their events can be acknowledged."""
         found = []
         while self._publications.confirmed > self._confirmed:
             self._confirmed = self._publications.confirmed

@@ -1,6 +1,6 @@
-"""The members of a shared subscription at its coordinator: their reports, and what each is assigned.
+"""The members of a shared subscription at its coordinator: their reports, and their assignments.
 
-A member of a line is there from its first report until it leaves or is gone.
+A member of a line exists from its first report until it leaves or is removed.
 """
 
 from gapless.protocols.gapless.durable.membership import SILENT_US
@@ -12,11 +12,11 @@ from gapless.protocols.gapless.state import BrokerState
 __all__ = ["WAITING_MAX", "assign", "assign_all", "part", "say_to", "take_report", "tick_groups"]
 
 WINDOW = 32
-"""So many events one member has ahead of what it acknowledges."""
+"""The maximum number of unacknowledged events of one member."""
 STEP = 8
-"""A member with so many more unacknowledged than another comes after it; else they take turns."""
+"""A member with this many more unacknowledged events than another comes after it; otherwise they take turns."""
 WAITING_MAX = 10_000
-"""How far a group reads beyond an event that nobody acknowledges."""
+"""How far a group reads beyond an unacknowledged event."""
 HOLDS_MAX = 10_000
 
 
@@ -24,7 +24,7 @@ HOLDS_MAX = 10_000
 
 
 def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
-    """A member reports, or somebody whose coordinator this broker is not."""
+    """Process the report of a member, or of a client whose coordinator this broker is not."""
     group, report = s.durable.groups.get(message.name), message.report
     member = None
     if group is not None and group.record.generation == message.generation:
@@ -59,7 +59,7 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
 
 
 def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) -> Member:
-    """A member begins a line: it keeps what it holds, if that is its own; the rest of what it had goes to others."""
+    """Begin a member's line: it keeps its events; the rest of its assignments goes to others."""
     now = s.clock.now
     old = group.members.get(client)
     member = group.members[client] = Member(client, peer, report.line, now)
@@ -86,7 +86,7 @@ def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) 
 
 
 def _return(group: Group, member: Member, number: int, not_before: int) -> None:
-    """The event that a member was assigned under this number goes to another member, or later to the same."""
+    """Return a member's assignment to the queue, for another member, or later for the same."""
     item = member.items.pop(number)
     item.state, item.deadline = ItemState.RETURNED, not_before
     if item.event is not None:
@@ -102,7 +102,7 @@ def _return_all(group: Group, member: Member, now: int) -> None:
 
 
 def part(s: BrokerState, group: Group, member: Member) -> None:
-    """Forget a member, and say so."""
+    """Remove a member, and notify it."""
     del group.members[member.client]
     say_to(s, member.broker, group.record.name, member.client, Deal(member.line, member.report, is_over=True))
     if not group.members:
@@ -110,7 +110,7 @@ def part(s: BrokerState, group: Group, member: Member) -> None:
 
 
 def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> None:
-    """Send a deal to a member."""
+    """Send a message to a member."""
     if not broker:
         return  # it has not attached again after a change of the coordinator
     if broker == s.name:
@@ -123,7 +123,7 @@ def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> N
 
 
 def assign(group: Group, member: Member, item: GroupItem, now: int) -> None:
-    """The member has this event under the next number of its line."""
+    """Assign an event to a member, under the next number of its line."""
     member.last += 1
     item.state, item.client, item.number = ItemState.ASSIGNED, member.client, member.last
     item.deadline = now + group.record.redeliver_us
@@ -131,7 +131,7 @@ def assign(group: Group, member: Member, item: GroupItem, now: int) -> None:
 
 
 def assign_all(s: BrokerState, group: Group) -> None:
-    """Give out what can be given: what was returned first."""
+    """Assign all events that can be assigned, returned ones first."""
     now = s.clock.now
     while not group.is_ending and (group.returned or group.fresh):
         item = next((each for each in group.returned if each.deadline <= now), None)
@@ -154,19 +154,19 @@ def assign_all(s: BrokerState, group: Group) -> None:
 
 
 def _next_member(group: Group, item: GroupItem | None) -> Member | None:
-    """The member that gets it: not the one that had it, if there is another."""
+    """Return the next member for an event: not the one that had it, if there is another."""
     free = [each for each in group.members.values() if each.line and not each.is_leaving and len(each.items) < WINDOW]
     others = [each for each in free if item is None or each.client != item.client]
     return min(others or free, key=lambda each: (len(each.items) // STEP, each.turn), default=None)
 
 
 def tick_groups(s: BrokerState) -> None:
-    """Take back what is overdue, and what members have that are gone; end the groups that nobody is in."""
+    """Take back overdue events, and those of removed members; end groups without members."""
     now = s.clock.now
     for group in s.durable.groups.values():
         for member in list(group.members.values()):
             if s.is_frozen:
-                member.heard = now  # this broker has not listened
+                member.heard = now  # this broker was paused itself
             elif now - member.heard > SILENT_US:
                 _return_all(group, member, now)
                 del group.members[member.client]

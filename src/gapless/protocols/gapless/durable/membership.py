@@ -1,8 +1,8 @@
-"""A client as a member of a shared subscription: what it was dealt, and what of it is acknowledged.
+"""A client as a member of a shared subscription: its assignments, and which of them are acknowledged.
 
-Whenever the client attaches, it begins a new **line** with its coordinator, in which deliveries have numbers, and says
-what it holds. It takes nothing that was assigned before a report which it sent `SILENT_US` ago (or the time after which
-the coordinator redelivers, if that is less): by then the coordinator may have given it to another.
+Whenever the client attaches, it begins a new **line** with its coordinator, in which deliveries have numbers, and
+reports its events. It ignores assignments made before a report which it sent `SILENT_US` ago (or the redelivery
+timeout, if that is less): by then the coordinator may have assigned them to another member.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ __all__ = ["SILENT_US", "Held", "Membership", "MembershipState"]
 SILENT_US = 5_000_000
 REPORTS_MAX = 1_000
 GAPS_MAX = 100
-"""Of so many reports it is known when they were sent."""
+"""The number of reports whose sending times are remembered."""
 
 
 class MembershipState(Enum):
-    """How far a membership has come: REQUESTED again when the coordinator is gone or the client has a new session;
-    LEAVING while the last report is under way. A refusal ends each of them at once."""
+    """The state of a membership: REQUESTED again when the coordinator is unreachable or the client has a new session;
+    LEAVING while the last report is in flight. A refusal ends each of them at once."""
 
     REQUESTED = "requested"
     MEMBER = "member"
@@ -43,18 +43,18 @@ MEMBERSHIPS: Transitions = {
 
 @dataclass(eq=False)
 class Held:
-    """An event that it was dealt."""
+    """An assigned event."""
 
     number: int
     count: int
-    """Which delivery to the client it was."""
+    """The number of its delivery to the client."""
     event: Event
     deliveries: int
     is_acked: bool = False
     is_each: bool = False
-    """Whether it was acknowledged by itself."""
+    """Whether it was acknowledged individually."""
     is_asked: bool = False
-    """Whether the application knows that this is under way."""
+    """Whether the application knows that its acknowledgement is in flight."""
 
 
 class Membership:
@@ -66,7 +66,7 @@ class Membership:
         self.line = ""
         self.was_member = False
         self.gone = 0
-        """The coordinators up to this generation are gone."""
+        """The coordinators up to this generation are unreachable."""
         self.generation = self.max_deliveries = 0
         self.is_dirty = False
         """Whether there is something to report."""
@@ -77,24 +77,24 @@ class Membership:
         """When each report of the line was sent."""
         self._received = 0
         self._held: dict[int, Held] = {}
-        """By number in the line: what is not acknowledged for good."""
+        """By number in the line: events whose acknowledgement is not stored."""
         self._is_announced = False
-        """Whether the coordinator knows what it holds."""
+        """Whether the coordinator knows the client's events."""
         self._acked: list[int] = []
         self._returned: list[Returned] = []
         self._extended: list[int] = []
         self._count = 0
-        """The application is done with everything up to this delivery."""
+        """The application has acknowledged everything up to this delivery."""
         self._asked = self._over = 0
         self._lost: Ranges = {}
         """The losses that were reported to the application,"""
         self._gaps: list[tuple[int, int]] = []
         """and the last gaps."""
         self._losses = 0
-        """The number of losses that came in this line."""
+        """The number of losses reported in this line."""
 
     def request(self, session: int) -> ClientAttach:
-        """Attach, or attach again: a new line begins."""
+        """Attach, or attach again in a new line."""
         self._lines += 1
         if self.state is MembershipState.MEMBER:
             self.state = MembershipState.REQUESTED
@@ -107,7 +107,7 @@ class Membership:
         )  # fmt: skip
 
     def attached(self, record: DurableRecord) -> None:
-        """It is known who coordinates."""
+        """Continue with the known coordinator."""
         self.state, self.was_member, self.is_dirty = MembershipState.MEMBER, True, True
         self.generation, self.max_deliveries = record.generation, record.max_deliveries
         self._lease_us = min(record.redeliver_us, SILENT_US)
@@ -124,7 +124,7 @@ class Membership:
     # ---- deliveries ---------------------------------------------------------------------------------------
 
     def newly_lost(self, deal: Deal) -> dict[str, list[tuple[int, int]]]:
-        """The lost numbers of each publisher, without those that were reported before."""
+        """Return the lost numbers of each publisher, without those reported before."""
         if deal.losses > self._losses:
             self._losses, self.is_dirty = deal.losses, True
         found: Ranges = {}
@@ -136,13 +136,13 @@ class Membership:
         return found
 
     def new_gaps(self, deal: Deal) -> list[tuple[int, int]]:
-        """The gaps, without those that were reported before."""
+        """Return the gaps, without those reported before."""
         found = [(since, until) for since, until in deal.gaps if (since, until) not in self._gaps]
         self._gaps = [*self._gaps, *found][-GAPS_MAX:]
         return found
 
     def take_dealt(self, deal: Deal, now: int) -> list[DealItem]:
-        """The items to deliver: each has to be `take`n. The others are given back."""
+        """Return the items to deliver, which the caller must `take`. The others are returned to the coordinator."""
         fresh = [item for item in deal.items if item.number > self._received]
         if not fresh:
             return []
@@ -155,21 +155,22 @@ class Membership:
         return fresh
 
     def take(self, item: DealItem, count: int) -> None:
-        """The item was delivered."""
+        """Record that the item was delivered."""
         self._held[item.number] = Held(item.number, count, item.event, item.deliveries)
 
     def take_revoked(self, deal: Deal) -> list[int]:
-        """Which deliveries are another member's by now."""
+        """Return the deliveries reassigned to another member."""
         found = [self._held.pop(number) for number in deal.revoked if number in self._held]
         return [each.count for each in found]
 
     def take_stored(self, deal: Deal) -> list[int]:
-        """Which deliveries that were acknowledged one by one are acknowledged for good; the others become so, too."""
+        """Return the individually acknowledged deliveries whose acknowledgements are stored."""
         found = [self._held.pop(number) for number in deal.acked if number in self._held]
         return [each.count for each in found if each.is_each]
 
     def newly_over(self) -> int | None:
-        """Everything up to this delivery is acknowledged for good, or another's; None if that was said."""
+        """Return the delivery up to which all acknowledgements are stored, or events reassigned; None if nothing is
+        new."""
         count = min((each.count - 1 for each in self._held.values()), default=self._count)
         count = min(count, self._count)
         if count <= self._over:
@@ -180,24 +181,24 @@ class Membership:
     # ---- acknowledgements ---------------------------------------------------------------------------------
 
     def acknowledge(self, count: int) -> None:
-        """The application is done with everything up to a delivery."""
+        """Acknowledge everything up to a delivery."""
         if count > self._count:
             self._count = count
             self._mark([each for each in self._held.values() if each.count <= count])
 
     def acknowledge_each(self, counts: list[int]) -> None:
-        """The application is done with these deliveries."""
+        """Acknowledge these deliveries."""
         found = [each for each in self._held.values() if each.count in counts and not each.is_acked]
         for each in found:
             each.is_each = True
         self._mark(found)
 
     def acknowledge_letter(self, count: int) -> None:
-        """The dead letter of this delivery is confirmed."""
+        """Acknowledge a delivery whose dead letter is confirmed."""
         self._mark([each for each in self._held.values() if each.count == count])
 
     def held(self, count: int) -> Held | None:
-        """A delivery that is not acknowledged."""
+        """Return an unacknowledged delivery."""
         return next((each for each in self._held.values() if each.count == count and not each.is_acked), None)
 
     def _mark(self, found: list[Held]) -> None:
@@ -207,14 +208,14 @@ class Membership:
                 self._acked.append(each.number)
 
     def newly_each(self) -> list[int]:
-        """Deliveries that are about to be acknowledged one by one, and were not said to be."""
+        """Return the deliveries about to be acknowledged individually that were not returned before."""
         found = [each for each in self._held.values() if each.is_each and not each.is_asked]
         for each in found:
             each.is_asked = True
         return [each.count for each in found]
 
     def give_back(self, counts: list[int], delay_us: int) -> list[int]:
-        """The application could not handle these deliveries. Returns those that were its own."""
+        """Record a negative acknowledgement of these deliveries. Return those that were the member's own."""
         found = [each for each in self._held.values() if each.count in counts and not each.is_acked]
         for each in found:
             del self._held[each.number]
@@ -223,21 +224,21 @@ class Membership:
         return [each.count for each in found]
 
     def extend(self, counts: list[int]) -> None:
-        """The application still works on these deliveries."""
+        """Extend the time for these deliveries."""
         self._extended += [each.number for each in self._held.values() if each.count in counts]
         self.is_dirty = True
 
     # ---- reports ------------------------------------------------------------------------------------------
 
     def newly_asked(self) -> int | None:
-        """Everything up to this delivery is about to be acknowledged; None if that was said."""
+        """Return the delivery up to which everything is about to be acknowledged; None if nothing is new."""
         if self._count <= self._asked:
             return None
         self._asked = self._count
         return self._count
 
     def report(self, now: int) -> Report:
-        """The report to the coordinator that is due now."""
+        """Return the report to the coordinator that is due now."""
         self._reports += 1
         self._sent[self._reports] = now
         forget_oldest(self._sent, REPORTS_MAX)

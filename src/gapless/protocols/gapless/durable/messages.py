@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Version(NamedTuple):
-    """Which write of a record: a proposer that keeps its ballot numbers its writes under it."""
+    """Identifies a write of a record: a proposer that keeps its ballot numbers its writes under it."""
 
     ballot: Ballot
     serial: int
@@ -47,7 +47,7 @@ class Item(NamedTuple):
 
 
 class Outstanding(NamedTuple):
-    """Of a shared subscription: an event that was delivered to a member and is not acknowledged."""
+    """An unacknowledged event of a shared subscription that was delivered to a member."""
 
     publisher: str
     seq: int
@@ -55,7 +55,7 @@ class Outstanding(NamedTuple):
     client: str
     """The member that has it; empty if it waits to be delivered to another."""
     deliveries: int
-    """So many times."""
+    """The number of its deliveries."""
 
 
 class DurableRecord(Message, frozen=True):
@@ -66,62 +66,62 @@ class DurableRecord(Message, frozen=True):
     position: int
     """Everything up to this timestamp is acknowledged."""
     generation: int
-    """Grows with each attach, move and end: an owner of an earlier generation is over."""
+    """Grows with each attach, move and deletion: an owner of an earlier generation has lost the subscription."""
     got: Cuts = msgspec.field(default_factory=dict)
     """Acknowledgements beyond the position: the last number of each publisher."""
     serial: int = 0
-    """The number of the owner's last acknowledgement: a repetition changes nothing."""
+    """The number of the owner's last acknowledgement: repeating it changes nothing."""
     client: str = ""
     """The client that is attached; empty if none is, and for shared ones."""
     line: str = ""
-    """Which attachment of that client: a repetition of the call changes nothing."""
+    """Identifies the attachment of that client: repeating the call changes nothing."""
     owner: Incarnation | None = None
-    """The incarnation of a broker that serves the client that is attached; of a shared one, its coordinator."""
+    """The incarnation of the broker that serves the attached client; of a shared one, its coordinator."""
     is_over: bool = False
-    """It has been ended. The record stays, so that generations grow."""
+    """Whether it was deleted. The record stays, so that generations grow."""
     latest: int = 0
-    """The largest timestamp of what `got` acknowledges."""
+    """The largest timestamp of the events that `got` acknowledges."""
     delivered: int = 0
-    """Nothing with a larger timestamp was delivered, unless a client is attached alone now."""
+    """An upper bound of the timestamps of delivered events, unless one client is attached exclusively now."""
     after: tuple[int, str, int] | None = None
     """If it was moved to the position after an event: its timestamp, publisher and number."""
     user: str = ""
     """The user whose client attached first, in a network with users."""
     is_shared: bool = False
     redeliver_us: int = 0
-    """Shared: an event that is not acknowledged for so long is delivered to another member."""
+    """Shared: an event that is not acknowledged for so long is redelivered to another member."""
     max_deliveries: int = 0
-    """After so many deliveries an event becomes a dead letter (see `letters`); 0 for never."""
+    """The number of deliveries after which an event becomes a dead letter (see `letters`); 0 for never."""
     done: Ranges = msgspec.field(default_factory=dict)
     """Acknowledgements beyond `got`."""
     outstanding: list[Outstanding] = msgspec.field(default_factory=list)
-    """Of one that is not shared: what its clients gave back."""
+    """For one that is not shared: events that its clients returned with `nack`."""
 
     @property
     def begin(self) -> Position:
-        """Where a subscription begins that goes on with it, beside the numbers that it leaves out."""
+        """Return the position where a subscription continues, apart from the numbers that it skips."""
         position = Position.at(self.position)
         return position if self.after is None else max(position, Position.after(*self.after))
 
 
 class StoredRecord(Message, frozen=True):
-    """The state of one name at one replica of the register. A disk has to keep all of it."""
+    """The state of one name at one replica of the register, all of it durable."""
 
     name: str
     promised: Ballot
-    """It takes part in no smaller ballot any more."""
+    """The largest promised ballot: it takes part in no smaller one any more."""
     version: Version
-    """Of the record."""
+    """The version of the record."""
     record: DurableRecord | None
     user: str = ""
-    """While there is no record: for whose client the ballot was promised."""
+    """Before there is a record: the user for whose client the ballot was promised."""
 
 
 # ---- the register --------------------------------------------------------------------------------------------
 
 
 class PrepareRecord(Message, frozen=True):
-    """To a replica: take part in no smaller ballot, and say what you hold. Without a ballot: only say it."""
+    """Asks a replica to promise a ballot, and for its record. Without a ballot: only for its record."""
 
     request: int
     name: str
@@ -130,7 +130,7 @@ class PrepareRecord(Message, frozen=True):
 
 
 class AcceptRecord(Message, frozen=True):
-    """To a replica: hold this record, unless you have promised a larger ballot."""
+    """Asks a replica to store this record, unless it has promised a larger ballot."""
 
     request: int
     version: Version
@@ -142,23 +142,23 @@ class Vote(Message, frozen=True):
 
     request: int
     version: Version
-    """That was asked for; the serial is 0 after a prepare."""
+    """The requested version; the serial is 0 after a prepare."""
     held: StoredRecord
     refusal: str
-    """Why the replica does not take the name at all; empty if it does."""
+    """Why the replica refuses the name altogether; empty if it does not."""
     incarnations: list[int]
-    """The latest incarnations of the replicas that the voter knows of: votes of earlier ones do not count."""
+    """The latest incarnations of the replicas that the voter knows: votes of earlier ones are void."""
 
 
 class ListRecords(Message, frozen=True):
-    """To a replica: which records do you hold, by name, after this one? Request 0: of a replica that recovers."""
+    """Asks a replica for its records, by name, after this one. Request 0: from a replica that recovers."""
 
     request: int
     after: str
 
 
 class RecordPage(Message, frozen=True):
-    """Some of them, by name; with none, that was all."""
+    """Some of the records, by name; an empty page is the last."""
 
     request: int
     after: str
@@ -169,7 +169,7 @@ class RecordPage(Message, frozen=True):
 
 
 class OwnerLost(Message, frozen=True):
-    """To the broker of the last owner: the durable subscription has another, or was moved or ended."""
+    """To the broker of the last owner: the durable subscription has another owner, or was moved or deleted."""
 
     name: str
     generation: int
@@ -181,32 +181,32 @@ class OwnerLost(Message, frozen=True):
 
 
 class Returned(NamedTuple):
-    """A delivery that the application gives back: to be delivered again after a delay."""
+    """A negative acknowledgement of a delivery: redeliver it after a delay."""
 
     number: int
     delay_us: int
 
 
 class Report(Message, frozen=True):
-    """From a member to its coordinator. Deliveries are named by their numbers in the line."""
+    """A member's report to its coordinator. Deliveries are identified by their numbers in the line."""
 
     line: str
-    """One attachment of the member to a coordinator: it begins a new one whenever it attaches again."""
+    """An attachment of the member to a coordinator: it begins a new one whenever it attaches again."""
     number: int
-    """Of the report in the line."""
+    """The number of the report in the line."""
     holds: list[Item] | None = None
-    """The first of a line: the deliveries that the member has, which get the numbers from 1 on."""
+    """In the first report of a line: the member's deliveries, which get the numbers from 1 on."""
     acked: list[int] = msgspec.field(default_factory=list)
     returned: list[Returned] = msgspec.field(default_factory=list)
     extended: list[int] = msgspec.field(default_factory=list)
-    """The application still works on these: they have the whole time again."""
+    """Deliveries whose time for an acknowledgement starts again."""
     losses: int = 0
-    """The last number of losses that came in this line."""
+    """The number of the last losses received in this line."""
     is_leaving: bool = False
 
 
 class GroupReport(Message, frozen=True):
-    """To the coordinator: a member's report."""
+    """A member's report, sent to the coordinator."""
 
     name: str
     generation: int
@@ -215,40 +215,40 @@ class GroupReport(Message, frozen=True):
 
 
 class DealItem(NamedTuple):
-    """An event that is delivered to a member."""
+    """An event assigned to a member."""
 
     number: int
     deliveries: int
-    """How often it has been delivered, with this time."""
+    """The number of its deliveries, including this one."""
     is_again: bool
     event: Event
 
 
 class Deal(Message, frozen=True):
-    """From the coordinator to a member."""
+    """The coordinator's message to a member."""
 
     line: str
     since: int
-    """The last report that the coordinator had when it assigned the items."""
+    """The last report that the coordinator had received when it assigned the items."""
     items: list[DealItem] = msgspec.field(default_factory=list)
     acked: list[int] = msgspec.field(default_factory=list)
-    """These are acknowledged for good."""
+    """Deliveries whose acknowledgements are stored."""
     revoked: list[int] = msgspec.field(default_factory=list)
-    """These are another member's by now, or nobody's."""
+    """Deliveries that no longer belong to this member."""
     gaps: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Nobody has what was admitted between these timestamps any more. From 0: the beginning of what is kept."""
+    """Pairs of timestamps between which history is lost. From 0: the beginning of the retained history."""
     lost: Ranges = msgspec.field(default_factory=dict)
-    """By publisher: numbers that nobody has any more."""
+    """By publisher: numbers that no broker has any more."""
     losses: int = 0
-    """How often something was added to these; they are repeated until the member reports this number."""
+    """The number of additions to these; they are repeated until the member reports this number."""
     is_over: bool = False
-    """The line has ended. A member that is not leaving attaches again."""
+    """Whether the line has ended. A member that is not leaving attaches again."""
     is_gone: bool = False
-    """The sender does not coordinate the subscription, whatever the register says."""
+    """Whether the sender no longer coordinates the subscription, whatever the register says."""
 
 
 class GroupDealt(Message, frozen=True):
-    """To the broker of a member."""
+    """The coordinator's message, sent to the broker of a member."""
 
     name: str
     client: str

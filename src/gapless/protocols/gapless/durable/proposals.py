@@ -1,6 +1,6 @@
-"""The proposer of changes: one at a time for each record, by the ballots that `register` explains.
+"""Proposes changes: one at a time for each record, by the ballots that `register` explains.
 
-The phases are in `ProposalPhase`. A change that is done, or refused, goes to `finished`; `service` tells who wanted it.
+The phases are in `ProposalPhase`. A change that is done, or refused, goes to `finished`; `service` notifies its caller.
 """
 
 from hashlib import blake2b
@@ -20,13 +20,13 @@ __all__ = ["propose", "receive_vote", "tick"]
 
 ATTEMPTS_MAX = 6
 REPEAT_TICKS = 10
-"""Questions whose answers may have been lost with a broker are asked again after so many ticks."""
+"""The number of ticks after which unanswered requests are repeated."""
 IDLE_MAX = 10_000
-"""So many records are remembered whose ballot may be used again."""
+"""The number of idle records whose ballots are remembered for reuse."""
 
 
 def propose(s: BrokerState, change: Change) -> None:
-    """Make the change when those before it are done."""
+    """Propose the change after those before it are done."""
     name = change.command.name
     proposal = s.durable.proposals.get(name)
     if proposal is None:
@@ -38,7 +38,7 @@ def propose(s: BrokerState, change: Change) -> None:
 
 
 def _begin(s: BrokerState, proposal: Proposal) -> None:
-    """The first change of the queue: with the ballot that it has, if that may still count."""
+    """Begin the first change of the queue, with the current ballot if that may still be valid."""
     command = proposal.changes[0].command
     if isinstance(command, ClientAttach) and command.is_shared:
         proposal.phase, proposal.version = ProposalPhase.READING, NO_VERSION
@@ -81,7 +81,7 @@ def _asker(s: BrokerState, change: Change, record: DurableRecord | None) -> Aske
 
 
 def _finish(s: BrokerState, proposal: Proposal) -> None:
-    """The first change is done, or refused: go on with the next."""
+    """Finish the first change, and begin the next."""
     s.durable.finished.append(proposal.changes.popleft())
     proposal.attempts = 0
     proposal.done += 1
@@ -98,7 +98,7 @@ def _finish(s: BrokerState, proposal: Proposal) -> None:
 
 
 def _ask(s: BrokerState, proposal: Proposal) -> None:
-    """Ask all replicas what the phase asks."""
+    """Send all replicas the request of the phase."""
     proposal.request, s.durable.next_request = s.durable.next_request, s.durable.next_request + 1
     proposal.votes, proposal.waits = {}, REPEAT_TICKS
     _send(s, proposal)
@@ -130,7 +130,7 @@ def _question(s: BrokerState, proposal: Proposal) -> Any:
 
 
 def receive_vote(s: BrokerState, voter: str, vote: Vote) -> None:
-    """A replica answers."""
+    """Process a replica's answer."""
     s.durable.round = max(s.durable.round, vote.held.promised.round)
     proposal = s.durable.proposals.get(vote.held.name)
     if proposal is None or proposal.request != vote.request:
@@ -149,7 +149,7 @@ def receive_vote(s: BrokerState, voter: str, vote: Vote) -> None:
 
 
 def _wait(s: BrokerState, proposal: Proposal) -> None:
-    """Another proposer is ahead: let it end, for a time that differs between brokers."""
+    """Wait for another proposer that is ahead, for a time that differs between brokers."""
     proposal.phase, proposal.is_leader = ProposalPhase.WAITING, False
     proposal.attempts = min(proposal.attempts + 1, ATTEMPTS_MAX)
     dice = blake2b(f"{s.name}/{proposal.name}/{s.durable.round}".encode(), digest_size=4).digest()
@@ -177,7 +177,7 @@ def _go_on(s: BrokerState, proposal: Proposal) -> None:
 
 
 def _is_known(s: BrokerState, proposal: Proposal, record: DurableRecord | None, is_agreed: bool) -> bool:
-    """READING: whether the change changes nothing of a record that was agreed on. Then it is done."""
+    """Return whether the change changes nothing of an agreed record (READING). Then it is done."""
     change = proposal.changes[0]
     if record is None or not is_agreed:
         return False
@@ -193,7 +193,7 @@ def _is_known(s: BrokerState, proposal: Proposal, record: DurableRecord | None, 
 
 
 def tick(s: BrokerState) -> None:
-    """Time has passed: begin again what waits for others, and repeat what nobody has answered."""
+    """Restart changes that waited for others, and repeat unanswered requests."""
     for proposal in list(s.durable.proposals.values()):
         proposal.waits -= 1
         if proposal.waits > 0:

@@ -1,19 +1,19 @@
 """A replica of the register: one record for each durable subscription, changed by majorities.
 
 The replicas are the electorate of the first broker: 2f + 1, of which at most f fail. A change (`proposals`) prepares a
-ballot at f + 1 of them, takes the record with the largest version that they hold, and has the changed record accepted
-by f + 1. Any two majorities share a replica, so changes follow on each other, whoever makes them. A proposer that keeps
-its ballot goes on with the next change at once, under the next serial: nobody else has written meanwhile, or a replica
-of the majority refuses it.
+ballot at f + 1 of them, takes the record with the largest version that they have, and has the changed record accepted
+by f + 1. Any two majorities share a replica, so changes are sequential, whichever broker makes them. A proposer that
+keeps its ballot makes the next change at once, under the next serial: no other broker has written meanwhile, or a
+replica of the majority refuses it.
 
-A replica that restarts takes part in nothing before enough others have sent it all that they hold: f + 1 that have not
+A restarted replica takes part in nothing before enough others have sent it all their records: f + 1 that have not
 restarted, or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk, its own
-included (`recovery` has the same rules for journals, and explains them). Each vote carries the latest incarnations of
-the replicas that the voter knows, and the votes of earlier incarnations do not count. So any f + 1 others contain one
-that knows what a lost incarnation had promised or accepted in a vote that counted: it voted before the recovering one
-asked, and answers so; or it voted later, and its vote made the lost one's void.
+included (`recovery` has the same rules for journals, and explains them). Each vote contains the latest incarnations of
+the replicas that the voter knows, and votes of earlier incarnations are void. So any f + 1 others contain one that
+knows what a lost incarnation had promised or accepted in a valid vote: either it voted before the recovering one asked,
+and its answer includes that; or it voted later, and its vote made the lost one's void.
 
-`store` is the only place that changes what a replica holds.
+`store` is the only place that changes a replica's records.
 """
 
 import msgspec
@@ -40,32 +40,33 @@ __all__ = [
 NAMES_MAX = 10_000
 ENDED_MAX = 10_000
 PAGE = 100
-"""Records in one message."""
+"""The number of records in one message."""
 
 
 def replicas(s: BrokerState) -> tuple[str, ...]:
-    """The brokers that hold the register."""
+    """Return the brokers with replicas of the register."""
     first = s.topology.brokers[0]
     return (first, *s.topology.acceptors[first])
 
 
 def is_replica(s: BrokerState) -> bool:
-    """Whether this broker is one of them."""
+    """Return whether this broker has a replica."""
     return s.name in replicas(s)
 
 
 def majority(s: BrokerState) -> int:
-    """How many of them decide: more than half, or all that may still return."""
+    """Return the size of a majority: more than half, or all that may still return."""
     return max(1, s.needed(replicas(s), s.topology.quorum))
 
 
 def incarnations_of(s: BrokerState) -> list[int]:
-    """The latest incarnations of the replicas that are known here."""
+    """Return the latest known incarnations of the replicas."""
     return [s.number if name == s.name else s.status(name).number for name in replicas(s)]
 
 
 def counted(s: BrokerState, said: dict[str, list[int]]) -> list[str]:
-    """The replicas whose words count, of those that said which incarnations they know: not those that are over."""
+    """Return the replicas with valid votes, among those that reported the incarnations they know: not those that are
+    excluded."""
     names = replicas(s)
     latest = [max(numbers) for numbers in zip(incarnations_of(s), *said.values(), strict=True)]
     return [name for name in said if said[name][names.index(name)] == latest[names.index(name)]]
@@ -79,7 +80,7 @@ def _held(s: BrokerState, name: str) -> StoredRecord:
 
 
 def receive_prepare(s: BrokerState, message: PrepareRecord) -> Vote | None:
-    """Promise to take part in no smaller ballot, and say what is held."""
+    """Promise to take part in no smaller ballot, and send the record."""
     if not s.durable.has_recovered or not is_replica(s):
         return None
     held, refusal = _held(s, message.name), ""
@@ -93,7 +94,7 @@ def receive_prepare(s: BrokerState, message: PrepareRecord) -> Vote | None:
 
 
 def receive_accept(s: BrokerState, message: AcceptRecord) -> Vote | None:
-    """Hold the record, unless a larger ballot was promised."""
+    """Store the record, unless a larger ballot was promised."""
     if not s.durable.has_recovered or not is_replica(s):
         return None
     held = _held(s, message.record.name)
@@ -104,7 +105,7 @@ def receive_accept(s: BrokerState, message: AcceptRecord) -> Vote | None:
 
 
 def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
-    """Why there cannot be one more durable subscription, if this would be one."""
+    """Return why there cannot be one more durable subscription, if this would be a new one."""
     if held.name in s.durable.records and not _is_over(held):
         return ""
     if sum(s.durable.names.values()) >= NAMES_MAX:
@@ -122,7 +123,7 @@ def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
 
 
 def store(s: BrokerState, held: StoredRecord) -> None:
-    """Hold this."""
+    """Store a record."""
     known = s.durable.records.get(held.name)
     if known is not None:
         _count(s, known, -1)
@@ -148,7 +149,7 @@ def _count(s: BrokerState, held: StoredRecord, by: int) -> None:
 
 
 def _forget_ended(s: BrokerState) -> None:
-    """Forget one that has ended, of the user that has ended most; not one that somebody is about to attach to."""
+    """Forget a deleted record of the user with the most, but not one to which a client is attaching."""
     ended = max(s.durable.ended.values(), key=len)
     for name in ended:
         held = s.durable.records[name]
@@ -162,7 +163,7 @@ def _forget_ended(s: BrokerState) -> None:
 
 
 def answer_list(s: BrokerState, message: ListRecords) -> RecordPage | None:
-    """Some of the records. Before it has recovered, only others that recover hear them."""
+    """Send some of the records. Before it has recovered, a replica sends them only to others that recover."""
     if not is_replica(s) or (message.request and not s.durable.has_recovered):
         return None
     memory = Memory.SETTLED if s.durable.has_recovered else s.memory
@@ -172,7 +173,7 @@ def answer_list(s: BrokerState, message: ListRecords) -> RecordPage | None:
 
 
 def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
-    """The questions of a replica that has no memory."""
+    """Send the requests of a replica without memory."""
     d = s.durable
     _end_recovery(s)
     if d.has_recovered or not is_replica(s):
@@ -187,12 +188,12 @@ def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
 
 
 def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
-    """Store the page of another replica. Whether there is more to ask."""
+    """Store the page of another replica. Return whether there is more to request."""
     d = s.durable
     if d.has_recovered or page.after != d.recovery.after.get(peer, "") or peer in d.recovery.told:
         return False
     if page.incarnations[replicas(s).index(s.name)] < s.number:
-        return True  # it was said before the peer knew of this incarnation
+        return True  # it was sent before the peer knew this incarnation
     for other in page.records:
         _merge(s, other)
     if page.records:

@@ -1,10 +1,11 @@
-"""The broker of a member passes on the messages between the member and its coordinator.
+"""The broker of a member forwards messages between the member and its coordinator.
 
-A member could publish an effect of an event that has not come by its broker, and the effect would reach others sooner
-than its cause. So an event from another broker waits here until a final position is not before it: then it has left
-for all its destinations on every link here.
+A member could publish an effect of an event that has not arrived through its broker, and the effect would reach others
+before its cause. So an event from another broker waits here until a final position includes its timestamp: then it has
+been sent on every link from here to all its destinations.
 
-Only a client that attached in this session, which needs a right, is heard; and it speaks for itself alone.
+Only messages of a client that attached in this session are accepted, because that needs a right; and a client can
+report only for itself.
 """
 
 from gapless.protocols.gapless.client_state import Session
@@ -18,14 +19,14 @@ __all__ = ["begin_line", "deliver_dealt", "receive_dealt", "receive_report", "re
 
 
 def begin_line(s: BrokerState, session: Session, command: ClientAttach, record: DurableRecord) -> None:
-    """A client of this broker is a member now."""
+    """Note that a client of this broker is a member now."""
     assert record.owner is not None, "a client is attached to a coordinator"
     key = session.client, command.name
     s.durable.lines[key] = session.number, command.subscription, command.line, record.owner, record.generation
 
 
 def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -> None:
-    """A member has something to say to its coordinator."""
+    """Forward a member's report to its coordinator."""
     key = session.client, message.name
     number, subscription, line, owner, generation = s.durable.lines.get(key, (0, "", "", None, 0))
     if (number, subscription, line) != (session.number, message.subscription, message.report.line):
@@ -42,19 +43,19 @@ def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -
 
 
 def receive_report(s: BrokerState, peer: str, message: GroupReport) -> None:
-    """A member has something to say to this coordinator."""
+    """Pass a member's report to this coordinator."""
     s.durable.reports.append((peer, message))
 
 
 def receive_dealt(s: BrokerState, peer: str, message: GroupDealt) -> None:
-    """A coordinator has something to say to a member here."""
+    """Process a coordinator's message for a member here."""
     is_local = peer == s.name
     latest = 0 if is_local else max((item.event.stamp for item in message.deal.items), default=0)
     s.durable.dealt.append((latest, message))
 
 
 def deliver_dealt(s: BrokerState) -> bool:
-    """Pass on the deals that no longer wait, in their order for each client."""
+    """Forward the coordinators' messages that need not wait any longer, in their order for each client."""
     waiting: dict[str, None] = {}
     count = len(s.durable.dealt)
     for _ in range(count):

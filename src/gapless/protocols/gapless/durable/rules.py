@@ -1,10 +1,10 @@
-"""The changes of a record. Each takes the record as it is, and returns the one that is to be, or refuses.
+"""The changes of a record. Each takes the current record and returns the new one, or refuses.
 
-The **generation** grows whenever a client attaches, and when the subscription is moved or ended. The
-earlier owner is fenced: its writes under its own generation are refused. A record that was ended stays, so that
+The **generation** grows whenever a client attaches, and when the subscription is moved or deleted. This fences the
+earlier owner: its writes under its own generation are refused. The record of a deleted subscription stays, so that
 generations grow.
 
-A shared subscription belongs to the user whose client attached first: members rely on what other members acknowledge.
+A shared subscription belongs to the user whose client attached first, because members rely on others' acknowledgements.
 """
 
 from dataclasses import dataclass
@@ -21,30 +21,30 @@ from gapless.protocols.gapless.identities import Incarnation
 __all__ = ["DELIVERED_AHEAD_US", "Asker", "Refusal", "apply"]
 
 DELIVERED_AHEAD_US = 10_000_000
-"""So far ahead of the own clock the clock of another broker may be: what it delivered may have such timestamps."""
+"""How far the clock of another broker, and so the timestamps it delivered, can be ahead of this one's."""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, as good as any other
-    """The change cannot be made; the sentence says why."""
+    """The change is not possible; the text says why."""
 
 
 @dataclass(frozen=True)
 class Asker:
-    """The broker that proposes a change, and whose client wants it."""
+    """The broker that proposes a change, and its client."""
 
     owner: Incarnation
     client: str
     position: int
-    """The last final position that it knows: there a new subscription begins."""
+    """The last final position that it knows: a new subscription begins there."""
     newest: int
-    """No timestamp that it has heard of is larger."""
+    """An upper bound of all timestamps that it has seen."""
     owners: Owners
     live: frozenset[Incarnation] = frozenset()
-    """The owner in the record, if its incarnation is not over."""
+    """The owner in the record, if its incarnation is not excluded."""
 
 
 def apply(change: Change, record: DurableRecord | None, asker: Asker) -> DurableRecord:
-    """The record after the change. It is called again whenever the record turns out to be another."""
+    """Return the record after the change. It is called again whenever the current record turns out to be another."""
     return _apply(change.command, record, asker)
 
 
@@ -93,7 +93,8 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
 
 
 def _delivered(record: DurableRecord, newest: int) -> int:
-    """No timestamp of what was delivered is larger. A client that is attached alone says so only when it leaves."""
+    """Return an upper bound of the timestamps of delivered events. An exclusive client reports it only when
+    it leaves."""
     if not record.client and not (record.is_shared and (record.outstanding or record.done)):
         return record.delivered
     return max(record.delivered, newest + DELIVERED_AHEAD_US)

@@ -1,10 +1,10 @@
-"""Durable subscriptions of clients that have their sessions here: calls, what becomes of them, and listings.
+"""Durable subscriptions of clients with sessions here: calls, their results, and listings.
 
-A client attaches by a change of the record. When it is attached, it resumes an ordinary subscription that goes on
-after the acknowledged position by reading history (`local`), leaves out what the record says is acknowledged, and
-acknowledges by changes of the record under its generation. To move to another broker it needs nothing: its
-acknowledgements come from there. Another client that attaches has a larger generation: the next acknowledgement of the
-first is refused, and its broker is notified at once if possible.
+A client attaches by a change of the record. Then it resumes an ordinary subscription that continues after the
+acknowledged position by reading history (`local`), skips events that the record lists as acknowledged, and acknowledges
+by changes of the record under its generation. To move to another broker it needs nothing else: its acknowledgements
+come from there. Another client that attaches has a larger generation: the next acknowledgement of the first is refused,
+and its broker is notified at once if possible.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 PENDING_MAX = 1_000
-"""Calls of one client that wait; further ones are ignored, and the client repeats them with its next session."""
+"""The maximum number of waiting calls of one client; further ones are ignored, and repeated with its next session."""
 RECORDS_AT_ONCE = 200
 
 
@@ -46,7 +46,7 @@ RECORDS_AT_ONCE = 200
 
 
 def call(s: BrokerState, session: Session, message: Any) -> None:
-    """A call of a client about durable subscriptions."""
+    """Process a client's call about durable subscriptions."""
     match message:
         case ClientGroupReport():
             relay_report(s, session, message)
@@ -62,7 +62,7 @@ def call(s: BrokerState, session: Session, message: Any) -> None:
 
 
 def take_early(s: BrokerState) -> bool:
-    """Take the calls that had to wait for the first final position: a new subscription begins at one."""
+    """Process the calls that waited for the first final position, where new subscriptions begin."""
     if not s.final.timestamp:
         return False
     early, s.durable.early = s.durable.early, []
@@ -81,7 +81,7 @@ def _session(s: BrokerState, client: str, number: int) -> Session | None:
 
 
 def note_absence(s: BrokerState, client: str) -> None:
-    """The session of a client has expired: nobody shall be listed as attached."""
+    """Record that no client is attached, after the client's session has expired."""
     for (other, name), (_, generation) in list(s.durable.attached.items()):
         if other == client:
             del s.durable.attached[other, name]
@@ -92,7 +92,7 @@ def note_absence(s: BrokerState, client: str) -> None:
 
 
 def finish_changes(s: BrokerState) -> bool:
-    """Tell those who wanted the changes that are done or refused."""
+    """Notify the callers of changes that are done or refused."""
     finished = s.durable.finished
     is_busy = bool(finished)
     while finished:
@@ -144,7 +144,7 @@ def _attached(s: BrokerState, session: Session | None, command: ClientAttach, ch
 
 
 def _tell_lost(s: BrokerState, change: Change, what: str) -> None:
-    """Tell the broker of the last owner that it is over."""
+    """Notify the broker of the last owner that it has lost the subscription."""
     before, after = change.before, change.after
     if before is None or after is None or before.owner is None:
         return
@@ -158,7 +158,7 @@ def _tell_lost(s: BrokerState, change: Change, what: str) -> None:
 
 
 def lose_owner(s: BrokerState, _peer: str, message: OwnerLost) -> None:
-    """A durable subscription has another owner, or none."""
+    """End the attachments to a durable subscription that has another owner, or none."""
     group = s.durable.groups.get(message.name)
     if group is not None and group.record.generation < message.generation:
         end_group(s, message.name)
@@ -211,7 +211,7 @@ def _ask(s: BrokerState, number: int, names: Sequence[str]) -> None:
 
 
 def take_page(s: BrokerState, peer: str, page: RecordPage) -> None:
-    """Some of what a replica holds."""
+    """Process some of a replica's records for a listing."""
     if not page.request:
         if register.take_recovery_page(s, peer, page):
             s.send(peer, ListRecords(0, s.durable.recovery.after.get(peer, "")))
@@ -248,7 +248,7 @@ def _tell_listed(s: BrokerState, listing: Listing) -> None:
 
 
 def _shown(record: DurableRecord) -> DurableRecord:
-    """Without what nobody wants to see in a list."""
+    """Return the record without fields that lists do not show."""
     return DurableRecord(
         record.name, record.filter, record.position, record.generation, latest=record.latest, client=record.client,
         owner=record.owner, after=record.after, is_shared=record.is_shared, user=record.user,
@@ -256,7 +256,7 @@ def _shown(record: DurableRecord) -> DurableRecord:
 
 
 def repeat_listings(s: BrokerState) -> None:
-    """Answers may have been lost with their brokers."""
+    """Repeat listing requests whose answers may have been lost."""
     for number, listing in list(s.durable.listings.items()):
         if _session(s, listing.client, listing.session) is None:
             del s.durable.listings[number]

@@ -1,8 +1,8 @@
 """The state of durable subscriptions at one incarnation of a broker, as plain data.
 
-A broker can have four parts in it: a **replica** of the register (`records`), the **proposer** of changes for its
-clients and groups (`proposals`), the broker of **attached** clients (`attached`, `lines`), and the **coordinator** of
-shared subscriptions (`groups`).
+A broker can have four roles: a **replica** of the register (`records`), the **proposer** of changes for its clients and
+groups (`proposals`), the broker of **attached** clients (`attached`, `lines`), and the **coordinator** of shared
+subscriptions (`groups`).
 """
 
 from collections import deque
@@ -34,8 +34,8 @@ __all__ = [
 NO_BALLOT = Ballot(0, "")
 NO_VERSION = Version(NO_BALLOT, 0)
 GROUP_CLIENT = "\tgroup/"
-"""The coordinator of a shared subscription reads as a client of this name and that of the subscription. No client is
-called like that: names of clients can be printed."""
+"""The coordinator of a shared subscription reads as a client with this prefix and the subscription's name. The prefix
+contains an unprintable character, which names of real clients cannot."""
 
 
 # ---- changes of records --------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ called like that: names of clients can be printed."""
 
 @dataclass(frozen=True)
 class NoteAbsence:
-    """The session of the client that is attached has expired."""
+    """Records that the session of the attached client has expired."""
 
     name: str
     generation: int
@@ -74,28 +74,29 @@ class Change:
 
     command: Command
     client: str = ""
-    """Whose call it is; empty for those of this broker itself."""
+    """The client of the call; empty for changes by this broker itself."""
     session: int = 0
     before: DurableRecord | None = None
     after: DurableRecord | None = None
     refusal: str = ""
 
     def refuse(self, refusal: str) -> None:
-        """It is not made. An earlier ballot, which lost, may have made it of another record."""
+        """Refuse the change. A lost earlier ballot may still have applied it to another version of the record."""
         self.before, self.after, self.refusal = None, None, refusal
 
 
 class ProposalPhase(Enum):
-    """How far the first change of a queue has come.
+    """The phase of the first change of a queue.
 
-    READING    only for attachments to shared subscriptions: a majority says what it holds. If the change turns out to
-               change nothing, and all of them hold the same, it is done
-    PREPARING  a majority promises to take part in no smaller ballot, and says what it holds
-    ACCEPTING  a majority holds the changed record: the change is done
-    WAITING    another ballot was larger: begin again with a larger one after a while
+    READING    only for attachments to shared subscriptions: a majority sends its records. If the change turns out to
+    change
+               nothing, and all of them are equal, it is done
+    PREPARING  a majority promises to take part in no smaller ballot, and sends its records ACCEPTING  a majority stores
+    the changed record: the change is done WAITING    another ballot was larger: begin again with a larger one after a
+    while
 
-    A change may be done, or refused, in every phase but WAITING. Then the next one begins, if there is one: with
-    ACCEPTING, if the ballot still counts.
+    A change can be done, or refused, in every phase but WAITING. Then the next one begins, if there is one: with
+    ACCEPTING, if the ballot is still valid.
     """
 
     READING = "reading"
@@ -118,43 +119,43 @@ class Proposal:
 
     name: str
     request: int = 0
-    """The answers to another request do not count."""
+    """The current request; answers to others are ignored."""
     changes: deque[Change] = field(default_factory=deque)
     phase: ProposalPhase = ProposalPhase.WAITING
     version: Version = NO_VERSION
-    """Of the ballot that it uses, and of the record that it writes."""
+    """The current ballot, and the version of the record that it writes."""
     record: DurableRecord | None = None
-    """The record that it writes, or wrote last."""
+    """The record that it writes, or last wrote."""
     votes: dict[str, Vote] = field(default_factory=dict)
     waits: int = 0
-    """WAITING: so many ticks."""
+    """In WAITING: the remaining number of ticks."""
     attempts: int = 0
     done: int = 0
     """How many changes it has made."""
     is_leader: bool = False
-    """Its last write was accepted by a majority, and no larger ballot was heard of since."""
+    """Whether a majority accepted its last write, and no larger ballot was seen since."""
 
 
 @dataclass(eq=False)
 class Recovery:
-    """A replica without memory asks the others what they hold."""
+    """The recovery of a replica without memory, which asks the others for their records."""
 
     after: dict[str, str] = field(default_factory=dict)
-    """By replica: the last name that it told."""
+    """By replica: the last name that it sent."""
     told: dict[str, list[int]] = field(default_factory=dict)
-    """The replicas that have sent all they hold, and the incarnations of replicas that they knew of."""
+    """The replicas that have sent all their records, and the incarnations of replicas that they knew."""
     memories: dict[str, int] = field(default_factory=dict)
     """The basis of their answers."""
 
 
 @dataclass(eq=False)
 class Listing:
-    """A client wants to know all durable subscriptions."""
+    """A client's request for all durable subscriptions."""
 
     client: str
     session: int
     request: int
-    """Of the client."""
+    """The number of the client's request."""
     found: dict[str, StoredRecord] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
@@ -166,12 +167,11 @@ class Listing:
 class ItemState(Enum):
     """The state of an event at the coordinator.
 
-    FRESH     it was never delivered
-    RETURNED  it was delivered and given up: it goes to a member before the fresh ones, after its delay
-    ASSIGNED  it has a member; it is sent when the register says so (`is_written`)
-    DONE      it is acknowledged; it leaves when the register says so
+    FRESH     it was never delivered RETURNED  it was delivered and returned: it goes to a member before the fresh ones,
+    after its delay ASSIGNED  it has a member; it is sent when the register contains the assignment (`is_written`) DONE
+    it is acknowledged; it is removed when the register contains that
 
-    A member that had one that is RETURNED may claim it. A dead letter is DONE without having been assigned again.
+    A member that had a RETURNED event can claim it. An event with a dead letter is DONE without another assignment.
     """
 
     FRESH = "fresh"
@@ -190,59 +190,59 @@ ITEMS: Transitions = {
 
 @dataclass(eq=False)
 class GroupItem:
-    """An event that the coordinator has, in the order in which it came; or a position among them."""
+    """An event at the coordinator, in the order of arrival; or a position among them."""
 
     key: Item
     timestamp: int
-    """Of a position: the position itself."""
+    """For a position: the position itself."""
     event: Event | None = None
-    """None as long as it was not read, after a change of the coordinator."""
+    """The event; None until it is read, after a change of the coordinator."""
     is_position: bool = False
     is_lost: bool = False
-    """Nobody can read it any more. The member that has it may still acknowledge it."""
+    """Whether it can no longer be read. The member that has it can still acknowledge it."""
     state: ItemState = ItemState.FRESH
     client: str = ""
-    """The member that has it, or had it last."""
+    """The member that has it, or last had it."""
     number: int = 0
-    """In the line of that member."""
+    """Its number in the line of that member."""
     count: int = 0
-    """How often it was delivered."""
+    """The number of its deliveries."""
     deadline: int = 0
-    """ASSIGNED: until when it has to be acknowledged. RETURNED: not before that it is delivered again."""
+    """ASSIGNED: when its acknowledgement times out. RETURNED: when it can be redelivered."""
 
 
 @dataclass(eq=False)
 class Member:
-    """A member of a shared subscription, as the coordinator knows it: it is there from its first report of a line to
-    its last, or until it was not heard for `SILENT_US`."""
+    """A member of a shared subscription, as the coordinator knows it: from its first report of a line to its last, or
+    until it was silent for `SILENT_US`."""
 
     client: str
     broker: str
     line: str
     heard: int
     items: dict[int, GroupItem] = field(default_factory=dict)
-    """Assigned to it, by number."""
+    """Its assignments, by number."""
     last: int = 0
     """The largest number in the line."""
     turn: int = 0
-    """When something was assigned to it last, as the coordinator counts."""
+    """A counter of the coordinator at its last assignment."""
     report: int = 0
     """The number of its last report."""
     acked: list[int] = field(default_factory=list)
-    """Its acknowledgements that the register does not have."""
+    """Its acknowledgements that are not in the register yet."""
     losses: int = 0
-    """All losses up to this number were sent to it, or are known to have come."""
+    """All losses up to this number were sent to it, or were acknowledged by it."""
     is_leaving: bool = False
 
 
 class Assignment(NamedTuple):
-    """An event that is to be sent to a member when the register holds that the member has it."""
+    """An event to be sent to a member when the register contains the assignment."""
 
     item: GroupItem
     member: Member
     number: int
     since: int
-    """The member's last report by then."""
+    """The member's last report at that time."""
 
 
 @dataclass(eq=False)
@@ -250,57 +250,57 @@ class Group:
     """A shared subscription that this broker coordinates."""
 
     record: DurableRecord
-    """As it was when this broker became its owner."""
+    """The record when this broker became its owner."""
     name: Name
-    """Of the subscription that reads for it."""
+    """The name of the subscription that reads for it."""
     idle_since: int
-    """When it lost its last member; it ends a while after."""
+    """When it lost its last member; it ends some time after."""
     members: dict[str, Member] = field(default_factory=dict)
-    """By client."""
+    """The members, by client."""
     order: deque[GroupItem] = field(default_factory=deque)
     by_key: dict[Item, GroupItem] = field(default_factory=dict)
-    """The events in `order`, and those that were delivered by an earlier coordinator and were not read yet."""
+    """The events in `order`, and those delivered by an earlier coordinator that were not read yet."""
     fresh: deque[GroupItem] = field(default_factory=deque)
     returned: deque[GroupItem] = field(default_factory=deque)
     outstanding: dict[Item, GroupItem] = field(default_factory=dict)
-    """Events that were delivered and are not acknowledged."""
+    """Delivered events that are not acknowledged."""
     acknowledged: dict[Item, GroupItem] = field(default_factory=dict)
-    """Events that are acknowledged, before one that is not."""
+    """Acknowledged events before an unacknowledged one."""
     read: dict[str, int] = field(default_factory=dict)
-    """By publisher: the last number that was read or is left out."""
+    """By publisher: the last number that was read or skipped."""
     done: Ranges = field(default_factory=dict)
-    """Events that were acknowledged to an earlier coordinator, and were not read yet."""
+    """Events acknowledged to an earlier coordinator that were not read yet."""
     position: int = 0
     got: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
     delivered: int = 0
-    """Nothing that is acknowledged has a larger timestamp."""
+    """An upper bound of the timestamps of acknowledged events."""
     turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    """Lost numbers that no member knows of."""
+    """Lost ranges that no member knows."""
     losses: int = 0
-    """How often something was added to these."""
+    """The number of additions to these."""
     lost: Ranges = field(default_factory=dict)
     """The same, as numbers of publishers."""
     assigned: list[Assignment] = field(default_factory=list)
-    """Changes that no write has."""
+    """Changes that no write contains yet."""
     writing: list[Assignment] | None = None
-    """Changes that the write under way has."""
+    """Changes in the write in flight."""
     acking: list[tuple[Member, list[int]]] = field(default_factory=list)
     """The acknowledgements in it."""
     is_changed: bool = False
-    """Whether something is to be written."""
+    """Whether there are changes to write."""
     told_position: int = 0
     is_ending: bool = False
-    """The last write is under way."""
+    """Whether the last write is in flight."""
 
     def add_lost(self, publisher: str, first: int, last: int) -> None:
-        """Nobody can read these numbers any more."""
+        """Record numbers that can no longer be read."""
         add_range(self.lost, publisher, first, last)
         self.losses += 1
 
     def mark_done(self, item: GroupItem) -> None:
-        """The event is acknowledged."""
+        """Mark the event as acknowledged."""
         self.delivered = max(self.delivered, item.timestamp)
         item.state = ItemState.DONE
         self.outstanding.pop(item.key, None)
@@ -308,7 +308,7 @@ class Group:
 
 
 class DurableState:
-    """All of it."""
+    """All state of durable subscriptions."""
 
     def __init__(self, *, is_first: bool) -> None:
         # the replica
@@ -316,36 +316,36 @@ class DurableState:
         self.has_recovered = is_first
         self.recovery = Recovery()
         self.names: dict[str, int] = {}
-        """By user: how many records are not over."""
+        """By user: the number of records that are not deleted."""
         self.ended: dict[str, dict[str, None]] = {}
-        """By user: the names of those that are, the first to end first."""
+        """By user: the names of deleted ones, oldest first."""
         # the proposer
         self.round = 0
         self.next_request = 1
         self.proposals: dict[str, Proposal] = {}
-        """Those with changes, by name."""
+        """Records with pending changes, by name."""
         self.leading: dict[str, Proposal] = {}
-        """Those without, whose ballot may be used again."""
+        """Records without pending changes whose ballot can be reused."""
         self.finished: deque[Change] = deque()
         self.listings: dict[int, Listing] = {}
         # attached clients
         self.early: list[tuple[str, Any]] = []
         """Calls to attach that wait for the first final position."""
         self.pending: dict[str, int] = {}
-        """By client: changes that are not finished."""
+        """By client: unfinished changes."""
         self.attached: dict[tuple[str, str], tuple[str, int]] = {}
         """By client and name: the subscription and the generation. Not for shared ones."""
         self.lines: dict[tuple[str, str], tuple[int, str, str, Incarnation, int]] = {}
         """By client and name of shared ones: session, subscription, line, owner and generation."""
         self.dealt: deque[tuple[int, GroupDealt]] = deque()
-        """The deals that wait until a final position is not before this timestamp."""
+        """The coordinators' messages that wait until a final position includes this timestamp."""
         # coordinators
         self.groups: dict[str, Group] = {}
         self.reports: deque[tuple[str, GroupReport]] = deque()
-        """Those of members, with their brokers."""
+        """Reports of members, with their brokers."""
 
     def take_register(self, old: "DurableState") -> None:
-        """The next incarnation goes on with the replica of one that did not lose its memory."""
+        """Take over the replica of an incarnation that did not lose its memory."""
         self.records, self.has_recovered, self.recovery = old.records, old.has_recovered, old.recovery
         self.names, self.ended, self.round = old.names, old.ended, old.round
 

@@ -1,4 +1,4 @@
-"""Where durable subscriptions meet the steps of a broker: messages, time, and what follows from a step."""
+"""Connects durable subscriptions with the steps of a broker: messages, ticks, and the work after a step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,24 +48,24 @@ DURABLE_AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     GroupReport: relay.receive_report,
     GroupDealt: relay.receive_dealt,
 }
-"""None of it changes what a handover contributes, so it is taken during a handover, too."""
+"""Messages that are processed during a handover, too, because they change nothing that a handover contributes."""
 
 
 def start(s: BrokerState) -> None:
-    """A replica that may have lost its memory asks for what it held."""
+    """Request the records of a replica that may have lost its memory."""
     for peer, question in register.recover(s):
         s.send(peer, question)
 
 
 def receive_call(s: BrokerState, client: str, message: Any) -> None:
-    """A call of a client, if it belongs to its session here."""
+    """Process a client's call, if it belongs to its session here."""
     session = s.sessions.get(client)
     if session is not None and session.phase is SessionPhase.OPEN and session.number == message.session:
         service.call(s, session, message)
 
 
 def settle(s: BrokerState) -> bool:
-    """Do what follows from a step. Not during a handover."""
+    """Do the work after a step. Not called during a handover."""
     d = s.durable
     is_busy = bool(d.finished) and service.finish_changes(s)
     if d.early:
@@ -78,7 +78,7 @@ def settle(s: BrokerState) -> bool:
 
 
 def tick(s: BrokerState) -> None:
-    """Time has passed."""
+    """Do periodic work."""
     start(s)
     proposals.tick(s)
     service.repeat_listings(s)
