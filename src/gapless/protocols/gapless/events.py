@@ -1,7 +1,7 @@
-"""The path of events through a broker: each is processed once, logged, sent onward and delivered.
+"""The path of events through a broker: each is processed once, logged, forwarded and delivered.
 
-On a tree with FIFO links that keeps effects behind their causes. Numbers of a publisher only grow, so what is not
-above the last number that was seen has been here, or does not have to come.
+On a tree with FIFO links that keeps effects behind their causes. The numbers of a publisher only grow, so an event that
+is not above the last processed number is a duplicate, or not needed.
 """
 
 from bisect import bisect_right
@@ -22,7 +22,8 @@ __all__ = ["process"]
 
 
 def process(s: BrokerState, events: Events, origin: Link | None, cost: int = 0) -> None:
-    """Events of one publisher come from a side of the broker. Their cost need not be counted if it is known."""
+    """Process events of one publisher that arrive from one side of the broker. Their cost is computed unless it is
+    given."""
     publisher = _publisher_of(events)
     seen = s.seen.get(publisher, 0)
     if events[-1].seq <= seen:
@@ -41,7 +42,7 @@ def process(s: BrokerState, events: Events, origin: Link | None, cost: int = 0) 
 
 
 def _spread(s: BrokerState, events: Events, origin: Link | None) -> None:
-    """A tombstone goes everywhere: those that it is for need not know of an advertisement of its publisher now."""
+    """Forward a tombstone everywhere, because its receivers need not know an advertisement of its publisher now."""
     for link in s.links.values():
         if link is not origin:
             s.send_along(link, Publication(events))
@@ -55,7 +56,7 @@ def _publisher_of(events: Events) -> str:
 
 
 def _parts(s: BrokerState, events: Events) -> Iterator[tuple[list[Name], Events]]:
-    """The events in stretches that match the same subscriptions."""
+    """Yield the events in stretches that match the same subscriptions."""
     alike = stretches(events)
     matches = s.index.match_many([attributes for attributes, _ in alike])
     begin = 0
@@ -83,7 +84,7 @@ def _dispatch(s: BrokerState, names: list[Name], events: Events, origin: Link | 
 
 
 def _deliver(s: BrokerState, names: list[Name], events: Events, cost: int) -> None:
-    """Deliver events to the local subscriptions that are live, and keep them for the others."""
+    """Deliver events to the local live subscriptions, and keep them for the others."""
     live: dict[str, list[str]] = {}
     reading: dict[int, tuple[Reading, list[str]]] = {}
     for name in names:

@@ -1,15 +1,15 @@
 """Clients that attach: a session opens behind a fence.
 
-A client that moves names the incarnation that served it last, and the largest timestamp it was delivered. Its session
+A client that moves names the incarnation that served it last, and the largest timestamp delivered to it. Its session
 opens behind a **fence**: a final position that is not before that timestamp, and
 
-- if the incarnation is over: includes its seal. Everything it had admitted has arrived everywhere, and the sealed
-  journal says which publication of the client was the last;
+- if the incarnation is excluded: includes its seal. Everything it had admitted has arrived everywhere, and the sealed
+  journal contains the client's last publication;
 - if it lives: is after the clock at which it has closed the old session, with everything released that it had
   admitted.
 
 So no effect that the client publishes here can overtake a cause, nothing that was admitted is admitted twice, and
-nothing is left out. Subscriptions are resumed by reading history (`local`). No broker inherits anything from another.
+nothing is omitted. Subscriptions are resumed by reading history (`local`). No broker takes over state of another.
 """
 
 from gapless.protocols.gapless.client_messages import Attach, Closed, Ready, Retry
@@ -26,14 +26,14 @@ __all__ = ["answer_last_number", "ask_fences", "attach", "check_fences", "receiv
 
 FENCED = "it waits for a final position after the client's last session"
 PATIENCE = 10
-"""So many times the holders of a sealed journal are asked for a number in it; then for the journal."""
+"""How many times the holders of a sealed journal are asked for a number in it before they are asked for the journal."""
 
 
 # ---- attaching -----------------------------------------------------------------------------------------------
 
 
 def attach(s: BrokerState, client: str, message: Attach) -> None:
-    """A client asks for a session."""
+    """Process a client's request for a session."""
     if s.is_cut_off:
         s.tell(client, Retry(message.session, ISOLATED))
         return
@@ -63,7 +63,7 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
 
 
 def _contacts(s: BrokerState) -> list[str]:
-    """Whom the client may ask when this broker is gone: the nearest first."""
+    """Return the brokers that the client can ask if this one fails: the nearest first."""
     return [s.name, *(name for name in s.topology.overlay.within(s.name, len(s.topology.brokers)) if s.is_live(name))]
 
 
@@ -71,7 +71,7 @@ def _contacts(s: BrokerState) -> list[str]:
 
 
 def ask_fences(s: BrokerState) -> None:
-    """Questions and answers may have been lost with their brokers."""
+    """Repeat requests, because they or their answers may have been lost."""
     for session in s.arrivals.values():
         session.asked += 1
         _ask_fence(s, session)
@@ -98,7 +98,8 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
 
 
 def check_fences(s: BrokerState) -> bool:
-    """Open the sessions whose fence holds. An earlier one is ended first: its client has not heard of it."""
+    """Open the sessions whose fences are complete. An earlier session is ended first: its client does not
+    know of it."""
     is_busy = False
     for session in [each for each in s.arrivals.values() if "fence" in s.off or _is_fenced(s, each)]:
         earlier = s.sessions.get(session.client)
@@ -126,7 +127,7 @@ def _is_fenced(s: BrokerState, session: Session) -> bool:
 
 
 def _open(s: BrokerState, session: Session) -> None:
-    """Open it: the client continues after the last number known to be admitted. Numbers not found are lost."""
+    """Open the session: the client continues after the last number known to be admitted. Numbers not found are lost."""
     client, attach = session.client, session.attach
     del s.arrivals[client]
     found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.base), s.seen.get(client, 0)
@@ -146,7 +147,7 @@ def _open(s: BrokerState, session: Session) -> None:
 
 
 def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None:
-    """Look up a client's last number in a sealed journal, if all of it is here."""
+    """Answer with a client's last number in a sealed journal, if all of it is here."""
     incarnation = Incarnation(*message.incarnation)
     status = s.status(incarnation.broker)
     if incarnation.number >= status.sealed_below:
@@ -166,7 +167,7 @@ def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None
 
 
 def receive_last_number(s: BrokerState, message: LastNumberReply) -> None:
-    """A holder of the sealed journal has answered."""
+    """Process the answer of a holder of the sealed journal."""
     session = s.arrivals.get(message.client)
     if session is not None and session.number == message.session:
         session.last_closed = 0, message.last

@@ -1,16 +1,16 @@
 """The handover of a region: a barrier among the live brokers in and around it.
 
-1. *Contribute.* Each member stops using its links into the region, takes no other input, and sends every other member
-   what it knows: its log, the sealed journals it holds, and the subscriptions and advertisements of its side.
+1. *Contribute.* Each member stops using its links into the region, accepts no other input, and sends every other member
+   its state: its log, its sealed journals, and the subscriptions and advertisements of its side.
 2. *Unite.* With all contributions, and the sealed journals in their agreed lengths, the union of all logs and
-   journals is sorted by timestamp, and each member processes what it has not processed yet, for its own side only.
+   journals is sorted by timestamp, and each member processes the unprocessed part, for its own side only.
 3. *Install.* The links of the contracted tree are created with the same subscriptions known at both ends. Those
-   that came through the region and that nobody contributes have ended.
+   that came through the region and are in no contribution have ended.
 4. *Void.* Attempts of this side that had been sent into the region start again, unless they have succeeded.
 
-Every member computes the same function of the same contributions, so nothing is agreed on. All process the same
+Every member computes the same function of the same contributions, so no agreement is needed. All process the same
 sorted union before anything passes a new link, so no effect overtakes a cause. If a status changes meanwhile, the
-handover begins again with the larger region; what one member had completed is in its log.
+handover begins again with the larger region; the completed work of a member is in its log.
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ __all__ = ["advance", "ask_vouchers", "missing_journals", "receive_completed", "
 
 
 def advance(s: BrokerState) -> bool:
-    """Begin, begin again, or complete the handover that is due. Whether anything happened."""
+    """Begin, restart, or complete the handover that is due. Return whether anything happened."""
     if s.stage is Stage.RECOVERING or s.stage is Stage.EXCLUDED:
         return False
     regions = s.topology.regions_of(s.statuses, s.name)
@@ -78,12 +78,12 @@ def advance(s: BrokerState) -> bool:
 
 
 def _is_vouched(s: BrokerState, region: Region) -> bool:
-    """Whether this broker may join the others of the group.
+    """Return whether this broker may join the others of the group.
 
-    A broker that has never been part of the tree must not complete a handover with one that the others exclude, and
-    that does not know it. So f + 1 of the electorate of each member must have heard of this incarnation before they
-    promised to exclude that member: whoever learns of a later exclusion then learns of this incarnation, too. It may
-    be one of them itself.
+    A broker that has never been part of the tree must not complete a handover together with one that the others exclude
+    and that does not know it. So f + 1 of the electorate of each member must know this incarnation before they promise
+    to exclude that member: a broker that learns of a later exclusion then learns of this incarnation, too. This broker
+    can be one of them itself.
     """
     if s.is_installed:
         return True
@@ -98,7 +98,7 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
 
 
 def ask_vouchers(s: BrokerState, *, again: bool = True) -> None:
-    """Before the first handover: tell the electorates of the members that this incarnation is there."""
+    """Announce this incarnation to the electorates of the members, before its first handover."""
     if s.is_installed:
         return
     asked = set(s.topology.peers(s.name))
@@ -117,7 +117,7 @@ def _coverage(s: BrokerState, region: Region) -> tuple[frozenset[Any], frozenset
 
 
 def _is_covered(s: BrokerState, region: Region) -> bool:
-    """Whether a handover that this broker has completed included this one."""
+    """Return whether a handover that this broker has completed included the other."""
     core, group = _coverage(s, region)
     return any(core <= done_core and group <= done_group for done_core, done_group in s.covered)
 
@@ -165,7 +165,7 @@ def _contribution(s: BrokerState, handover: Handover) -> Contribution:
 
 
 def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
-    """The sealed incarnations of a region, with the lengths of their journals."""
+    """Return the sealed incarnations of a region, with the lengths of their journals."""
     return [
         (Incarnation(name, number), length)
         for name in sorted(region.core)
@@ -175,12 +175,12 @@ def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
 
 
 def missing_journals(s: BrokerState, region: Region) -> list[Incarnation]:
-    """The sealed journals that a handover needs and this broker does not have."""
+    """Return the sealed journals that a handover needs and this broker does not have."""
     return [each for each, length in _sealed(s, region) if length > len(s.journals.get(each, ()))]
 
 
 def unsealed(s: BrokerState, region: Region) -> list[str]:
-    """The brokers of a region with earlier journals that are not sealed."""
+    """Return the brokers of a region with earlier journals that are not sealed."""
     return [
         name for name in region.core if s.status(name).number and s.status(name).sealed_below < s.status(name).number
     ]
@@ -236,8 +236,9 @@ def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contr
 
 
 def _process_union(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:
-    """All that any member has processed, or that an excluded incarnation had admitted, in causal order. Without what
-    lies beyond the end of a journal that nobody has all of: to some it has come, and to others it never will."""
+    """Process all events that any member has processed, or that an excluded incarnation had admitted, in causal order.
+    Events beyond the end of a journal that no broker has completely are omitted: some members received them, others
+    never will."""
     floor = max(each.stable for each in contributions.values())
     limits = beyond_journals(s, handover, [record for each in contributions.values() for record in each.advertisements])
     union: list[Events] = list(without((events for each in contributions.values() for events in each.log), limits))
@@ -308,7 +309,7 @@ def _install_advertisement(s: BrokerState, record: AdvertisementRecord, link: Li
 
 
 def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link]) -> None:
-    """Entries that came through the region, and that no member has on its side, are over; the others are sent on."""
+    """End entries that came through the region and that no member has on its side; send the others on."""
     removed = set(map(id, handover.removed))
     stay = [link for link in s.links.values() if link not in links]
     for link in stay:
@@ -320,7 +321,7 @@ def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link
 
 
 def _void_pending(s: BrokerState, handover: Handover) -> None:
-    """Attempts of this side that were sent into the region start again."""
+    """Restart attempts of this side that were sent into the region."""
     assert handover.own is not None
     was_sent = {name for link in handover.removed for name in link.sent}
     gone = set(map(id, handover.removed))
@@ -339,7 +340,7 @@ def _void_pending(s: BrokerState, handover: Handover) -> None:
 
 
 def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
-    s.membership_changed = True  # there may be another region that has waited
+    s.membership_changed = True  # another region may have waited
     s.completed[region.tag] = region
     s.covered.append(_coverage(s, region))
     s.contributions = {name: each for name, each in s.contributions.items() if each.tag != region.tag}
@@ -367,7 +368,7 @@ def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
 
 
 def receive_completed(s: BrokerState, peer: str, message: Completed) -> None:
-    """A member has completed the handover in which this broker joins."""
+    """Note that a member has completed the handover in which this broker joins."""
     members = s.completions.setdefault(message.tag, set())
     members.add(peer)
     region = s.completed.get(message.tag)

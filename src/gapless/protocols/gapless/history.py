@@ -1,13 +1,14 @@
 """The journals that members of an electorate keep, page by page for readers.
 
-A member speaks for a journal as far as it knows that it has every entry: of its own up to any final position, because
-it has released what it admitted before that; of a sealed one up to the end, if it has the agreed length; of any other
-up to the last entry that it holds, because copies are prefixes. Where it cannot speak, the reader asks another.
+A member answers for a journal as far as it knows that it has every entry: for its own up to any final position, because
+it has released everything admitted before that; for a sealed one up to the end, if it has the agreed length; for any
+other up to its last entry, because copies are prefixes. Beyond that, the reader asks another.
 
-**Bounds.** Entries that not all brokers have processed are never dropped: a handover may need them. They are bounded by
-the windows of their brokers, which hold publishers back. Of the others the oldest go when all journals together take
-more than `history_bytes`, or are older than `history_s`. A member that has to hold a journal from now on gets what not
-all brokers have processed at once, and the earlier entries page by page (`refill`), as long as there is room.
+**Bounds.** Entries that not all brokers have processed are never dropped, because a handover may need them. They are
+bounded by the windows of their brokers, which delay publishers. Of the others, the oldest are dropped when all journals
+together take more than `history_bytes`, or when they are older than `history_s`. A member that becomes a holder of a
+journal gets the entries that not all brokers have processed at once, and the earlier ones page by page (`refill`), as
+long as there is room.
 """
 
 from collections.abc import Callable
@@ -30,18 +31,18 @@ __all__ = [
 ]  # fmt: skip
 
 PAGE_BYTES = 128 * 1024
-"""A page is full when entries of so many bytes were looked at,"""
+"""A page is full after this many bytes of entries were examined,"""
 PAGE_EVENTS = 1_024
-"""or of so many events. Either takes some milliseconds."""
+"""or this many events. Either takes some milliseconds."""
 PATIENCE = 10
-"""So many ticks (`broker.RETRY_US`) after a member was asked and has not answered, the next one is asked."""
+"""The number of ticks (`broker.RETRY_US`) without an answer after which the next member is asked."""
 DROPPED_AT_ONCE = 5_000
-"""So many entries are dropped with one wave at most, so that it takes no longer."""
+"""The maximum number of entries dropped with one wave, which bounds its duration."""
 
 
 def sources(s: BrokerState) -> dict[Incarnation, int] | None:
-    """All incarnations that have admitted anything, with the lengths of sealed journals, and -1 for others. None while
-    a journal is not sealed whose broker is back: nobody knows how long it is."""
+    """Return all incarnations that have admitted anything, with the lengths of sealed journals, and -1 for others.
+    Return None while the journal of a broker that has returned is not sealed, because its length is unknown."""
     found: dict[Incarnation, int] = {}
     for name in s.topology.brokers:
         status = s.status(name)
@@ -54,9 +55,10 @@ def sources(s: BrokerState) -> dict[Incarnation, int] | None:
 
 
 def holders(s: BrokerState, incarnation: Incarnation) -> list[str]:
-    """The live brokers that may hold the journal, in the order in which they are asked.
+    """Return the live brokers that may have the journal, in the order in which they are asked.
 
-    This broker comes first. Of a journal that grows, its own broker is next, for only that one can speak for its end.
+    This broker comes first. For a growing journal, its own broker is next, because only that one can answer for its
+    end.
     """
     overlay = s.topology.overlay
     near = [s.name, *overlay.within(s.name, len(s.topology.brokers))]
@@ -67,12 +69,12 @@ def holders(s: BrokerState, incarnation: Incarnation) -> list[str]:
 
 
 def answer_page(s: BrokerState, peer: str, question: ReadPage) -> None:
-    """A reader asks for the next page of a journal."""
+    """Answer a reader's request for the next page of a journal."""
     s.send(peer, look_up(s, question))
 
 
 def look_up(s: BrokerState, question: ReadPage) -> Page:
-    """The next page of a journal, as far as this broker can speak for it."""
+    """Return the next page of a journal, as far as this broker can answer for it."""
     incarnation = Incarnation(*question.incarnation)
     journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
     if journal.dropped > question.since:
@@ -105,7 +107,7 @@ def _page(question: ReadPage, upto: int, events: list[Events]) -> Page:
 
 
 def _spoken(s: BrokerState, question: ReadPage, incarnation: Incarnation, journal: Journal) -> tuple[int, int]:
-    """Up to which timestamp this broker can speak for the journal, and how many of its entries count."""
+    """Return up to which timestamp this broker can answer for the journal, and how many of its entries count."""
     held = min(question.until, journal.last_timestamp)
     if incarnation == s.incarnation:
         return (question.until if s.clock.last >= question.until else question.since), len(journal)
@@ -120,7 +122,7 @@ def _spoken(s: BrokerState, question: ReadPage, incarnation: Incarnation, journa
 
 
 def _matching(events: Events, test: Callable[[Attributes], bool]) -> Events:
-    """The events that match."""
+    """Return the matching events."""
     if not isinstance(events, EventRun):
         return [event for event in events if test(event.attributes)]
     alike = events.alike
@@ -137,7 +139,7 @@ def _matching(events: Events, test: Callable[[Attributes], bool]) -> Events:
 
 
 def trim(s: BrokerState) -> None:
-    """Drop the oldest entries, as long as there is too much, or they are too old. All brokers have processed them."""
+    """Drop the oldest entries, as long as there are too many, or they are too old. All brokers have processed them."""
     settle(s)
     journals = [s.journal, *s.journals.values()]
     size = sum(journal.size for journal in journals)
@@ -159,7 +161,7 @@ def trim(s: BrokerState) -> None:
 
 
 def refill(s: BrokerState) -> None:
-    """Ask for earlier entries of a journal that is held from its middle on: one question at a time."""
+    """Request earlier entries of a journal that is kept from its middle on: one request at a time."""
     journals = [s.journal, *s.journals.values()]
     has_room = 10 * sum(journal.size for journal in journals) < 9 * s.options.history_bytes
     if s.refilling is not None:
@@ -185,7 +187,7 @@ def _ask_entries(s: BrokerState, incarnation: Incarnation, journal: Journal) -> 
 
 
 def answer_entries(s: BrokerState, peer: str, message: RequestEntries) -> None:
-    """Send what is held just before a place, up to a page."""
+    """Send the entries just before a place, up to a page."""
     incarnation = Incarnation(*message.incarnation)
     journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
     end = min(message.before, len(journal))
@@ -197,7 +199,7 @@ def answer_entries(s: BrokerState, peer: str, message: RequestEntries) -> None:
 
 
 def receive_entries(s: BrokerState, peer: str, message: Entries) -> None:
-    """A holder has answered: ask on, or ask the next."""
+    """Process a holder's answer: request more, or ask the next."""
     incarnation = Incarnation(*message.copy.incarnation)
     journal = s.journals.get(incarnation)
     if s.refilling != (incarnation, peer) or journal is None:

@@ -13,14 +13,14 @@ class Incarnation(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A subscription or an advertisement: its client, and what the client calls it."""
+    """A subscription or an advertisement: its client, and the client's name for it."""
 
     client: str
     local: str
 
 
 class Attempt(NamedTuple):
-    """One attempt of a client to subscribe or advertise: grows with each session, and with each restart in it."""
+    """An attempt of a client to subscribe or advertise: grows with each session, and with each restart within it."""
 
     session: int
     restart: int
@@ -39,16 +39,16 @@ class Status(NamedTuple):
     number: int = 0
     """Its latest incarnation."""
     phase: int = 1
-    """Of that incarnation: odd if it has joined the tree, even if it is joining."""
+    """The phase of that incarnation: odd if it has joined the tree, even if it is joining."""
     sealed_below: int = 0
     """All incarnations with smaller numbers are excluded, and their journals are sealed."""
     lengths: tuple[tuple[int, int], ...] = ()
-    """For each sealed incarnation that admitted anything: its number, and the length of its journal. It shrinks only
-    when nobody holds the rest any more."""
+    """For each sealed incarnation that admitted anything: its number, and the length of its journal. The length shrinks
+    only if no broker has the rest any more."""
     forgotten_below: int = 0
-    """An operator said that incarnations with smaller numbers never return: nobody waits for them."""
+    """An operator declared that incarnations with smaller numbers never return, so no broker waits for them."""
     deleted: tuple[tuple[str, int], ...] = ()
-    """An operator had this broker delete the events of these publishers, up to these timestamps."""
+    """By publisher: the timestamps up to which an operator had this broker delete events."""
 
     @property
     def is_excluded(self) -> bool:

@@ -1,4 +1,4 @@
-"""The way of each message to its handler, or to the inbox during a handover."""
+"""Dispatches each message to its handler, or to the inbox during a handover."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ from gapless.protocols.gapless.state import BrokerState
 __all__ = ["AT_ONCE", "WORK_MAX", "hear_client", "receive", "take", "work_of"]
 
 WORK_MAX = 2_000
-"""The work on the inbox in one step, which is some milliseconds. The rest of the inbox waits."""
+"""The maximum work on the inbox in one step, some milliseconds. The rest of the inbox waits."""
 FILTER_WORK = 50
 
 ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
@@ -81,11 +81,11 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     journal_messages.Entries: history.receive_entries,
     **durable.DURABLE_AT_ONCE,
 }
-"""Inputs that are processed during a handover, too: they change nothing that a contribution contains."""
+"""Inputs that are processed during a handover, too, because they change nothing that a contribution contains."""
 
 
 def receive(s: BrokerState, peer: str, message: Any) -> None:
-    """A message of a broker."""
+    """Process a message of a broker."""
     if isinstance(message, messages.Excluded):
         membership.learn(s, message.statuses)
         return
@@ -115,7 +115,7 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
 
 
 def hear_client(s: BrokerState, client: str, message: Any) -> None:
-    """A client says something: it waits for its turn, unless no client may say it."""
+    """Queue a client's message, unless no client may send it."""
     try:
         claims.check_message(s, client, message)
     except CallError as error:
@@ -130,7 +130,7 @@ def hear_client(s: BrokerState, client: str, message: Any) -> None:
 
 
 def work_of(message: Any) -> int:
-    """How long it takes to process the message: about as long as so many events."""
+    """Return the approximate work to process the message, in units of one event."""
     body = message.body if isinstance(message, link_messages.LinkMessage) else message
     if hasattr(body, "events"):
         return len(body.events)
@@ -138,7 +138,7 @@ def work_of(message: Any) -> int:
 
 
 def take(s: BrokerState, peer: str, message: Any) -> None:
-    """Take what had to wait for the end of a handover."""
+    """Process the inputs that waited for the end of a handover."""
     if isinstance(message, link_messages.LinkMessage):
         link = s.links.get((peer, message.tag))
         if link is not None:

@@ -1,7 +1,7 @@
 """Admitting publications, replicating them to f other brokers, and releasing them.
 
 An admitted event gets a timestamp larger than those of all its causes, and an entry in the journal. The entry goes to
-the f nearest acceptors that seem to live. When any f acceptors hold it (their present incarnations), the event is
+the f nearest acceptors that are not suspected. When any f acceptors hold it (their present incarnations), the event is
 **released**: processed here, forwarded, and confirmed to its publisher. Nothing is released during a handover.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "set
 
 
 def settle(s: BrokerState) -> None:
-    """Release entries that all brokers have processed from the window, and notify their publishers."""
+    """Remove entries that all brokers have processed from the window, and notify their publishers."""
     settled: dict[str, int] = {}
     while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
         entry = s.journal.entry(s.stable_entries)
@@ -36,7 +36,7 @@ def settle(s: BrokerState) -> None:
 
 
 def admit(s: BrokerState, session: Session, events: Events) -> None:
-    """Give events of a client their timestamp and their place in the journal."""
+    """Give a client's events their timestamp and their place in the journal."""
     timestamp = s.clock.next()
     if isinstance(events, EventRun):
         stamped: Events = EventRun(events.publisher, events.first, events.payloads, events.alike, timestamp)
@@ -51,7 +51,7 @@ def admit(s: BrokerState, session: Session, events: Events) -> None:
 
 
 def replicate(s: BrokerState) -> None:
-    """Choose who holds the journal; a new holder gets what not all brokers have processed."""
+    """Choose the holders of the journal; a new one gets the entries that not all brokers have processed."""
     live = [name for name in s.topology.acceptors[s.name] if s.is_live(name) and name not in s.suspects]
     before, s.holders = s.holders, [s.current(name) for name in live[: s.topology.f]]
     for holder in s.holders:
@@ -61,14 +61,14 @@ def replicate(s: BrokerState) -> None:
 
 
 def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
-    """Hold entries of a peer's journal, unless it is to be sealed."""
+    """Store entries of a peer's journal, unless it is to be sealed."""
     incarnation = Incarnation(*message.copy.incarnation)
     acceptor = s.acceptors.get(peer)
     if acceptor is None or incarnation.number < acceptor.promised_below:
         return
     journal = s.journals.setdefault(incarnation, Journal())
     if message.copy.start > len(journal) and not message.is_new:
-        return  # it was sent to an earlier incarnation of this broker; what it needs follows
+        return  # it was sent to an earlier incarnation of this broker; the entries it needs follow
     journal.extend_from(message.copy)
     s.clock.see(journal.last_timestamp)
     if acceptor.has_recovered:
@@ -76,7 +76,7 @@ def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
 
 
 def receive_held(s: BrokerState, peer: str, message: Held) -> None:
-    """A holder has so much of this journal."""
+    """Note how much of this journal a holder has."""
     incarnation = s.current(peer)
     s.held_by[incarnation] = max(s.held_by.get(incarnation, 0), message.length)
 
@@ -86,7 +86,7 @@ def _counts(s: BrokerState, holder: Incarnation) -> bool:
 
 
 def _confirmed_length(s: BrokerState) -> int:
-    """How many entries f acceptors hold, or all that may still return, and this broker's disk."""
+    """Return how many entries are held by f acceptors, or all that may still return, and by this broker's disk."""
     own = s.disk.own_length if s.disk.waits else len(s.journal)
     needed = s.needed_holders
     if not needed:
@@ -99,7 +99,7 @@ def _confirmed_length(s: BrokerState) -> int:
 
 
 def release(s: BrokerState) -> None:
-    """Let go of what enough acceptors hold."""
+    """Release the entries that enough acceptors hold."""
     if s.released == len(s.journal) or s.is_frozen or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
         return
     confirmed = _confirmed_length(s)

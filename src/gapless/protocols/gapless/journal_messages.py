@@ -43,9 +43,9 @@ class Dropped(NamedTuple):
     """The numbers of entries that a journal has dropped (see `dropped`)."""
 
     since: int = 0
-    """The numbers that were dropped up to this timestamp are not known."""
+    """The numbers dropped up to this timestamp are unknown."""
     until: int = 0
-    """Nothing was dropped after this."""
+    """Nothing after this was dropped."""
     parts: tuple[tuple[int, Numbers], ...] = ()
     """Each with its last timestamp."""
 
@@ -55,16 +55,16 @@ class JournalCopy(Message, frozen=True):
 
     incarnation: Incarnation
     start: int
-    """So many entries came before the first one here."""
+    """The number of entries before the first one here."""
     dropped: int
     """The timestamp of the last of these."""
     last_numbers: Cuts
-    """If there are any: for each publisher its last number in the journal; ..."""
+    """If there are any: each publisher's last number in the journal; ..."""
     has_forgotten: bool
-    """... or not for each."""
+    """... or not each one's."""
     entries: list[Entry]
     gone: Dropped = Dropped()
-    """The entries that the sender has dropped itself."""
+    """The entries that the sender itself has dropped."""
 
     @property
     def length(self) -> int:
@@ -79,13 +79,13 @@ class Hold(Message, frozen=True):
 
 
 class Held(Message, frozen=True):
-    """The sender holds so many entries of the receiver's journal."""
+    """Says how many entries of the receiver's journal the sender holds."""
 
     length: int
 
 
 class RequestJournal(Message, frozen=True):
-    """Send what you hold of this sealed journal."""
+    """Requests the receiver's copy of this sealed journal."""
 
     incarnation: Incarnation
 
@@ -97,7 +97,7 @@ class JournalReply(Message, frozen=True):
 
 
 class RequestEntries(Message, frozen=True):
-    """Send what you hold of this journal just before a place."""
+    """Requests the receiver's entries of this journal just before a place."""
 
     incarnation: Incarnation
     before: int
@@ -110,28 +110,28 @@ class Entries(Message, frozen=True):
 
 
 class ReadPage(Message, frozen=True):
-    """Ask for matching entries of this incarnation's journal after `since` and up to `until`, which is final."""
+    """Requests matching entries of this incarnation's journal after `since` and up to `until`, which is final."""
 
     reading: int
     incarnation: Incarnation
     length: int
-    """If the reader knows that the journal is sealed: its length; else -1."""
+    """The journal's length if the reader knows that it is sealed; otherwise -1."""
     since: int
     until: int
     filter: str
 
 
 class Page(Message, frozen=True):
-    """The first part of it: the sender speaks for the journal from `since` up to `upto`."""
+    """The first part of them: the sender answers for the journal from `since` up to `upto`."""
 
     reading: int
     incarnation: Incarnation
     since: int
     upto: int
-    """Not after `since`, if the sender does not hold what follows."""
+    """Not after `since`, if the sender does not have the next entries."""
     dropped: int
-    """The sender holds nothing any more up to this timestamp; 0 if it has dropped nothing."""
+    """The sender has dropped everything up to this timestamp; 0 if nothing."""
     events: list[Events]
-    """Each of one entry, so with one timestamp."""
+    """Each of one entry, and so with one timestamp."""
     lost: Ranges | None = None
-    """The numbers that were dropped up to there, if they are known."""
+    """The numbers dropped up to there, if they are known."""

@@ -1,4 +1,4 @@
-"""A journal as data: what an incarnation admitted, or a copy of a part of it."""
+"""A journal as data: the admitted entries of an incarnation, or a copy of a part of them."""
 
 from bisect import bisect_right
 
@@ -11,18 +11,18 @@ from gapless.protocols.gapless.tombstones import counted_for
 __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
 EVENT_BYTES = 48
-"""Bytes of an event beside its payload and its attributes."""
+"""The size of an event in bytes besides its payload and its attributes."""
 VALUE_BYTES = 9
-"""Bytes of a value that is no text."""
+"""The size in bytes of a value that is not text."""
 ENTRY_BYTES = 64
-"""Bytes of an entry beside its events."""
+"""The size of an entry in bytes besides its events."""
 NUMBERS_MAX = 20_000
-"""So many publishers a journal remembers. A client that comes back from a dead broker later than that, with unconfirmed
-publications, is refused: nobody knows which of them were admitted."""
+"""The maximum number of publishers that a journal remembers. A client that returns later from a dead broker, with
+unconfirmed publications, is refused: it is unknown which of them were admitted."""
 
 
 def size_of(events: Events) -> int:
-    """About how many bytes the events take."""
+    """Return the approximate size of the events in bytes."""
     if isinstance(events, EventRun):
         return len(events.encoded) + EVENT_BYTES * len(events)  # it is sent, or written, and is encoded once
     size = EVENT_BYTES * len(events)
@@ -33,59 +33,59 @@ def size_of(events: Events) -> int:
 
 def _size_of_attributes(attributes: Attributes) -> int:
     size = 0
-    for name, value in attributes.items():  # a sum of a generator takes twice as long, and this is asked of every event
+    for name, value in attributes.items():  # a sum of a generator takes twice as long, and this runs for every event
         size += len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES)
     return size
 
 
 def cost_of(events: Events) -> int:
-    """The cost of events in a window: their number, and one more for each KiB. So no window holds more KiB."""
+    """Return the cost of events in a window: their number, plus one for each KiB. So a window bounds the KiB, too."""
     return len(events) + size_of(events) // 1024
 
 
 class Journal:
     """A journal, or a copy of one: entries in the order of their admission.
 
-    The first `start` entries were dropped: all brokers had processed them. So a copy is a prefix of the journal without
-    a prefix of that, and its length counts from the journal's beginning.
+    The first `start` entries were dropped after all brokers had processed them. So a copy is a prefix of the journal
+    without its beginning, and its length counts from the journal's beginning.
     """
 
     def __init__(self) -> None:
         self.start = 0
         self.entries: list[Entry] = []
         self.sizes: list[int] = []
-        """About how many bytes each of these takes: counted once, because all attributes have to be looked at."""
+        """The approximate size of each in bytes, computed once because that examines all attributes."""
         self.dropped = 0
         """The largest timestamp of a dropped entry."""
         self.gone = Dropped()
         self.size = 0
         """Their sum."""
         self.lacks_earlier = False
-        """Whether what it has dropped was never here, so that others may have it."""
+        """Whether its dropped entries were never here, so that others may have them."""
         self.last_numbers: dict[str, int] = {}
-        """By publisher, the one that published last at the end."""
+        """By publisher, the least recently publishing first."""
         self.has_forgotten = False
-        """Whether publishers are missing in this."""
+        """Whether publishers are missing in `last_numbers`."""
         self.checked = 0
-        """Entries before this place are not to be deleted, or were (see `deleting`)."""
+        """Entries before this place need not be deleted, or were (see `deleting`)."""
         self.replaced: list[int] = []
-        """The timestamps of entries that were replaced since the disk was given what is new."""
+        """The timestamps of entries replaced since the last write to the disk."""
         self.has_changed = True
-        """Whether it has begun or grown, or lost or got earlier entries, since the disk was given what is new."""
+        """Whether it has begun or grown, or lost or got earlier entries, since the last write to the disk."""
 
     def __len__(self) -> int:
         return self.start + len(self.entries)
 
     def entry(self, place: int) -> Entry:
-        """The entry at this place of the journal."""
+        """Return the entry at this place of the journal."""
         return self.entries[place - self.start]
 
     def size_at(self, place: int) -> int:
-        """About how many bytes the entry at this place takes."""
+        """Return the approximate size in bytes of the entry at this place."""
         return self.sizes[place - self.start]
 
     def cost_at(self, place: int) -> int:
-        """The cost of this entry in a window (see `cost_of`)."""
+        """Return the cost of this entry in a window (see `cost_of`)."""
         return len(self.entry(place).events) + (self.size_at(place) - ENTRY_BYTES) // 1024
 
     @property
@@ -93,7 +93,7 @@ class Journal:
         return self.entries[-1].timestamp if self.entries else self.dropped
 
     def append(self, entry: Entry) -> None:
-        """Add an entry behind the last."""
+        """Add an entry after the last."""
         self.entries.append(entry)
         self.sizes.append(size_of(entry.events) + ENTRY_BYTES)
         self.size += self.sizes[-1]
@@ -101,7 +101,7 @@ class Journal:
         self._note_number(counted_for(entry), entry.last)
 
     def replace(self, place: int, entry: Entry) -> None:
-        """Put an entry in the place of one with the same timestamp and numbers."""
+        """Replace an entry by one with the same timestamp and numbers."""
         index = place - self.start
         size = size_of(entry.events) + ENTRY_BYTES
         self.size += size - self.sizes[index]
@@ -116,18 +116,18 @@ class Journal:
             self.has_forgotten = True
 
     def last_number(self, publisher: str) -> int | None:
-        """The publisher's last number here, 0 if there is none; None if nobody knows any more."""
+        """Return the publisher's last number here, 0 if there is none; None if it is forgotten."""
         return self.last_numbers.get(publisher, None if self.has_forgotten else 0)
 
     def cut_to(self, length: int) -> None:
-        """Drop what lies beyond a length: it was never confirmed."""
+        """Drop the entries beyond a length, which were never confirmed."""
         for entry in reversed(self.entries[max(0, length - self.start) :]):
             self.entries.pop()
             self.size -= self.sizes.pop()
             self.last_numbers[entry.publisher] = entry.first - 1
 
     def drop(self, count: int) -> None:
-        """Drop the first entries that are here."""
+        """Drop the first remaining entries."""
         if count:
             self.gone = after_dropping(self.gone, self.dropped, self.entries[:count])
             self.dropped = self.entries[count - 1].timestamp
@@ -138,11 +138,11 @@ class Journal:
             del self.entries[:count], self.sizes[:count]
 
     def place_after(self, timestamp: int) -> int:
-        """The place of the first entry with a larger timestamp."""
+        """Return the place of the first entry with a larger timestamp."""
         return self.start + bisect_right(self.entries, timestamp, key=_timestamp_of)
 
     def extend_from(self, copy: JournalCopy) -> None:
-        """Take over what the copy has beyond this. If it begins after the end of this, it takes the place of this."""
+        """Append the further entries of the copy. If it begins after the end of this one, it replaces this one."""
         if copy.start > len(self):
             self.start, self.entries, self.sizes, self.size, self.checked = copy.start, [], [], 0, 0
             self.dropped, self.lacks_earlier, self.has_changed = copy.dropped, True, True
@@ -154,7 +154,7 @@ class Journal:
             self.append(entry)
 
     def prepend(self, copy: JournalCopy) -> bool:
-        """Take over what the copy has just before this. Whether it has anything."""
+        """Prepend the entries of the copy just before this one. Return whether it has any."""
         if not copy.entries or copy.length != self.start:
             return False
         self.start, self.dropped, self.has_changed, self.checked = copy.start, copy.dropped, True, 0
@@ -168,8 +168,8 @@ class Journal:
     def copy(
         self, incarnation: Incarnation, start: int = 0, end: int | None = None, *, is_page: bool = False
     ) -> JournalCopy:  # fmt: skip
-        """The entries from a place on, or from the first that is here, and what a holder that has none has to know:
-        not if it is a page for one that has what follows."""
+        """Return the entries from a place on, or from the first remaining one, with the facts that a holder without
+        entries needs; without these facts if it is a page for a holder of the following entries."""
         start = max(start, self.start)
         before = self.entry(start - 1).timestamp if start > self.start else self.dropped
         stop = None if end is None else max(0, end - self.start)
@@ -179,7 +179,7 @@ class Journal:
         return JournalCopy(incarnation, start, before, numbers, self.has_forgotten, entries, gone)
 
     def last_entry(self, incarnation: Incarnation) -> JournalCopy:
-        """The last entry, for a holder that has all before it."""
+        """Return the last entry, for a holder of all earlier ones."""
         return JournalCopy(incarnation, len(self) - 1, 0, {}, False, self.entries[-1:])
 
 

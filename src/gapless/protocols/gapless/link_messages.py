@@ -25,7 +25,7 @@ class Publication(Message, frozen=True):
 
 
 class AddSubscription(Message, frozen=True):
-    """Somebody behind the sender subscribes."""
+    """A new subscription of a client behind the sender."""
 
     name: Name
     filter: str
@@ -34,13 +34,13 @@ class AddSubscription(Message, frozen=True):
 
 
 class RemoveSubscription(Message, frozen=True):
-    """The subscription ended."""
+    """Says that the subscription ended."""
 
     name: Name
 
 
 class ActivateSubscription(Message, frozen=True):
-    """The attempt succeeded: from now on the subscription may represent others."""
+    """Says that the attempt succeeded: from now on the subscription can represent others."""
 
     name: Name
     attempt: Attempt
@@ -55,7 +55,7 @@ class CutAnswer(Message, frozen=True):
 
 
 class AddAdvertisement(Message, frozen=True):
-    """Somebody behind the sender may publish what matches the filter, with numbers above `last`."""
+    """Says that a publisher behind the sender may publish events that match the filter, with numbers above `last`."""
 
     name: Name
     filter: str
@@ -64,11 +64,11 @@ class AddAdvertisement(Message, frozen=True):
     home: Incarnation
     """The publisher's broker."""
     base: int
-    """The publisher's events from before it came there have numbers up to this."""
+    """The last number of the publisher before it came there."""
 
 
 class RemoveAdvertisement(Message, frozen=True):
-    """The advertisement ended: nothing published from now on relies on it."""
+    """Says that the advertisement ended: no later event relies on it."""
 
     name: Name
     attempt: Attempt
@@ -77,16 +77,17 @@ class RemoveAdvertisement(Message, frozen=True):
 
 
 class AdvertisementAck(Message, frozen=True):
-    """All brokers behind the sender have the advertisement, and have sent the subscriptions that overlap."""
+    """Says that all brokers behind the sender have the advertisement, and have sent the overlapping subscriptions."""
 
     name: Name
     attempt: Attempt
     last: int
-    """None of them has seen a larger number of the publisher."""
+    """The largest number of the publisher that any of them has seen."""
 
 
 class Void(Message, frozen=True):
-    """A handover crossed the path of this attempt: the owner's broker starts it again, unless it has completed."""
+    """Says that a handover crossed the path of this attempt: the owner's broker restarts it, unless it has
+    completed."""
 
     name: Name
     attempt: Attempt
@@ -94,18 +95,18 @@ class Void(Message, frozen=True):
 
 
 class FinalPosition(Message, frozen=True):
-    """A final position: no event can be admitted any more with a timestamp up to `timestamp`."""
+    """A final position: no event with a timestamp up to `timestamp` can be admitted any more."""
 
     timestamp: int = 0
     sealed: list[tuple[Incarnation, int]] = msgspec.field(default_factory=list)
     """The seals that the position includes: each of all incarnations of a broker below a number, with the largest clock
     of the handover that removed them."""
     newest: int = 0
-    """No event that was admitted has a larger timestamp up to there."""
+    """The largest timestamp of an admitted event up to there."""
 
 
 class Wave(Message, frozen=True):
-    """The root proposes a position. All clocks pass it."""
+    """A position proposed by the root. All clocks advance past it."""
 
     timestamp: int
     stable: int
@@ -113,7 +114,7 @@ class Wave(Message, frozen=True):
 
 
 class Echo(Message, frozen=True):
-    """All brokers behind the sender have released what they had admitted when the wave came."""
+    """Says that all brokers behind the sender have released everything they had admitted when the wave arrived."""
 
     timestamp: int
     sealed: list[tuple[Incarnation, int]]
@@ -124,7 +125,7 @@ class Echo(Message, frozen=True):
 
 
 class Final(Message, frozen=True):
-    """The position is final."""
+    """Says that the position is final."""
 
     position: FinalPosition
 

@@ -1,14 +1,14 @@
-"""Subscriptions of clients that have their sessions here: attempts, activation, and going over to history and back.
+"""Subscriptions of clients with sessions here: attempts, activation, and switching to history and back.
 
-An attempt begins with a note of the clock, of the final position, and of the publishers that advertise what overlaps.
-When all of these have answered, the cut is whole, and the subscription is **active**: whatever is published from now
-on is delivered. Nothing is delivered before. A publisher that was not there yet needs no cut: its events have larger
-timestamps than the beginning of the attempt, since its advertisement had to pass this broker.
+An attempt begins by recording the clock, the final position, and the publishers with overlapping advertisements. When
+all of these have answered, the cut is complete, and the subscription is **active**: every later publication is
+delivered. Nothing is delivered before. A publisher that was not known then needs no cut: its events have larger
+timestamps than the beginning of the attempt, because its advertisement had to pass this broker.
 
 Four kinds of subscriptions read history (`reading`): those that were active elsewhere, that begin in the past, that end
 there, and those whose client lags. The attempts of the first two are ordinary ones; the last is active all the time.
-All subscriptions of a client that were live before read together, in one order: what one of them gets may be an effect
-of what another one gets.
+All subscriptions of a client that were live before read together, in one order, because an event for one of them can be
+an effect of an event for another.
 """
 
 from gapless.protocols.gapless.claims import relieve
@@ -36,7 +36,7 @@ __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_lo
 
 
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
-    """A client wants what matches, perhaps from a position on, perhaps up to another."""
+    """Begin a client's subscription, perhaps from a position on, perhaps up to another."""
     s.locals[local.name] = local
     # A ticket for position 0 would grant all of history, so the subscription waits for the first final position.
     lacks_position = not s.final.timestamp and s.owners.has_tickets
@@ -47,12 +47,12 @@ def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local:
 
 
 def find_newest(s: BrokerState) -> bool:
-    """Begin the subscriptions for which the newest position is known by now; ask for waves for the others.
+    """Begin the subscriptions for which the newest position is known by now; request waves for the others.
 
-    No clock tells it: a broker may have confirmed events with timestamps that no other broker has heard of. The first
+    No clock shows it: a broker may have confirmed events with timestamps that no other broker has seen. The first
     position that becomes final after the call may have been proposed before it. The second one was proposed later, so
-    all brokers have echoed it after the call, and frames carry clocks: the root's is not before any timestamp that was
-    given before the call, and the end of that wave brings it here.
+    all brokers have echoed it after the call, and frames contain clocks: the root's is not before any timestamp given
+    before the call, and the end of that wave brings it here.
     """
     found = []
     for name, search in s.searches.items():
@@ -72,7 +72,7 @@ def find_newest(s: BrokerState) -> bool:
 def _begin(
     s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription, newest: int = 0
 ) -> None:
-    """Let it begin. `newest` is the newest position, if the message asks for that."""
+    """Begin the subscription. `newest` is the newest position, if the message asks for that."""
     until = 0 if message.since < 0 else newest if message.until == NEWEST else message.until
     if message.since >= 0:  # one before the newest, so that it reads until the newest is final
         local.since = local.position = newest - 1 if message.since == NEWEST else message.since
@@ -85,7 +85,7 @@ def _begin(
 
 
 def begin_attempt(s: BrokerState, local: LocalSubscription) -> None:
-    """Send the subscription out, as a new attempt."""
+    """Send the subscription, as a new attempt."""
     local.begin, local.cuts = s.clock.last, {}
     if local.since < 0:
         local.position = s.final.timestamp
@@ -98,7 +98,7 @@ def begin_attempt(s: BrokerState, local: LocalSubscription) -> None:
 
 
 def restart_attempts(s: BrokerState) -> bool:
-    """Start again what was voided."""
+    """Restart the voided attempts."""
     names, s.restarts = list(s.restarts), {}
     for name in names:
         local = s.locals.get(name)
@@ -109,7 +109,7 @@ def restart_attempts(s: BrokerState) -> bool:
 
 
 def remove_local(s: BrokerState, name: Name) -> None:
-    """The subscription is over."""
+    """Remove an ended subscription."""
     local = s.locals.pop(name)
     session = s.sessions.get(name.client)
     if session is not None:
@@ -130,7 +130,7 @@ def remove_local(s: BrokerState, name: Name) -> None:
 
 
 def activate_whole(s: BrokerState) -> bool:
-    """Activate the attempts whose cut is whole."""
+    """Activate the attempts whose cut is complete."""
     whole = [
         local for local in s.pending.values() if local.expected <= local.cuts.keys() and local.name not in s.restarts
     ]  # fmt: skip
@@ -163,7 +163,7 @@ def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscripti
 
 
 def _resume_together(s: BrokerState, session: Session) -> None:
-    """Let the client's subscriptions that were active elsewhere read, when the last of them is active here."""
+    """Start reading for the client's subscriptions that were active elsewhere, when the last of them is active here."""
     own = [local for local in s.locals.values() if local.name.client == session.client and local.is_resumed]
     waiting = [local for local in own if local.state is LocalState.READING and local.reading is None]
     if waiting and not any(local.state is LocalState.PENDING for local in own):
@@ -171,8 +171,8 @@ def _resume_together(s: BrokerState, session: Session) -> None:
 
 
 def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
-    """Let these read, with those that do so already, from the smallest position on. A client ignores the events that it
-    gets again by that."""
+    """Read for these, together with those that read already, from the smallest position on. The client ignores events
+    that it gets twice because of that."""
     for known in [reading for reading in session.readings.values() if reading.is_resuming]:
         subscriptions = [*known.subscriptions.values(), *subscriptions]
         end_reading(s, known)
@@ -183,7 +183,7 @@ def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSu
 
 
 def read_on(s: BrokerState) -> bool:
-    """Go on with the readings that can, as long as the turn lasts. Whether anything has come to its end."""
+    """Continue the reads that can continue, as long as the turn lasts. Return whether any has finished."""
     has_ended = False
     while s.due_readings and s.read_work < WORK_MAX:
         number = next(iter(s.due_readings))
@@ -201,14 +201,14 @@ def read_on(s: BrokerState) -> bool:
 
 
 def _finish(s: BrokerState, reading: Reading) -> None:
-    """It has read up to its end."""
+    """Finish a read that has reached its end."""
     for local in list(reading.subscriptions.values()):
         remove_local(s, local.name)
         note(s, reading.session, Unsubscribed, local.name.local)
 
 
 def _go_live(s: BrokerState, reading: Reading) -> None:
-    """It has read up to a position after which all was kept: that follows."""
+    """Go live: the read has reached a position after which all events were kept, and these follow."""
     session, kept, subscriptions = reading.session, reading.kept, list(reading.subscriptions.values())
     assert kept is not None, "what reads without an end keeps what is published"
     end_reading(s, reading)
@@ -224,7 +224,7 @@ def _go_live(s: BrokerState, reading: Reading) -> None:
 
 
 def fall_behind(s: BrokerState) -> None:
-    """Too much waits for these clients: drop what was published and not sent, and read it from history."""
+    """Drop the unsent live events of clients that lag, and read them from history."""
     lagging, s.lagging = s.lagging, {}
     for client in lagging:
         session = s.sessions.get(client)

@@ -1,21 +1,21 @@
-"""Losses beyond f: found when their publisher returns, and reported in the place of the lost events.
+"""Losses beyond f: detected when their publisher returns, and reported in place of the lost events.
 
-A publisher that moves brings the number up to which it knows that all is confirmed, and the number with which it came
-to its last broker. The sealed journal of that broker has a last number of the publisher. The numbers between are lost.
-So are numbers that some broker has seen beyond that journal: acknowledgements of advertisements carry what brokers have
-seen of the publisher, and come from all of them.
+A publisher that moves reports the number up to which it knows that everything is confirmed, and the number with which
+it came to its last broker. The sealed journal of that broker contains a last number of the publisher. The numbers
+between are lost. So are numbers beyond that journal that some broker has seen: acknowledgements of advertisements
+contain the largest number of the publisher that brokers have seen, and come from all of them.
 
 Some lost events may be **settled**: all brokers had processed them, so active subscriptions have received them. Only
-readers of history miss them. The publisher knows up to which number, because confirmations carry it.
+readers of history miss them. The publisher knows up to which number, because confirmations contain it.
 
-An event of its own reports a loss, a **tombstone**. It is admitted like any event, before anything else from the
-publisher. Therefore f others hold it, it arrives in its place between earlier and later events, it is part of history,
-and it arrives once. It goes to every subscription that overlaps with the advertised filters. The client leaves out the
-numbers that came, or were never due.
+A special event reports a loss, a **tombstone**. It is admitted like any event, before any other event of the publisher.
+Therefore f others hold it, it arrives in its place between earlier and later events, it is part of history, and it
+arrives once. It goes to every subscription that overlaps with the advertised filters. The client subtracts the numbers
+that arrived, or were never due.
 
-*Why that is exact.* The part of a lost journal that a broker processes is a prefix of it: a handover leaves out events
-that other members have processed beyond the end of the journal (`beyond_journals`). So a subscription lacks the numbers
-that are larger than the last one that came to it, and no others.
+*Why that is exact.* The part of a lost journal that a broker processes is a prefix of it: a handover omits events that
+other members have processed beyond the end of the journal (`beyond_journals`). So a subscription lacks exactly the
+numbers larger than the last one that arrived.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ __all__ = ["admit_loss", "beyond_journals", "note_missing", "without"]
 
 
 def note_missing(s: BrokerState, session: Session, last: int) -> None:
-    """All numbers up to this one were admitted: those that were not found are lost, and are reported first."""
+    """Note that all numbers up to this one were admitted: those not found are lost, and are reported first."""
     client = session.client
     known = session.admitted
     if last <= known:
@@ -50,14 +50,14 @@ def note_missing(s: BrokerState, session: Session, last: int) -> None:
 
 
 def _behind(events: Events, last: int) -> Events | None:
-    """Those with larger numbers."""
+    """Return those with larger numbers."""
     if events[-1].seq <= last:
         return None
     return events if events[0].seq > last else events[last + 1 - events[0].seq :]
 
 
 def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
-    """The publisher says what may have matched: tell everybody who may lack it."""
+    """Admit a tombstone with the filter that the lost events may have matched, as reported by the publisher."""
     if session.missing and message.last >= session.missing[1]:
         session.missing = None
     s.busy_clients[session.client] = None
@@ -70,7 +70,7 @@ def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
 def beyond_journals(
     s: BrokerState, handover: Handover, contributed: Iterable[AdvertisementRecord]
 ) -> dict[str, int]:  # fmt: skip
-    """By publisher whose broker is over: the last number that its journal still has, if that can be said."""
+    """Return by publisher whose broker is excluded: the last number that its journal still has, if that is known."""
     core = handover.region.core
     present = {each.name[0] for each in contributed}
     limits: dict[str, int] = {}
@@ -88,7 +88,7 @@ def beyond_journals(
 
 
 def without(events: Iterable[Events], limits: dict[str, int]) -> Iterator[Events]:
-    """The events without those that lie beyond these limits."""
+    """Return the events without those beyond these limits."""
     for each in events:
         publisher = each.publisher if isinstance(each, EventRun) else each[0].publisher
         limit = limits.get(publisher)

@@ -1,10 +1,9 @@
-"""Statuses, how they spread, and who suspects whom.
+"""The statuses of brokers, their propagation, and suspicions.
 
-Statuses merge by the maximum, so brokers that have heard the same news in any order agree. A broker that learns news
-tells its peers at once. Channels keep order: so any message that a broker sends after it has learned of a new
-incarnation reaches a peer that knows of it, too. That lets a proposer, or a broker that counts the holders of its
-journal, discard messages of an incarnation that is over (the *crash vectors* of Michael, Ports, Sharma and Szekeres,
-DISC 2017).
+Statuses merge by the maximum, so brokers that have received the same news in any order agree. A broker that learns news
+sends it to its peers at once. Channels keep order: so any message that a broker sends after it has learned of a new
+incarnation reaches a peer that knows of it, too. So a proposer, or a broker that counts the holders of its journal, can
+discard messages of an excluded incarnation (the *crash vectors* of Michael, Ports, Sharma and Szekeres, DISC 2017).
 """
 
 from collections import deque
@@ -26,7 +25,7 @@ ACCUSATION_TIMER = "accuse"
 
 
 def merge(one: Status, other: Status) -> Status:
-    """The union of both."""
+    """Return the merger of both."""
     number, phase = max(one[:2], other[:2])
     lengths = dict(one.lengths)
     for incarnation, length in other.lengths:
@@ -41,7 +40,7 @@ def merge(one: Status, other: Status) -> Status:
 
 
 def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
-    """Merge news, tell the peers what was new, and begin anew with brokers that have a new incarnation."""
+    """Merge news, forward new ones to the peers, and restart channels to brokers with a new incarnation."""
     fresh: Statuses = {}
     for name, status in news.items():
         old = s.status(name)
@@ -77,27 +76,28 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
 
 
 def peers(s: BrokerState) -> tuple[str, ...]:
-    """The brokers that get this broker's news first: those with which it shares an electorate or a link of the tree,
-    and those next to it if brokers that cannot pass news on are left out."""
+    """Return the brokers that get this broker's news first: those with which it shares an electorate or a link of the
+    tree, and those next to it if brokers that cannot forward news are skipped."""
     around = s.topology.around(s.name, lambda name: name in s.suspects or s.is_forgotten(name) or not s.is_live(name))
     return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
 
 
 def forget(s: BrokerState, broker: str) -> None:
-    """An operator says that the latest incarnation of a broker never returns."""
+    """Record an operator's declaration that the latest incarnation of a broker never returns."""
     if broker != s.name:
         status = s.status(broker)
         learn(s, {broker: status._replace(forgotten_below=status.number + 1)})
 
 
 def _is_beyond_vote(s: BrokerState, name: str) -> bool:
-    """Whether nobody is left who could exclude an incarnation that never returns: then knowing that excludes it."""
+    """Return whether no broker is left that could exclude an incarnation that never returns: then the declaration
+    excludes it."""
     status = s.status(name)
     return status.is_forgotten and not status.is_excluded and not s.needed(s.topology.acceptors[name], 1)
 
 
 def _unsettle(s: BrokerState, fresh: Statuses) -> None:
-    """A broker that has joined while a larger handover here has taken its links away has to join again."""
+    """Make a broker join again that has joined while a larger handover here has removed its links."""
     if s.handover is None:
         return
     for name in s.handover.region.core:
@@ -106,7 +106,7 @@ def _unsettle(s: BrokerState, fresh: Statuses) -> None:
 
 
 def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
-    """A seal is decided: end the proposals for it, and notify the broker if it may still run."""
+    """Note that a seal is decided: end the proposals for it, and notify the broker in case it still runs."""
     proposal = s.proposals.get(name)
     s.proposal_attempts.pop(name, None)
     if proposal is not None and proposal.below <= status.sealed_below:
@@ -116,7 +116,7 @@ def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
 
 
 def _meet(s: BrokerState, peer: str) -> None:
-    """The peer has a new incarnation: nothing that was on its way to the old one matters, and it knows nothing."""
+    """Start with a peer's new incarnation: messages in flight to the old one are void, and it knows nothing."""
     if peer in s.channels:
         s.channels[peer].meet(s.status(peer).number)
     for incarnation in [each for each in s.accusers if each.broker == peer]:
@@ -130,7 +130,7 @@ def _meet(s: BrokerState, peer: str) -> None:
 
 
 def connected(s: BrokerState, peer: str) -> None:
-    """The connection to a broker is fresh: say how far we are, or that it is excluded."""
+    """Exchange states with a broker on a new connection, or notify it that it is excluded."""
     if s.is_live(peer):
         s.channel(peer).connected()
     else:
@@ -138,12 +138,12 @@ def connected(s: BrokerState, peer: str) -> None:
 
 
 def tell_excluded(s: BrokerState, peer: str) -> None:
-    """Tell an incarnation that the others go on without it."""
+    """Notify an incarnation that the others have excluded it."""
     s.emit(Send(peer, Excluded({peer: s.status(peer)})))
 
 
 def greet(s: BrokerState, peer: str) -> None:
-    """Tell a peer, once for each of its incarnations, what it has to know of this one."""
+    """Send a peer, once for each of its incarnations, everything it has to know of this one."""
     s.greeted.add(peer)
     s.send(peer, Members(dict(s.statuses)))
     if s.stage is Stage.RECOVERING:
@@ -157,20 +157,21 @@ def greet(s: BrokerState, peer: str) -> None:
 
 
 def accuse(s: BrokerState, peer: str) -> None:
-    """The failure detector suspects a broker: tell the others of its electorate."""
+    """Report a suspicion by the failure detector to the rest of the broker's electorate."""
     s.suspects.add(peer)
     s.membership_changed = True
     _speak(s, peer, True)
 
 
 def accuse_again(s: BrokerState, peer: str) -> None:
-    """Others have heard a new incarnation, and it has had the time to connect to this broker, too."""
+    """Repeat a suspicion of a new incarnation that others have heard, after it had time to connect to this
+    broker, too."""
     if peer in s.suspects:
         accuse(s, peer)
 
 
 def forgive(s: BrokerState, peer: str) -> None:
-    """The failure detector no longer suspects it."""
+    """Withdraw a suspicion."""
     s.suspects.discard(peer)
     s.membership_changed = True
     _speak(s, peer, False)
@@ -188,7 +189,7 @@ def _speak(s: BrokerState, peer: str, is_suspected: bool) -> None:
 
 
 def note_accusation(s: BrokerState, accuser: str, message: Accusation) -> None:
-    """An acceptor of a broker suspects its present incarnation, or no longer does."""
+    """Record that an acceptor of a broker suspects its present incarnation, or no longer does."""
     incarnation = Incarnation(*message.incarnation)
     if incarnation != s.current(incarnation.broker):
         return

@@ -1,4 +1,4 @@
-"""The messages that exclude incarnations, take in new ones, and hand their part of the tree over."""
+"""The messages that exclude incarnations, let new ones join, and hand over their part of the tree."""
 
 from enum import Enum
 
@@ -20,7 +20,7 @@ class Members(Message, frozen=True):
 
 
 class Accusation(Message, frozen=True):
-    """The sender's failure detector suspects the incarnation, or no longer does."""
+    """Says that the sender's failure detector suspects the incarnation, or no longer does."""
 
     incarnation: Incarnation
     is_suspected: bool
@@ -29,8 +29,8 @@ class Accusation(Message, frozen=True):
 class Memory(Enum):
     """The basis of an answer to a new incarnation.
 
-    NONE: a restart without a disk, or with one that is damaged. DISK: what the disk of a restarted broker had, of which
-    it does not know whether it is the latest. SETTLED: the acceptor has not restarted, or has recovered since.
+    NONE: a restart without a disk, or with a damaged one. DISK: the contents of a restarted broker's disk, which may
+    not be the latest. SETTLED: the acceptor has not restarted, or has recovered since.
     """
 
     NONE = 0
@@ -39,7 +39,8 @@ class Memory(Enum):
 
 
 class Join(Message, frozen=True):
-    """A new incarnation asks what those around it know, before it votes, holds or contributes anything."""
+    """Sent by a new incarnation before it votes, holds or contributes anything: requests the state of those
+    around it."""
 
     request: int
     held: list[tuple[Incarnation, int]]
@@ -58,13 +59,13 @@ class AcceptorState(Message, frozen=True):
 
 
 class JoinReply(Message, frozen=True):
-    """The answer: statuses, and the acceptor's state for each broker whose electorate has both ends."""
+    """The answer: statuses, and the acceptor's state for each broker whose electorate contains both ends."""
 
     request: int
     statuses: dict[str, Status]
     acceptors: list[AcceptorState]
     vouched: list[Incarnation]
-    """The incarnations in whose electorates the sender is, and that it has not promised to exclude."""
+    """The incarnations in whose electorates the sender is and that it has not promised to exclude."""
 
 
 class Prepare(Message, frozen=True):
@@ -76,7 +77,7 @@ class Prepare(Message, frozen=True):
 
 
 class Promise(Message, frozen=True):
-    """The sender holds no further entries of these journals. It sends its copies and votes."""
+    """Says that the sender holds no further entries of these journals. Contains its copies and votes."""
 
     state: AcceptorState
     below: int
@@ -84,11 +85,11 @@ class Promise(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """The sender has promised a larger ballot."""
+    """Says that the sender has promised a larger ballot."""
 
     broker: str
     ballot: Ballot
-    """The one that is refused."""
+    """The refused ballot."""
     promised: Ballot
 
 
@@ -103,7 +104,7 @@ class Accept(Message, frozen=True):
 
 
 class Accepted(Message, frozen=True):
-    """The sender has accepted these lengths, and holds the journals up to them."""
+    """Says that the sender has accepted these lengths, and holds the journals up to them."""
 
     broker: str
     below: int
@@ -111,7 +112,7 @@ class Accepted(Message, frozen=True):
 
 
 class SubscriptionRecord(Message, frozen=True):
-    """A subscription as one broker tells another in a handover."""
+    """A subscription in a contribution to a handover."""
 
     name: Name
     filter: str
@@ -120,7 +121,7 @@ class SubscriptionRecord(Message, frozen=True):
 
 
 class AdvertisementRecord(Message, frozen=True):
-    """An advertisement as one broker tells another in a handover."""
+    """An advertisement in a contribution to a handover."""
 
     name: Name
     filter: str
@@ -130,7 +131,7 @@ class AdvertisementRecord(Message, frozen=True):
 
 
 class Contribution(Message, frozen=True):
-    """The contribution of one member to a handover: all that the others must know of its side of the tree."""
+    """One member's contribution to a handover: everything that the others must know of its side of the tree."""
 
     tag: int
     statuses: dict[str, Status]
@@ -144,6 +145,6 @@ class Contribution(Message, frozen=True):
 
 
 class Completed(Message, frozen=True):
-    """The sender has completed the handover."""
+    """Says that the sender has completed the handover."""
 
     tag: int

@@ -1,4 +1,4 @@
-"""State of a broker that concerns incarnations: stage, promises and proposals, handover of its region."""
+"""The state of a broker that concerns incarnations: stage, promises and proposals, handover of its region."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,11 +13,11 @@ __all__ = ["STAGES", "Acceptor", "Handover", "Proposal", "ProposalPhase", "Stage
 
 
 class Stage(Enum):
-    """How far an incarnation has come.
+    """The stage of an incarnation.
 
-    The first incarnation begins as JOINED. A recovering one cannot rely on knowing what its predecessor promised: it
-    neither votes, holds nor contributes before enough of each electorate that it belongs to have told it (`recovery`).
-    One that has joined while a larger handover elsewhere took its links away has to join again.
+    The first incarnation begins as JOINED. A recovering one does not know its predecessor's promises: it neither votes,
+    holds nor contributes before enough of each electorate that it belongs to have answered (`recovery`). One that has
+    joined while a larger handover elsewhere removed its links has to join again.
     """
 
     RECOVERING = "recovering"
@@ -44,13 +44,13 @@ class Acceptor:
     accepted: dict[int, tuple[Ballot, int]] = field(default_factory=dict)
     """By incarnation: the length, and the ballot under which it was accepted."""
     has_recovered: bool = True
-    """Whether it knows what its predecessor had promised."""
+    """Whether it knows its predecessor's promises."""
     unanswered: dict[str, Prepare] = field(default_factory=dict)
-    """By proposer: the last proposal that came before that."""
+    """By proposer: the last proposal that arrived before that."""
 
 
 class ProposalPhase(Enum):
-    """How far a proposal has come; it is dropped when it is decided, or another one is ahead."""
+    """The phase of a proposal, which is dropped when it is decided or another one is ahead."""
 
     PREPARING = "preparing"
     ACCEPTING = "accepting"
@@ -80,5 +80,5 @@ class Handover:
 
     region: Region
     removed: list[Link] = field(default_factory=list)
-    """The links that it has taken away, in this and the smaller handovers that it replaced."""
+    """The links that it has removed, in this handover and the smaller ones that it replaced."""
     own: Contribution | None = None

@@ -1,6 +1,6 @@
-"""All messages between brokers: those below, and the clients that move.
+"""All messages between brokers: those below, and those about clients that move.
 
-Everything travels in `Frame`s of a reliable FIFO `channel` between two incarnations. A `LinkMessage` follows the tree;
+All of them travel in `Frame`s of a reliable FIFO `channel` between two incarnations. A `LinkMessage` follows the tree;
 all other bodies are addressed to the broker.
 """
 
@@ -41,14 +41,14 @@ __all__ = [
 
 
 class CloseSession(Message, frozen=True):
-    """The client has attached to the sender: end its session."""
+    """Says that the client has attached to the sender: the receiver must end its session."""
 
     client: str
     session: int
 
 
 class SessionClosed(Message, frozen=True):
-    """The session is over. Everything of the client's that was admitted has been released, before this clock."""
+    """Says that the session is over. All admitted publications of the client were released before this clock."""
 
     client: str
     session: int
@@ -57,7 +57,7 @@ class SessionClosed(Message, frozen=True):
 
 
 class LastNumber(Message, frozen=True):
-    """Ask for the last number of this client in the sealed journal."""
+    """Asks for the last number of this client in the sealed journal."""
 
     client: str
     session: int
@@ -65,7 +65,7 @@ class LastNumber(Message, frozen=True):
 
 
 class LastNumberReply(Message, frozen=True):
-    """The answer; the frame's clock is not before that of the event."""
+    """The answer; the frame's clock is not before the event's timestamp."""
 
     client: str
     session: int
@@ -73,10 +73,10 @@ class LastNumberReply(Message, frozen=True):
 
 
 class RequestWave(Message, frozen=True):
-    """To the root: begin a wave now, or when the one that is passing has ended."""
+    """To the root: begin a wave now, or when the current one has ended."""
 
     is_lost: bool
-    """Whether the one that is passing may have been lost."""
+    """Whether the current one may have been lost."""
 
 
 Body: TypeAlias = (
@@ -99,7 +99,7 @@ class Frame(Message, frozen=True):
 
 
 class Ack(Message, frozen=True):
-    """Everything up to `ack` has arrived."""
+    """Says that everything up to `ack` has arrived."""
 
     sender: int
     receiver: int
@@ -107,7 +107,7 @@ class Ack(Message, frozen=True):
 
 
 class Resume(Message, frozen=True):
-    """After a fresh connection: so much has arrived, send the rest again."""
+    """On a new connection: says how much has arrived; the rest must be sent again."""
 
     sender: int
     receiver: int
@@ -116,7 +116,7 @@ class Resume(Message, frozen=True):
 
 
 class Excluded(Message, frozen=True):
-    """To an excluded incarnation: these statuses say so."""
+    """To an excluded incarnation: the statuses that exclude it."""
 
     statuses: dict[str, Status]
 

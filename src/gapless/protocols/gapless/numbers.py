@@ -1,4 +1,4 @@
-"""Bounds on the numbers and names in what clients say."""
+"""Bounds on the numbers and names in clients' messages."""
 
 from gapless.errors import CallError
 from gapless.printable import name_complaint
@@ -6,13 +6,13 @@ from gapless.printable import name_complaint
 __all__ = ["NAME_MAX", "NUMBER_MAX", "check_name", "check_numbers"]
 
 NUMBER_MAX = 1 << 53
-"""Beyond what anybody can count: a million a second for 285 years."""
+"""The maximum number: a million a second for 285 years."""
 NAME_MAX = 500
-"""Characters in the name of a subscription or advertisement, which begins with that of its client."""
+"""The maximum length of the name of a subscription or advertisement, which begins with its client's name."""
 
 
 def check_numbers(client: str, *numbers: int) -> None:
-    """Refuse numbers that nobody can have counted to."""
+    """Refuse numbers that cannot be counts."""
     for number in numbers:
         if not 0 <= number <= NUMBER_MAX:
             raise CallError(f"{client!r} speaks of number {number}: numbers go from 0 to {NUMBER_MAX}")

@@ -5,28 +5,30 @@ import msgspec
 __all__ = ["RULES", "GaplessOptions"]
 
 RULES = frozenset({"active-only", "void", "sort", "majority", "last-numbers", "fence", "synced", "union"})
-"""Rules that tests can switch off to see that the checker notices: only active subscriptions represent others; a
+"""Rules that tests can switch off to check that the checker detects it: only active subscriptions represent others; a
 handover voids pending attempts; its members process the union of their logs, sorted by timestamp; an exclusion needs a
-majority; advertisements carry the publisher's last number; a client that moves waits for a final position; brokers wait
-for their disks."""
+majority; advertisements contain the publisher's last number; a client that moves waits for a final position; brokers
+wait for their disks."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     wave_ms: float = 200.0
-    """How often the root asks which position is final. Longer keeps events longer; shorter costs more messages."""
+    """The interval of the root's waves, which determine final positions. Longer keeps events longer; shorter costs
+    messages."""
 
     window: int = 10_000
     """How many publications of its clients a broker releases before all brokers have processed them; further ones wait.
-    Each KiB of them counts as one more. It is smaller where `history_bytes` has no room for so many of each journal."""
+    Each KiB of them counts as one more. It is smaller if `history_bytes` has no room for this many entries of each
+    journal."""
 
     history_bytes: int = 64 * 1024 * 1024
-    """How many bytes of journals a broker keeps in memory: of its own, and of those that it holds for others. Beyond
-    that it drops the oldest entries, but none that not all brokers have processed."""
+    """How many bytes of journals a broker keeps in memory: its own, and the copies of others. Beyond that it drops the
+    oldest entries, but none that not all brokers have processed."""
 
     history_s: float = 0.0
-    """How old entries may become, in seconds, before they are dropped; 0 if they may become any age."""
+    """The maximum age of entries in seconds before they are dropped; 0 for no limit."""
 
     client_window: int = 8_000
     """How many unconfirmed publications a client keeps; further calls are rejected."""
@@ -35,25 +37,25 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many deliveries a broker sends ahead of the application; further ones wait at the broker."""
 
     lag_window: int = 16_384
-    """How many deliveries may wait at the broker for a slow client; beyond that it reads from history what it lacks.
-    Each KiB of them counts as one more, here and in `delivery_window`."""
+    """How many deliveries can wait at the broker for a slow client; beyond that the client lags, and gets them from
+    history. Each KiB of them counts as one more, here and in `delivery_window`."""
 
     retry_ms: float = 100.0
     """How long a client waits for an answer before it asks the next broker; twice as long each time."""
 
     rebalance_ms: float = 5_000.0
-    """After how long a client that had to move asks whether the broker that it was given first works again: between
-    once and twice as long, so that not all of them return at the same time."""
+    """When a client that had to move asks whether its preferred broker is available again: after between once and twice
+    this time, so that not all of them return at the same time."""
 
     proposal_ms: float = 500.0
-    """How long a broker that promised to seal a journal waits before it carries the proposal on itself."""
+    """How long a broker that promised to seal a journal waits before it continues the proposal itself."""
 
     return_ms: float = 5_000.0
     """When more than f brokers of an electorate have restarted with their disks: how long they wait for the others. A
     broker that takes longer counts among the f that may be lost."""
 
     session_s: float = 60.0
-    """How long a session waits for its client; then its subscriptions end where the client stopped."""
+    """How long a session waits for a disconnected client; then its subscriptions end at the client's last position."""
 
     switched_off: tuple[str, ...] = ()
     """For tests only: any of the rules above."""

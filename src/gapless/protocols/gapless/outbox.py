@@ -1,10 +1,10 @@
-"""The deliveries of a session: numbered, kept until the application has taken them, and sent at a bounded pace.
+"""The deliveries of a session: numbered, kept until the application has taken them, and sent within a window.
 
-At most `delivery_window` events are on their way or with the client at a time; what follows waits here. After a
-connection breaks, a client that comes back to the same incarnation gets what it lacks again. If more than `lag_window`
-events wait, the client **lags**: what was published and not sent is dropped, and read from history (`local`).
+At most `delivery_window` events are in flight or at the client at a time; further ones wait here. After a connection
+breaks, a client that returns to the same incarnation gets the missing ones again. If more than `lag_window` events
+wait, the client **lags**: unsent live events are dropped, and read from history (`local`).
 
-The **cost** of events is their number, and one more for each KiB (`journal_state.cost_of`): a window bounds both.
+The **cost** of events is their number, plus one for each KiB (`journal_state.cost_of`): a window bounds both.
 """
 
 from collections import deque
@@ -31,20 +31,21 @@ def deliver(
 
 
 def note(s: BrokerState, session: Session, kind: type[Any], *fields: Any, cost: int = 0) -> int:
-    """Send something else in its place among the deliveries; returns which place that is."""
+    """Send a note in its place among the deliveries; return its place."""
     return _put(s, session, kind, fields, cost, is_live=False)
 
 
 def note_position(s: BrokerState, session: Session, timestamp: int) -> None:
-    """Everything up to a position has been put for all that is live. Of those that wait one after another, the last
-    says it all."""
+    """Note that everything up to a position has been queued for all live subscriptions. Consecutive waiting notes are
+    merged."""
     if session.unsent and session.unsent[-1].kind is Position:
         session.unsent.pop()
     _put(s, session, Position, (timestamp,), 0, is_live=True)
 
 
 def has_room(s: BrokerState, session: Session) -> bool:
-    """Whether the client would be sent what is put now, so that history is read no faster than it is taken."""
+    """Return whether a delivery queued now would be sent at once, so that history is read no faster than it
+    is taken."""
     return session.is_connected and session.in_flight + session.waiting < s.options.delivery_window
 
 
@@ -76,7 +77,7 @@ def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
     session.in_flight += item.cost
     if item.kind is Position:
         session.position_sent = item.place, item.fields[0]
-    if not session.client.startswith(GROUP_CLIENT):  # a coordinator takes it from `sent`
+    if not session.client.startswith(GROUP_CLIENT):  # a coordinator removes it from `sent`
         s.tell(session.client, message)
 
 
@@ -94,7 +95,7 @@ def _send_more(s: BrokerState, session: Session) -> None:
 
 
 def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
-    """The first events of a delivery, about as many as there is room for, and the others."""
+    """Split a delivery into the first events, about as many as there is room for, and the others."""
     events, subscriptions = item.fields
     count = max(1, len(events) * room // item.cost)
     parts = (events[:count], subscriptions), (events[count:], subscriptions)
@@ -103,7 +104,7 @@ def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
 
 
 def acknowledge(s: BrokerState, session: Session, number: int) -> None:
-    """The application has taken everything up to this number."""
+    """Note that the application has taken everything up to this number."""
     if session.timed_delivery is not None:
         s.measures.taken(session, number, s.clock.now)
     while session.sent and session.sent[0][0].number <= number:
@@ -112,13 +113,13 @@ def acknowledge(s: BrokerState, session: Session, number: int) -> None:
 
 
 def drop_live(session: Session) -> None:
-    """Drop what was published and not sent."""
+    """Drop unsent live events."""
     session.unsent = deque(item for item in session.unsent if not item.is_live)
     session.waiting = sum(item.cost for item in session.unsent)
 
 
 def repeat(s: BrokerState, session: Session, received: int) -> None:
-    """The client came back to its session: send again what has not arrived."""
+    """Send the missing deliveries again to a client that returned to its session."""
     acknowledge(s, session, received)
     again = [(_renumbered(message, session.number), cost) for message, cost in session.sent]
     session.sent = deque(again)

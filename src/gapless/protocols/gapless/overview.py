@@ -22,11 +22,11 @@ __all__ = ["SHOWN", "overview"]
 SHOWN = 10
 """The number of clients, subscriptions or journals of each kind that are listed."""
 LAGGING_SHOWN = 100
-"""How many of those that are served out of history."""
+"""The number of clients served from history that are listed."""
 
 
 def overview(s: BrokerState) -> dict[str, Any]:
-    """The excluded brokers, the operations in progress, and the waits."""
+    """Return the excluded brokers, the operations in progress, and the waits."""
     sessions = [session for session in s.sessions.values() if not session.client.startswith(GROUP_CLIENT)]
     waited_for = [session for session in sessions if session.in_flight + session.waiting]
     lag = nlargest(SHOWN, waited_for, key=lambda session: session.in_flight + session.waiting)
@@ -64,7 +64,7 @@ def overview(s: BrokerState) -> dict[str, Any]:
 
 
 def _replaced_by(s: BrokerState) -> dict[str, str]:
-    """By excluded broker: the nearest live one."""
+    """Return for each excluded broker the nearest live one."""
     overlay = s.topology.overlay
     found = {}
     for name in s.topology.brokers:
@@ -79,7 +79,8 @@ def _unreachable_acceptors(s: BrokerState) -> list[str]:
 
 
 def _handovers(s: BrokerState) -> list[dict[str, Any]]:
-    """The handover under way: of which brokers, for whom it waits, and who has a journal that nobody else has."""
+    """Return the current handover: its brokers, those it waits for, and those with a journal that no other
+    broker has."""
     if s.handover is None:
         return []
     region = s.handover.region
@@ -99,7 +100,7 @@ def _handovers(s: BrokerState) -> list[dict[str, Any]]:
 
 
 def _recovery(s: BrokerState) -> list[str]:
-    """Of whom a restarted broker has not heard what they know of its electorates."""
+    """Return the brokers that have not answered a restarted broker about its electorates."""
     if s.stage is not Stage.RECOVERING:
         return []
     found: dict[str, None] = {}
@@ -115,7 +116,7 @@ def _recovery(s: BrokerState) -> list[str]:
 
 
 def _why_waiting(s: BrokerState, session: Session) -> str:
-    """The reason why a client's session waits."""
+    """Return the reason why a client's session waits."""
     attach = session.attach
     if attach.incarnation is None:
         return "its last session is not closed"
@@ -128,8 +129,8 @@ def _why_waiting(s: BrokerState, session: Session) -> str:
 
 
 def _blocked_publishers(s: BrokerState) -> dict[str, Any]:
-    """The clients whose publications wait because the window is full; the progress that makes room; the brokers that
-    it waits for."""
+    """Return the clients whose publications wait because the window is full, the progress that makes room, and the
+    brokers that it waits for."""
     if s.window_used < s.window:
         return {}
     clients = [name for name in s.busy_clients if name in s.sessions and s.sessions[name].queued_events]
@@ -143,7 +144,7 @@ def _blocked_publishers(s: BrokerState) -> dict[str, Any]:
 
 
 def _missing_for_position(s: BrokerState) -> Iterator[str]:
-    """The brokers next to this one that the next final position waits for."""
+    """Return the neighbours that the next final position waits for."""
     for holder in s.holders:
         if s.held_by.get(holder, 0) < len(s.journal):
             yield holder.broker
@@ -174,7 +175,7 @@ def _history(s: BrokerState) -> dict[str, Any]:
 
 
 def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
-    """Whom a reading waits for: its client, which has to take something; or brokers; or nobody, only a wave."""
+    """Return what a read waits for: its client, which has to take deliveries; brokers; or nothing but a wave."""
     if not has_room(s, reading.session):
         yield reading.session.client
     elif sources(s) is None:
@@ -185,7 +186,8 @@ def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
 
 
 def _under_replicated(s: BrokerState) -> Iterator[str]:
-    """The journals that fewer than f + 1 brokers hold: its own, if that is so, and copies that it still fills."""
+    """Return the journals with fewer than f + 1 replicas: its own, if that is so, and copies that it is still
+    filling."""
     full = sum(
         length >= s.released and s.is_current(each) and s.is_live(each.broker)
         for each, length in s.held_by.items()
@@ -198,7 +200,8 @@ def _under_replicated(s: BrokerState) -> Iterator[str]:
 
 
 def _durable_changes(s: BrokerState) -> dict[str, dict[str, Any]]:
-    """Of durable subscriptions that are changed: how many changes came before, and which replicas have not answered."""
+    """Return the durable subscriptions with pending changes, the queue of each, and the replicas that have not
+    answered."""
     replicas = register.replicas(s)
     return {
         name: {"change": proposal.done, "waits_for": [each for each in replicas if each not in proposal.votes]}

@@ -1,12 +1,12 @@
 """Final positions: consistent cuts of the whole network, each named by a timestamp.
 
-The root (the lowest-ranked broker that has joined) sends a **wave** with a timestamp. Every broker moves its clock
-past it, so that whatever it admits later has a larger one, and echoes when all behind it have echoed and what it had
-admitted before is released. Then the position is **final**: no event can get such a timestamp any more, and, since
-links are FIFO, every broker has processed all such events that reach it when `Final` arrives.
+The root (the lowest-ranked broker that has joined) sends a **wave** with a timestamp. Every broker advances its clock
+past it, so that later admissions have larger timestamps. It echoes when all brokers behind it have echoed and
+everything it had admitted before is released. Then the position is **final**: no event can get such a timestamp any
+more. Since links are FIFO, every broker has processed all such events for it when `Final` arrives.
 
 Echoes also name the incarnations that handovers have removed. A seal that a final position includes is a **fence**:
-what those incarnations had admitted has arrived everywhere.
+everything that those incarnations had admitted has arrived everywhere.
 
 A wave that used a link which a handover removed is dropped; the members of the handover ask the root for another.
 """
@@ -41,22 +41,22 @@ TOLD_PER_S = 2_000
 """How many clients are notified of final positions in a second: of each one if there are few clients. With 10,000
 clients, each is notified every five seconds; an older position only makes a client that moves read more."""
 PATIENCE = 20
-"""So many intervals after a wave began, the root begins another."""
+"""The number of intervals after the beginning of a wave after which the root begins another."""
 
 
 def root(s: BrokerState) -> str | None:
-    """The broker that begins the waves."""
+    """Return the broker that begins the waves."""
     return next((name for name in s.topology.brokers if s.status(name).is_joined), None)
 
 
 def is_root(s: BrokerState) -> bool:
-    """Whether this broker begins the waves."""
+    """Return whether this broker begins the waves."""
     return root(s) == s.name and s.stage is Stage.JOINED
 
 
 def ask_wave(s: BrokerState, *, is_lost: bool = False) -> None:
-    """Somebody waits for a final position: let the root begin a wave, once until the next one. With `is_lost`, the one
-    that is passing may have used a link that is gone."""
+    """Ask the root for a wave, once until the next one, because a final position is needed. With `is_lost`, the current
+    wave may have used a removed link."""
     first = root(s)
     if first is None or (s.has_asked_wave and not is_lost):
         return
@@ -68,13 +68,13 @@ def ask_wave(s: BrokerState, *, is_lost: bool = False) -> None:
 
 
 def receive_request(s: BrokerState, message: RequestWave) -> None:
-    """Somebody waits for a final position."""
+    """Process a request for a wave."""
     s.wave_wanted = True
     s.wave_lost |= message.is_lost
 
 
 def tick(s: BrokerState) -> None:
-    """It is time for a wave, or somebody asked for one."""
+    """Begin a wave if it is due or requested."""
     if s.is_frozen or not is_root(s):
         return
     interval = int(s.options.wave_ms * 1000)
@@ -86,7 +86,7 @@ def tick(s: BrokerState) -> None:
 
 
 def receive_wave(s: BrokerState, link: Link, message: Wave) -> None:
-    """A wave comes along the tree."""
+    """Process a wave."""
     if s.wave is None or s.wave.timestamp < message.timestamp:
         _pass_on(s, link, message)
 
@@ -107,7 +107,7 @@ def _pass_on(s: BrokerState, origin: Link | None, wave: Wave) -> None:
 
 
 def receive_echo(s: BrokerState, link: Link, message: Echo) -> None:
-    """All behind the link have echoed."""
+    """Process the echo of all brokers behind a link."""
     wave = s.wave
     if wave is None or wave.timestamp != message.timestamp or link.key not in wave.waits_for:
         return
@@ -123,7 +123,7 @@ def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]
 
 
 def echo_if_due(s: BrokerState) -> None:
-    """Echo, or, at the root, call the position final."""
+    """Echo, or, at the root, declare the position final, if nothing is missing."""
     wave = s.wave
     if wave is None or wave.waits_for or s.is_frozen or s.released < wave.need or s.disk.persisted < wave.batch:
         return
@@ -141,7 +141,7 @@ def echo_if_due(s: BrokerState) -> None:
 
 
 def receive_final(s: BrokerState, origin: Link | None, message: Final) -> None:
-    """A position is final."""
+    """Process a final position."""
     for link in s.links.values():
         if link is not origin:
             s.send_along(link, message)
@@ -149,7 +149,7 @@ def receive_final(s: BrokerState, origin: Link | None, message: Final) -> None:
 
 
 def learn_final(s: BrokerState, position: FinalPosition) -> None:
-    """Take note of it, and tell the clients."""
+    """Record a final position, and notify the clients."""
     if position.timestamp <= s.final.timestamp:
         return
     s.final = position
@@ -182,7 +182,7 @@ def _has_live(s: BrokerState, session: Session) -> bool:
 
 
 def drop_wave(s: BrokerState, removed: list[Link]) -> None:
-    """These links are gone: a wave that used them cannot end."""
+    """Drop a wave that used removed links, because it cannot end."""
     keys = {link.key for link in removed}
     if s.wave is not None and (s.wave.origin in removed or s.wave.waits_for & keys):
         s.wave = None

@@ -1,19 +1,19 @@
 """Reading history: the journals of all brokers, merged page by page into one order.
 
-A **reading** serves all who need what was published before: subscriptions that go on at a new broker, that begin in the
-past, that end there, and those of a client that lags. It reads in **rounds**. A round ends at a final position, so what
-each journal has up to there is fixed. For each journal there is a **source**: the reading asks the nearest live member
-of its electorate for the next page, and the next member if that one cannot speak for what follows. Entries up to the
-smallest timestamp that all sources have passed are put into the session's queue, sorted by timestamp, publisher and
-number: effects have larger timestamps than their causes. It is put no faster than the client takes it.
+A **read** serves subscriptions that need older events: those that continue at a new broker, that begin in the past,
+that end there, and those of a client that lags. It proceeds in **rounds**. A round ends at a final position, so the
+contents of each journal up to there are fixed. For each journal there is a **source**: the read asks the nearest live
+member of its electorate for the next page, and the next member if that one cannot answer. Entries up to the smallest
+timestamp that all sources have passed are put into the session's queue, sorted by timestamp, publisher and number:
+effects have larger timestamps than their causes. The queue is filled no faster than the client takes deliveries.
 
-From the beginning of a round on, what is published and matches is kept, up to a bound. When a round ends at a position
-that is not before the beginning of what is kept, that follows, without what has a timestamp up to that position, and
-the subscriptions are live. If too much had to be kept, it is dropped, and another round follows.
+From the beginning of a round on, matching new events are kept, up to a bound. When a round ends at a position that is
+not before the first kept event, the kept events with larger timestamps follow, and the subscriptions are live. If there
+were too many, they are dropped, and another round follows.
 
 A member drops the oldest entries of a journal when they take too much memory. If no member has the first entries that a
-source wants, the source goes on behind these. Their numbers are reported to the client first, or, if they are
-unknown, the **gap**.
+source needs, the source continues after them. Their numbers are reported to the client first, or, if they are unknown,
+the **gap**.
 """
 
 from collections.abc import Iterator
@@ -43,19 +43,19 @@ __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "e
 
 READ_TIMER = "read"
 WORK_MAX = 2_048
-"""Events that one turn of a broker puts into queues; a page that it looks up itself counts as many as `PAGE_WORK`."""
+"""The number of events that one turn of a broker puts into queues; a page of its own journals counts as `PAGE_WORK`."""
 PAGE_WORK = 1_024
 FEW = 32
-"""Up to so many filters are tested one by one."""
+"""Up to this number, filters are tested one by one."""
 TEXT_MAX = 10_000
-"""Characters in the filter of one reading. If there were more, all is read, and what nobody wants is left out here."""
+"""The maximum length of the filter of one read. Beyond it, all events are read, and unwanted ones are dropped here."""
 
 
 def begin_reading(
     s: BrokerState, session: Session, subscriptions: list[LocalSubscription], position: int, until: int = 0,
     *, is_resuming: bool = False,
 ) -> None:  # fmt: skip
-    """Let subscriptions of a client read, from a position on, together."""
+    """Start a read for subscriptions of a client, from a position on."""
     reading = Reading(s.next_request, session, {}, position, until, is_resuming)
     s.next_request += 1
     for local in subscriptions:
@@ -68,7 +68,7 @@ def begin_reading(
 
 
 def end_reading(s: BrokerState, reading: Reading) -> None:
-    """Nobody reads it any more."""
+    """End a read without subscriptions."""
     s.readings.pop(reading.number, None)
     reading.session.readings.pop(reading.number, None)
     for local in reading.subscriptions.values():
@@ -76,7 +76,7 @@ def end_reading(s: BrokerState, reading: Reading) -> None:
 
 
 def _any_of(texts: list[str]) -> str:
-    """A filter that matches what any of them matches; all events, if no filter can say that."""
+    """Return a filter that matches the union; all events, if no filter can express that."""
     if len(texts) == 1:
         return texts[0]
     text = " OR ".join(f"({each})" for each in dict.fromkeys(texts))
@@ -90,7 +90,7 @@ def _any_of(texts: list[str]) -> str:
 
 
 def rest(s: BrokerState) -> None:
-    """Enough was done in this turn: go on in the next."""
+    """Continue in the next turn, because enough was done in this one."""
     s.emit(SetTimer(READ_TIMER, 0))
 
 
@@ -98,7 +98,8 @@ def rest(s: BrokerState) -> None:
 
 
 def advance(s: BrokerState, reading: Reading) -> bool:
-    """Read on as far as that is possible now. Whether it is at its end: what follows is what was kept, if anything."""
+    """Read on as far as possible now. Return whether it has reached its end: then the kept events follow, if there are
+    any."""
     while s.read_work < WORK_MAX:
         if reading.position >= reading.target:
             if _is_at_end(reading):
@@ -115,7 +116,7 @@ def advance(s: BrokerState, reading: Reading) -> bool:
 
 
 def _is_at_end(reading: Reading) -> bool:
-    """Whether nothing is left to read. Then it only waits for room: another round would take the room away again."""
+    """Return whether nothing is left to read. Then it only waits for room: another round would use up that room."""
     if reading.until:
         return reading.position >= reading.until
     kept = reading.kept
@@ -144,7 +145,7 @@ def _begin_round(s: BrokerState, reading: Reading) -> bool:
 
 
 def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
-    """Ask the next member for the next page; this broker itself may be one of them."""
+    """Ask the next member for the next page; that can be this broker itself."""
     while s.read_work < WORK_MAX and not source.events and source.upto < reading.target:
         sealed = length_of(s, source.incarnation)
         length = -1 if sealed is None else sealed
@@ -170,7 +171,7 @@ def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
 
 
 def _lose(reading: Reading, source: Source) -> None:
-    """Nobody has what follows: go on behind it."""
+    """Continue after entries that no member has."""
     if source.lost is None or reading.is_earliest:
         reading.gap_until = max(reading.gap_until, source.dropped)
         source.upto = source.dropped
@@ -197,7 +198,7 @@ def _take(source: Source, holder: str, page: Page) -> None:
 
 
 def receive_page(s: BrokerState, peer: str, page: Page) -> None:
-    """A member has answered."""
+    """Process a member's answer."""
     reading = s.readings.get(page.reading)
     source = None if reading is None else reading.sources.get(Incarnation(*page.incarnation))
     if reading is None or source is None:
@@ -209,7 +210,7 @@ def receive_page(s: BrokerState, peer: str, page: Page) -> None:
 
 
 def ask_again(s: BrokerState) -> None:
-    """Answers may have been lost with their brokers, and who had no answer may have one now."""
+    """Repeat requests: answers may have been lost, and members without an answer may have one now."""
     for reading in s.readings.values():
         for source in reading.sources.values():
             asked = source.asked
@@ -227,7 +228,8 @@ def ask_again(s: BrokerState) -> None:
 
 
 def _merge(s: BrokerState, reading: Reading) -> bool:
-    """Put what all sources have passed, as far as there is room. Whether there may be more to do at once."""
+    """Queue the entries that all sources have passed, as far as there is room. Return whether there may be more to do
+    at once."""
     if reading.gap_until or reading.lost:
         return _tell_loss(s, reading)
     horizon = min(reading.target, *(source.upto for source in reading.sources.values()))
@@ -264,8 +266,8 @@ def _pass(reading: Reading, position: int) -> None:
 
 
 def _tell_loss(s: BrokerState, reading: Reading) -> bool:
-    """Report the entries that no broker has any more, when they are known for all journals. Entries of others follow,
-    unless the reading has yet to begin: then it begins behind the loss, so that no effect comes without its cause."""
+    """Report the entries that no broker has any more, when they are known for all journals. Entries of others follow.
+    If the read has not begun, it begins after the loss instead, so that no effect arrives without its cause."""
     if any(source.upto <= reading.position for source in reading.sources.values()):
         return False
     gap = (max(0, reading.position), reading.gap_until) if reading.gap_until else None
@@ -286,7 +288,7 @@ def _tell_loss(s: BrokerState, reading: Reading) -> bool:
 
 
 def _without_kept(reading: Reading) -> Ranges:
-    """The lost numbers, without those of events that follow when the round has ended."""
+    """Return the lost numbers, without those of events that follow when the round has ended."""
     found: Ranges = {publisher: list(ranges) for publisher, ranges in reading.lost.items()}
     for events, _ in reading.kept.events if reading.kept is not None else ():
         publisher, first, last = events[0].publisher, events[0].seq, events[-1].seq
@@ -296,7 +298,7 @@ def _without_kept(reading: Reading) -> Ranges:
 
 
 def _put(s: BrokerState, reading: Reading, events: Events) -> None:
-    """Deliver events of one entry to the subscriptions that they are for."""
+    """Deliver events of one entry to their subscriptions."""
     for names, part in _parts(s, reading, events):
         s.read_work += len(part)
         if names:
@@ -305,7 +307,7 @@ def _put(s: BrokerState, reading: Reading, events: Events) -> None:
 
 
 def _parts(s: BrokerState, reading: Reading, events: Events) -> Iterator[tuple[list[str], Events]]:
-    """The events in stretches that are for the same subscriptions."""
+    """Yield the events in stretches for the same subscriptions."""
     stamp = events[0].stamp
     wanted = {name: local for name, local in reading.subscriptions.items() if local.position < stamp}
     if [local.filter.text for local in wanted.values()] == [reading.filter]:

@@ -1,20 +1,20 @@
-"""A new incarnation recovers what its predecessor may have promised, before it says anything.
+"""A new incarnation recovers its predecessor's promises before it sends anything that depends on them.
 
-A restarted broker does not know whether its disk, if it has one, is the latest: an older copy may have been put in its
-place. So it trusts its disk only as one answer among those of its electorates. It is `RECOVERING`, and neither votes
-nor holds for a broker, until of that broker's electorate
+A restarted broker does not know whether its disk, if it has one, is current: it may have been replaced by an older
+copy. So it trusts its disk only as one answer among those of its electorates. It is `RECOVERING`, and neither votes nor
+holds for a broker, until of that broker's electorate
 
-- f + 1 *settled* members have answered, that is, such that have not restarted or have recovered themselves; or
-- all others have answered that may still return, however little they know: nobody knows more; or
+- f + 1 *settled* members have answered, that is, members that have not restarted or have recovered themselves; or
+- all others that may still return have answered, however little they know: there is no more to learn; or
 - `return_ms` have passed, and f + 1 have answered that have a settled memory or a disk, this broker's own included.
 
-It takes over the highest promise, what was accepted under the highest ballot, and the longest copies.
+It takes over the highest promise, the values accepted under the highest ballot, and the longest copies.
 
-*The first* is the rule while at most f restart at a time, and needs no disk: whatever the predecessor said is known to
-f + 1 members, counted with the predecessor, so to one of any f + 1 others; or that one answered before it heard of it,
-and whatever it says later comes after the news of the new incarnation, when the predecessor's word counts no more.
-*The others* are for an outage of more than f. All that was confirmed, promised or accepted is on f + 1 disks. At most f
-of these are lost, damaged, stale or permanently away, so a good one is among those that answer in time.
+*The first* is the rule while at most f restart at a time, and needs no disk. Any vote of the predecessor is known to f
++ 1 members, including itself, and so to one of any f + 1 others. If that one answered before it received the vote, the
+vote arrives after the news of the new incarnation, and is void. *The others* are for an outage of more than f.
+Everything confirmed, promised or accepted is on f + 1 disks. At most f of these are lost, damaged, stale or permanently
+away, so a good one is among those that answer in time.
 """
 
 from gapless.protocols.gapless.disk import say
@@ -32,24 +32,25 @@ RETURN_TIMER = "return"
 
 
 def has_recovered(s: BrokerState) -> bool:
-    """Whether it may vote and hold for all whose electorates it belongs to."""
+    """Return whether it may vote and hold for all brokers whose electorates it belongs to."""
     return all(acceptor.has_recovered for acceptor in s.acceptors.values())
 
 
 def join(s: BrokerState, peer: str) -> None:
-    """Ask a broker what it knows, and tell it that this incarnation is there."""
+    """Ask a broker for its state, and announce this incarnation."""
     s.send(peer, Join(s.number, [(each, len(journal)) for each, journal in s.journals.items()]))
 
 
 def receive_join(s: BrokerState, peer: str, message: Join) -> None:
-    """A new incarnation asks what is known here."""
+    """Answer a new incarnation with the state here."""
     held = {Incarnation(*incarnation): length for incarnation, length in message.held}
     states = [state_of(s, broker, None, held) for broker in s.acceptors if peer in s.topology.electorate(broker)]
     say(s, peer, JoinReply(message.request, dict(s.statuses), states, vouched(s)))
 
 
 def vouched(s: BrokerState) -> list[Incarnation]:
-    """The live incarnations that this broker has not promised to exclude: its own, and those it is an acceptor of."""
+    """Return the live incarnations that this broker has not promised to exclude: its own, and those it is an acceptor
+    of."""
     found = [] if s.stage is Stage.RECOVERING else [s.incarnation]
     for broker, acceptor in s.acceptors.items():
         is_there = acceptor.has_recovered and s.is_live(broker) and broker != s.name
@@ -59,7 +60,7 @@ def vouched(s: BrokerState) -> list[Incarnation]:
 
 
 def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
-    """Store the answer of an acceptor."""
+    """Store an acceptor's answer."""
     if message.request != s.number or s.is_installed:
         return
     learn(s, message.statuses, peer)
@@ -73,7 +74,7 @@ def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
 
 
 def recover(s: BrokerState) -> None:
-    """Vote and hold again for all brokers of whose electorate enough is known."""
+    """Vote and hold again for all brokers of whose electorate enough members have answered."""
     for broker, acceptor in s.acceptors.items():
         if acceptor.has_recovered:
             continue

@@ -1,13 +1,13 @@
 """Advertisements and subscriptions along the tree, and the cuts of subscriptions.
 
-An **advertisement** is flooded. A broker acknowledges it when all links behind it have, and sends every overlapping
-subscription towards the publisher first. So when the publisher's broker has all acknowledgements, it has every
-subscription that was there before, and only then admits events under it. It carries the publisher's last number.
+An **advertisement** is flooded. A broker acknowledges it when all links behind it have, and before that sends every
+overlapping subscription towards the publisher. So when the publisher's broker has all acknowledgements, it has every
+earlier subscription, and only then admits events under it. It contains the publisher's last number.
 
-A **subscription** travels towards the advertisements that it overlaps with. Where it meets the publisher's broker,
-the answer is the publisher's next number: its **cut**. On a link over which an *active* subscription that covers it
-was sent, it is not sent: that one represents it, and this broker is the pivot. It answers for all publishers behind
-the link with one more than it has seen of each: the active subscription brings everything that follows, on a FIFO
+A **subscription** travels towards the advertisements that it overlaps with. Where it meets the publisher's broker, the
+answer is the publisher's next number: its **cut**. It is not sent over a link if an *active* subscription that covers
+it was sent there: that one represents it, and this broker is the pivot. The pivot answers for all publishers behind the
+link with one more than the last number it has seen of each: the active subscription brings all later events, on a FIFO
 link.
 
 Every attempt has a number; an answer to another attempt is ignored.
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def put_subscription(s: BrokerState, subscription: Subscription) -> None:
-    """Enter it in the table, in place of an earlier attempt."""
+    """Add it to the table, replacing an earlier attempt."""
     name = subscription.name
     if name in s.subscriptions:
         for link in s.links.values():
@@ -54,7 +54,7 @@ def put_subscription(s: BrokerState, subscription: Subscription) -> None:
 
 
 def _stop_representing(s: BrokerState, link: Link, name: Name) -> None:
-    """It covers nothing any more on this link: send those that it represented."""
+    """Note that it covers nothing any more on this link, and send the subscriptions that it represented."""
     if name in link.covers:
         link.covers.remove(name)
     cover = link.represented.pop(name, None)
@@ -80,7 +80,7 @@ def spread(s: BrokerState, subscription: Subscription) -> None:
 
 
 def offer(s: BrokerState, link: Link, subscription: Subscription) -> Cuts:
-    """Send it over a link if that is needed. The answers of the pivot, if something represents it there."""
+    """Send it over a link if needed. Return the answers of the pivot, if another subscription represents it there."""
     name = subscription.name
     needs = [each for each in link.advertisements.values() if overlap(each.filter, subscription.filter)]
     if not needs or link.sent.get(name) == (subscription.attempt, subscription.is_active):
@@ -95,7 +95,7 @@ def offer(s: BrokerState, link: Link, subscription: Subscription) -> Cuts:
 
 
 def send_subscription(s: BrokerState, link: Link, subscription: Subscription, *, silently: bool = False) -> None:
-    """Send it over a link; silently, if the other end knows it already."""
+    """Send it over a link, or only record that, if the other end knows it already."""
     name = subscription.name
     if name in link.covers:
         link.covers.remove(name)
@@ -108,7 +108,8 @@ def send_subscription(s: BrokerState, link: Link, subscription: Subscription, *,
 
 
 def refresh(s: BrokerState, link: Link) -> None:
-    """Send what an advertisement behind the link needs: active subscriptions first, for they represent others."""
+    """Send the subscriptions that an advertisement behind the link needs: active ones first, because they represent
+    others."""
     waiting = [each for each in s.subscriptions.values() if each.origin is not link and each.name not in link.sent]
     for subscription in sorted(waiting, key=lambda each: not each.is_active):
         if subscription.name not in link.represented:
@@ -126,7 +127,7 @@ def _answer(s: BrokerState, subscription: Subscription, cuts: Cuts) -> None:
 
 
 def receive_subscription(s: BrokerState, link: Link, message: AddSubscription) -> None:
-    """Somebody behind the link subscribes."""
+    """Process a subscription of a client behind the link."""
     name, attempt = Name(*message.name), Attempt(*message.attempt)
     old = s.subscriptions.get(name)
     is_active = message.is_active
@@ -140,7 +141,7 @@ def receive_subscription(s: BrokerState, link: Link, message: AddSubscription) -
 
 
 def receive_answer(s: BrokerState, link: Link, message: CutAnswer) -> None:
-    """A marker: what follows it on this link has these numbers at least."""
+    """Process a marker: later events on this link have at least these numbers."""
     subscription = s.subscriptions.get(Name(*message.name))
     if subscription is None or subscription.attempt != message.attempt:
         return
@@ -151,14 +152,14 @@ def receive_answer(s: BrokerState, link: Link, message: CutAnswer) -> None:
 
 
 def receive_activation(s: BrokerState, link: Link, message: ActivateSubscription) -> None:
-    """The attempt has succeeded at its client's broker."""
+    """Note that the attempt has succeeded at its client's broker."""
     subscription = s.subscriptions.get(Name(*message.name))
     if subscription is not None and subscription.attempt == message.attempt:
         activate(s, subscription)
 
 
 def activate(s: BrokerState, subscription: Subscription) -> None:
-    """It may represent others from now on: tell all to whom it was sent."""
+    """Let it represent others from now on, and notify all brokers it was sent to."""
     subscription.is_active = True
     for link in s.links.values():
         known = link.sent.get(subscription.name)
@@ -168,14 +169,15 @@ def activate(s: BrokerState, subscription: Subscription) -> None:
 
 
 def receive_subscription_end(s: BrokerState, link: Link, message: RemoveSubscription) -> None:
-    """A subscription behind the link ended."""
+    """Process the end of a subscription behind the link."""
     subscription = s.subscriptions.get(Name(*message.name))
     if subscription is not None and subscription.origin is link:
         remove_subscription(s, subscription.name)
 
 
 def remove_subscription(s: BrokerState, name: Name) -> None:
-    """Take it out of the table. Send the subscriptions that it represented before its end: no gap lies between."""
+    """Remove it from the table. The subscriptions that it represented are sent before its end, so that there
+    is no gap."""
     if s.subscriptions.pop(name, None) is None:
         return
     s.index.remove(name)
@@ -190,7 +192,7 @@ def remove_subscription(s: BrokerState, name: Name) -> None:
 
 
 def receive_advertisement(s: BrokerState, link: Link, message: AddAdvertisement) -> None:
-    """Somebody behind the link advertises."""
+    """Process an advertisement of a publisher behind the link."""
     name, attempt = Name(*message.name), Attempt(*message.attempt)
     if "last-numbers" not in s.off:
         s.seen[name.client] = max(s.seen.get(name.client, 0), message.last)
@@ -203,8 +205,8 @@ def receive_advertisement(s: BrokerState, link: Link, message: AddAdvertisement)
 
 
 def put_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -> None:
-    """Enter it in the table, in place of an earlier attempt, and send the subscriptions that it needs. No event from
-    before has a number larger than `last`."""
+    """Add it to the table, replacing an earlier attempt, and send the subscriptions that it needs. Earlier events have
+    numbers up to `last`."""
     name, origin = advertisement.name, advertisement.origin
     advertisement.home = Incarnation(*advertisement.home)
     old = s.advertisements.get(name)
@@ -242,7 +244,7 @@ def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> 
 
 
 def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
-    """All brokers know it: its events may be admitted, and its client is notified."""
+    """Mark it as stable, because all brokers know it: its events can be admitted, and its client is notified."""
     advertisement.is_stable = True
     session = s.sessions.get(advertisement.publisher)
     if session is not None:
@@ -252,7 +254,7 @@ def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
 
 
 def receive_advertisement_ack(s: BrokerState, link: Link, message: AdvertisementAck) -> None:
-    """All brokers behind the link have it."""
+    """Note that all brokers behind the link have it."""
     advertisement = s.advertisements.get(Name(*message.name))
     if advertisement is not None and advertisement.attempt == message.attempt and link.key in advertisement.waits_for:
         advertisement.waits_for.discard(link.key)
@@ -261,15 +263,15 @@ def receive_advertisement_ack(s: BrokerState, link: Link, message: Advertisement
 
 
 def receive_advertisement_end(s: BrokerState, link: Link, message: RemoveAdvertisement) -> None:
-    """An advertisement behind the link ended."""
+    """Process the end of an advertisement behind the link."""
     advertisement = s.advertisements.get(Name(*message.name))
     if advertisement is not None and advertisement.origin is link and advertisement.attempt <= message.attempt:
         remove_advertisement(s, advertisement, message.last)
 
 
 def remove_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -> None:
-    """Take it out of the table, and restart the local attempts that wait for its publisher. No event that relied on it
-    has a number larger than `last`."""
+    """Remove it from the table, and restart the local attempts that wait for its publisher. Events that relied on it
+    have numbers up to `last`."""
     del s.advertisements[advertisement.name]
     if advertisement.origin is not None:
         advertisement.origin.advertisements.pop(advertisement.name, None)
@@ -292,12 +294,12 @@ def remove_advertisement(s: BrokerState, advertisement: Advertisement, last: int
 
 
 def receive_void(s: BrokerState, link: Link, message: Void) -> None:
-    """A handover has crossed the path of an attempt."""
+    """Process the notice that a handover has crossed the path of an attempt."""
     void(s, Name(*message.name), Attempt(*message.attempt), is_subscription=message.is_subscription)
 
 
 def void(s: BrokerState, name: Name, attempt: Attempt, *, is_subscription: bool) -> None:
-    """Let the attempt start again, unless it is over or has succeeded."""
+    """Restart the attempt, unless it has ended or succeeded."""
     item = s.subscriptions.get(name) if is_subscription else s.advertisements.get(name)
     if item is None or item.attempt != attempt:
         return

@@ -1,4 +1,4 @@
-"""State of a broker that concerns the tree: links, routing tables, and the wave that is passing."""
+"""The state of a broker that concerns the tree: links, routing tables, and the current wave."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -26,7 +26,7 @@ class Link:
     sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
     """The subscriptions that the other end knows from here: attempt, and whether it knows that it is active."""
     covers: CoverIndex[Name] = field(default_factory=CoverIndex)
-    """The active ones of these: they may represent others."""
+    """The active ones of these, which can represent others."""
     represented: dict[Name, Name] = field(default_factory=dict)
     """Subscriptions that are not sent, because an active one that covers them was."""
     represents: dict[Name, dict[Name, None]] = field(default_factory=dict)
@@ -60,13 +60,13 @@ class Advertisement:
     home: Incarnation
     """Its publisher's broker."""
     base: int
-    """The publisher's events from before it came there have numbers up to this."""
+    """The last number of the publisher before it came there."""
     last_seen: int = 0
-    """The largest number of the publisher that those have seen who have acknowledged it."""
+    """The largest number of the publisher that any acknowledging broker has seen."""
     waits_for: set[LinkKey] = field(default_factory=set)
-    """The links behind which it is not known to be everywhere."""
+    """The links that have not acknowledged it."""
     is_stable: bool = False
-    """At its client's broker: everybody has acknowledged it."""
+    """At its client's broker: whether all brokers have acknowledged it."""
 
     @property
     def publisher(self) -> str:
@@ -75,7 +75,7 @@ class Advertisement:
 
 @dataclass(eq=False)
 class WaveState:
-    """The wave that is passing."""
+    """The current wave."""
 
     timestamp: int
     origin: Link | None
@@ -86,5 +86,5 @@ class WaveState:
     sealed: dict[Incarnation, int] = field(default_factory=dict)
     final: int = 0
     batch: int = 0
-    """The clock is on the disk with this batch."""
+    """The batch after which the clock is on the disk."""
     newest: int = 0

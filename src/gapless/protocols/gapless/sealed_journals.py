@@ -1,9 +1,9 @@
-"""Sealed journals that are wanted here, for a handover, for a reading, or for the last number of a client.
+"""Sealed journals that this broker needs: for a handover, for a read, or for the last number of a client.
 
-The members of the electorate are asked for what they have. One that recovers answers afterwards, so it then has what
-any f + 1 others had. While at most f fail, one of them has all. If all have answered that may still return, and none
-has all, nobody has: the rest is **given up**. The length of the journal shrinks to what there is, and everybody learns
-that. Entries beyond it are lost (`losses`).
+The members of the electorate are asked for their copies. One that recovers answers afterwards, when it has what any f +
+1 others had. While at most f fail, one of them has the whole journal. If all that may still return have answered, and
+none has the whole, no broker has: the rest is **given up**. The length of the journal shrinks to the existing part, and
+all brokers learn that. Entries beyond it are lost (`losses`).
 """
 
 from gapless.protocols.gapless.identities import Incarnation
@@ -16,7 +16,7 @@ __all__ = ["answer_journal", "ask_journals", "length_of", "receive_journal", "se
 
 
 def length_of(s: BrokerState, incarnation: Incarnation) -> int | None:
-    """How long the journal is, if it is sealed."""
+    """Return the length of the journal, if it is sealed."""
     status = s.status(incarnation.broker)
     if incarnation.number >= status.sealed_below:
         return None
@@ -24,27 +24,27 @@ def length_of(s: BrokerState, incarnation: Incarnation) -> int | None:
 
 
 def sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> JournalCopy | None:
-    """The entries of a sealed journal that not all brokers have processed, if all of it is here."""
+    """Return the entries of a sealed journal that not all brokers have processed, if all of it is here."""
     journal = s.journals.get(incarnation, Journal())
     return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
 
 
 def want(s: BrokerState, incarnation: Incarnation) -> None:
-    """Have the journal here, or know that nobody has all of it."""
+    """Fetch the journal, or find out that no broker has all of it."""
     if incarnation not in s.wanted_journals:
         s.wanted_journals[incarnation] = set()
         _ask(s, incarnation)
 
 
 def ask_journals(s: BrokerState) -> None:
-    """Ask those that have not answered."""
+    """Ask the members that have not answered."""
     for incarnation in list(s.wanted_journals):
         if not _is_settled(s, incarnation):
             _ask(s, incarnation)
 
 
 def _is_settled(s: BrokerState, incarnation: Incarnation) -> bool:
-    """Whether the journal is here, or nobody is left who could have more of it: then the rest is given up."""
+    """Return whether the journal is here, or no other broker can have more of it: then the rest is given up."""
     length, held = length_of(s, incarnation) or 0, len(s.journals.get(incarnation, ()))
     answered = s.wanted_journals[incarnation]
     others = [name for name in s.topology.electorate(incarnation.broker) if name != s.name]
@@ -65,7 +65,7 @@ def _ask(s: BrokerState, incarnation: Incarnation) -> None:
 
 
 def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
-    """Send what is here; a broker that recovers does not know that yet."""
+    """Send the copy here; a broker that recovers does not know it yet, and answers later."""
     incarnation = Incarnation(*message.incarnation)
     length = length_of(s, incarnation)
     if length is not None and s.acceptors[incarnation.broker].has_recovered:

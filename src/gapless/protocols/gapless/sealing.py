@@ -1,23 +1,24 @@
 """Excluding an incarnation: its electorate agrees on the length of its journal.
 
-A journal is a sequence of entries, and each copy of it is a prefix. So all that has to be agreed on about an
-incarnation that is excluded is one number, the **length** of its journal: up to it entries count, beyond it they
-never did. The 2f acceptors of a broker agree by Paxos, on all its incarnations below a number at once:
+A journal is a sequence of entries, and each copy of it is a prefix. So the electorate only has to agree on one number
+for an excluded incarnation, the **length** of its journal: entries up to it count, and entries beyond it never did. The
+2f acceptors of a broker agree by Paxos, on all its incarnations below a number at once:
 
-1. *Prepare and promise.* An acceptor that promises permanently holds no further entries of these journals, and says
-   what it holds. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one wrong
-   suspicion does no harm), or when a new incarnation seals those before it.
-2. *Accept.* With f + 1 promises, the length of a journal is what was accepted under the highest ballot, or else the
-   longest copy that was promised, or that the proposer holds. Acceptors get the entries they lack. With f + 1
-   acceptances it is decided, and becomes part of the broker's status.
+1. *Prepare and promise.* An acceptor that promises permanently holds no further entries of these journals, and reports
+   its copies. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one false
+   suspicion has no effect), or when a new incarnation seals its predecessors.
+2. *Accept.* With f + 1 promises, the length of a journal is the one accepted under the highest ballot, or else that of
+   the
+   longest copy of the promises and the proposer's own. Acceptors get the entries they lack. With f + 1 acceptances it
+   is decided, and becomes part of the broker's status.
 
-*Nothing confirmed is lost*: an event is confirmed when f acceptors hold it; f + 1 others have promised; there are 2f,
+*No confirmed event is lost*: an event is confirmed when f acceptors hold it; f + 1 others have promised; there are 2f,
 so one of those that hold it has promised, and did so after it held it. *No exclusion is forgotten*: f + 1 acceptors
-have accepted it, and at most f fail. *No event is confirmed after the exclusion*: f + 1 of 2f acceptors hold nothing
-more.
+have accepted it, and at most f fail. *No event is confirmed after the exclusion*: f + 1 of 2f acceptors hold no more
+entries.
 
 An acceptor that restarts could break its promises: see `recovery`. A restarted broker votes on its own earlier
-journals, too; nobody votes to exclude itself.
+journals, too; no broker votes to exclude itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +49,7 @@ __all__ = [
 
 PROPOSAL_TIMER = "proposal"
 ATTEMPTS_MAX = 6
-"""A proposer waits twice as long with each attempt, so that any round trip fits; and no longer after so many."""
+"""The number of attempts after which a proposer's timeout stops doubling; it fits any round trip by then."""
 
 
 def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) -> list[Incarnation]:
@@ -58,7 +59,7 @@ def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) ->
 def state_of(
     s: BrokerState, broker: str, below: int | None = None, held: Mapping[Incarnation, int] | None = None
 ) -> AcceptorState:
-    """The state of this acceptor for a broker, without the entries that the other has already."""
+    """Return this acceptor's state for a broker, without the entries that the receiver has already."""
     acceptor = s.acceptors[broker]
     journals = {each: s.journals[each] for each in _incarnations_held(s, broker, below)}
     if broker == s.name and below is None:
@@ -69,12 +70,12 @@ def state_of(
 
 
 def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation, held: int) -> JournalCopy:
-    """The entries that not all brokers have processed. A copy gets the others later (`history`)."""
+    """Return the entries that not all brokers have processed. A copy gets the others later (`history`)."""
     return journal.copy(incarnation, max(journal.place_after(s.stable), min(held, len(journal))))
 
 
 def take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
-    """Hold what another holds, up to where a journal is sealed."""
+    """Store another broker's copies, up to where a journal is sealed."""
     for copy in copies:
         incarnation = Incarnation(*copy.incarnation)
         journal = s.journals.setdefault(incarnation, Journal())
@@ -104,14 +105,14 @@ def propose_where_due(s: BrokerState) -> None:
 
 
 def _accusers(s: BrokerState, broker: str) -> set[str]:
-    """The acceptors that accuse the present incarnation: all that can, if it never returns."""
+    """Return the acceptors that suspect the present incarnation: all that can, if it never returns."""
     if s.is_forgotten(broker):
         return {name for name in s.topology.acceptors[broker] if not s.is_forgotten(name)}
     return s.accusers.get(s.current(broker), set())
 
 
 def _is_accused(s: BrokerState, broker: str) -> bool:
-    """Whether this broker and enough others want to exclude it."""
+    """Return whether this broker and enough others want to exclude it."""
     accusers = _accusers(s, broker)
     return s.name in accusers and len(accusers) >= _quorum(s, s.topology.acceptors[broker])
 
@@ -126,19 +127,19 @@ def _may_vote(s: BrokerState, broker: str) -> bool:
 
 
 def _patience_us(s: BrokerState, broker: str) -> int:
-    """Later the lower an acceptor ranks, so that proposals do not compete."""
+    """Return a timeout that grows with an acceptor's rank, so that proposals do not compete."""
     acceptors = s.topology.acceptors[broker]
     place = acceptors.index(s.name) if s.name in acceptors else 0
     return int(s.options.proposal_ms * 1000 * (1 + place / 4))
 
 
 def wait_for_others(s: BrokerState, broker: str) -> None:
-    """Somebody else's proposal makes progress: carry it on only if it does not end."""
+    """Wait for another broker's proposal that makes progress, and continue it only if it does not end."""
     s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * _patience_us(s, broker))
 
 
 def carry_on(s: BrokerState, broker: str) -> None:
-    """A proposal takes long, or the broker that should have made it is gone."""
+    """Continue a proposal that takes too long, or whose proposer has failed."""
     proposal = s.proposals.pop(broker, None)
     if broker == s.name:
         if s.status(s.name).sealed_below < s.number:
@@ -155,7 +156,7 @@ def carry_on(s: BrokerState, broker: str) -> None:
 
 
 def _voters(s: BrokerState, broker: str, below: int) -> list[str]:
-    """The electorate; without the broker itself, if its present incarnation is to be excluded."""
+    """Return the electorate; without the broker itself, if its present incarnation is to be excluded."""
     others = s.topology.acceptors[broker]
     return [broker, *others] if s.current(broker).number >= below else list(others)
 
@@ -177,7 +178,7 @@ def _propose(s: BrokerState, broker: str, below: int) -> None:
 
 
 def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
-    """How many of these votes count: those of incarnations that are not over."""
+    """Return how many of these votes count: those of incarnations that are not excluded."""
     return sum(s.is_current(vote) and s.is_live(vote.broker) for vote in votes)
 
 
@@ -216,7 +217,7 @@ def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
 
 
 def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnation) -> Accept:
-    """The proposal as one acceptor gets it: with the entries that it did not promise to have."""
+    """Return the proposal for one acceptor: with the entries that its promise lacked."""
     promise = proposal.promises.get(voter)
     copies = []
     for number, length in proposal.lengths.items():
@@ -228,7 +229,7 @@ def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnat
 
 
 def repeat_proposals(s: BrokerState, peer: str) -> None:
-    """Tell a new incarnation of an acceptor of the proposals that are under way."""
+    """Send the current proposals to a new incarnation of an acceptor."""
     for broker, proposal in s.proposals.items():
         if peer in _voters(s, broker, proposal.below):
             if proposal.phase is ProposalPhase.PREPARING:
@@ -245,7 +246,7 @@ def _length_in(state: AcceptorState, incarnation: Incarnation) -> int:
 
 
 def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
-    """Phase 1 at an acceptor. One that recovers answers when it has recovered."""
+    """Answer phase 1 as an acceptor. One that recovers answers when it has recovered."""
     acceptor = s.acceptors.get(message.broker)
     if acceptor is None or (message.broker == s.name and message.below > s.number):
         return
@@ -271,7 +272,7 @@ def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
 
 
 def receive_promise(s: BrokerState, voter: str, message: Promise) -> None:
-    """A vote at the proposer."""
+    """Count a promise at the proposer."""
     proposal = s.proposals.get(message.state.broker)
     if proposal is not None and proposal.ballot == message.ballot and proposal.phase is ProposalPhase.PREPARING:
         proposal.promises[s.current(voter) if voter != s.name else s.incarnation] = message
@@ -279,7 +280,7 @@ def receive_promise(s: BrokerState, voter: str, message: Promise) -> None:
 
 
 def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
-    """Another proposal is ahead: go on with a larger ballot, later if the other may still end."""
+    """Retry with a larger ballot, because another proposal is ahead; later if that may still end."""
     s.ballot_round = max(s.ballot_round, Ballot(*message.promised).round)
     proposal = s.proposals.get(message.broker)
     if proposal is not None and proposal.ballot == message.ballot:
@@ -291,7 +292,7 @@ def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
 
 
 def receive_accept(s: BrokerState, proposer: str, message: Accept) -> None:
-    """Phase 2 at an acceptor."""
+    """Answer phase 2 as an acceptor."""
     acceptor = s.acceptors[message.broker]
     ballot = Ballot(*message.ballot)
     if ballot < acceptor.promised or not acceptor.has_recovered:
@@ -308,7 +309,7 @@ def receive_accept(s: BrokerState, proposer: str, message: Accept) -> None:
 
 
 def receive_accepted(s: BrokerState, voter: str, message: Accepted) -> None:
-    """An acceptance at the proposer."""
+    """Count an acceptance at the proposer."""
     proposal = s.proposals.get(message.broker)
     if proposal is not None and proposal.ballot == message.ballot:
         proposal.accepted.add(s.current(voter) if voter != s.name else s.incarnation)

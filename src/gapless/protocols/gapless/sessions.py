@@ -1,4 +1,4 @@
-"""The end of sessions: a client has attached elsewhere, or is away for too long, or its broker is cut off."""
+"""The end of sessions: a client has attached elsewhere, was disconnected for too long, or its broker is isolated."""
 
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Closed
@@ -19,9 +19,9 @@ __all__ = [
 SESSION_TIMER = "session"
 SUPERSEDED = "the client has attached elsewhere"
 SESSIONS_REMEMBERED = 10_000
-"""Of so many clients a broker remembers the latest session that they opened elsewhere."""
+"""The number of clients whose latest session elsewhere a broker remembers."""
 ISOLATED_TICKS = 10
-"""So many ticks (`broker.RETRY_US`) a broker hears too few acceptors before it sends its clients away."""
+"""The number of ticks (`broker.RETRY_US`) after which a broker that hears too few acceptors sends its clients away."""
 ISOLATED = "its broker hears too few others to confirm anything"
 
 
@@ -29,7 +29,7 @@ ISOLATED = "its broker hears too few others to confirm anything"
 
 
 def close_session(s: BrokerState, broker: str, client: str, number: int) -> None:
-    """The client has attached elsewhere: end its session here, if it is older, and open no older one any more."""
+    """End a client's older session here, because it has attached elsewhere, and open no older one any more."""
     s.latest_sessions[client] = max(number, s.latest_sessions.pop(client, 0))
     forget_oldest(s.latest_sessions, SESSIONS_REMEMBERED)
     session = s.sessions.get(client)
@@ -41,14 +41,14 @@ def close_session(s: BrokerState, broker: str, client: str, number: int) -> None
 
 
 def end_session(s: BrokerState, client: str) -> None:
-    """An operator, or its absence, ends a client's session."""
+    """End a client's session, for an operator or after its timeout."""
     session = s.sessions.get(client)
     if session is not None:
         begin_closing(s, session)
 
 
 def begin_closing(s: BrokerState, session: Session) -> None:
-    """End its subscriptions and take no more calls; it is over when all that it published is released."""
+    """End its subscriptions and accept no more calls; it is over when all its publications are released."""
     session.phase = SessionPhase.CLOSING
     s.busy_clients[session.client] = None
     session.queue.clear()
@@ -58,7 +58,7 @@ def begin_closing(s: BrokerState, session: Session) -> None:
 
 
 def finish_closing(s: BrokerState, session: Session) -> None:
-    """End its advertisements, and tell its client, and the brokers to which it has gone."""
+    """End its advertisements, and notify its client, and the brokers to which it has moved."""
     del s.sessions[session.client]
     s.busy_clients.pop(session.client, None)
     own = [each for each in s.advertisements.values() if each.origin is None and each.publisher == session.client]
@@ -80,14 +80,14 @@ def _answer_closed(s: BrokerState, broker: str, client: str, number: int) -> Non
 
 
 def receive_session_closed(s: BrokerState, message: SessionClosed) -> None:
-    """The old broker has closed the session of a client that arrives here."""
+    """Note that the old broker has closed the session of a client that arrives here."""
     session = s.arrivals.get(message.client)
     if session is not None and session.number == message.session and session.last_closed is None:
         session.last_closed = message.clock, message.last
 
 
 def dismiss_all(s: BrokerState, reason: str) -> None:
-    """This incarnation is over: let the clients attach elsewhere."""
+    """Let all clients attach elsewhere, because this incarnation is excluded."""
     for session in (*s.sessions.values(), *s.arrivals.values()):
         if not session.client.startswith(GROUP_CLIENT):
             s.tell(session.client, Closed(session.number, reason))
@@ -97,7 +97,7 @@ def dismiss_all(s: BrokerState, reason: str) -> None:
 
 
 def lost_client(s: BrokerState, client: str) -> None:
-    """The client seems to be away."""
+    """Note that the client is suspected."""
     session = s.sessions.get(client)
     if session is not None and session.is_connected:
         session.is_connected = False
@@ -106,7 +106,7 @@ def lost_client(s: BrokerState, client: str) -> None:
 
 
 def saw_client(s: BrokerState, client: str) -> None:
-    """The client is there, after all."""
+    """Note that the client is trusted again."""
     session = s.sessions.get(client)
     if session is not None and not session.is_connected:
         session.is_connected = True
@@ -114,7 +114,7 @@ def saw_client(s: BrokerState, client: str) -> None:
 
 
 def expire(s: BrokerState, client: str) -> None:
-    """The client was away for too long. It resumes its subscriptions from history."""
+    """End the session of a client that was disconnected for too long. It resumes its subscriptions from history."""
     session = s.sessions.get(client)
     if session is not None and not session.is_connected:
         end_session(s, client)
@@ -124,12 +124,12 @@ def expire(s: BrokerState, client: str) -> None:
 
 
 def _heard_acceptors(s: BrokerState) -> int:
-    """How many acceptors this broker hears, so that they may hold its journal."""
+    """Return how many acceptors this broker hears, which can hold its journal."""
     return len([name for name in s.topology.acceptors[s.name] if name not in s.suspects and s.is_live(name)])
 
 
 def check_isolation(s: BrokerState) -> None:
-    """A broker that hears too few acceptors confirms nothing: let its clients look for one that does."""
+    """Send the clients away if this broker hears too few acceptors, because it cannot confirm anything."""
     s.isolated_ticks = s.isolated_ticks + 1 if _heard_acceptors(s) < s.needed_holders else 0
     was_cut_off, s.is_cut_off = s.is_cut_off, s.isolated_ticks >= ISOLATED_TICKS
     if s.is_cut_off and not was_cut_off:

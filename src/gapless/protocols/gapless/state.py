@@ -44,7 +44,7 @@ class BrokerState:
         self.off = frozenset(options.switched_off)
         self.effects: list[Effect] = []
         self.timers: set[str] = set()
-        """The keys of those that are running."""
+        """The keys of running timers."""
         self.clock = Clock()
         self.stage = Stage.JOINED if number == 0 else Stage.RECOVERING
         # membership
@@ -60,19 +60,19 @@ class BrokerState:
         self.proposals: dict[str, Proposal] = {}
         self.proposal_attempts: dict[str, int] = {}
         self.ballot_round = number
-        """Of the last ballot that was heard of; a new incarnation begins above those that sealed the ones before it."""
+        """The largest round of any known ballot; a new incarnation begins above those that sealed its predecessors."""
         self.memory = Memory.NONE
-        """The state that it began with, if it is not its first incarnation."""
+        """Its initial state, if it is not its broker's first incarnation."""
         self.has_waited = False
-        """Whether it has given those that return from an outage their time."""
+        """Whether it has waited for the brokers that return from an outage."""
         self.disk = Disk()
         self.waiting: deque[Waiting] = deque()
-        """Messages that leave when the disk has the state that they rely on."""
+        """Messages that are sent when the disk has the state that they depend on."""
         self.join_replies: dict[str, dict[str, Any]] = {}
-        """While it recovers: by broker whose electorate it belongs to, who has answered, and what."""
+        """While it recovers: by broker whose electorate it belongs to, the answers of members."""
         self.vouched: dict[Incarnation, set[Incarnation]] = {}
         """Before its first handover: by incarnation, the members of its electorate that had not promised to exclude it
-        when they heard of this one."""
+        when they learned of this one."""
         self.asked_vouchers: set[str] = set()
         self.greeted: set[str] = set()
         # journals
@@ -81,17 +81,17 @@ class BrokerState:
         """Copies of others' journals."""
         self.released = 0
         self.stable_entries = 0
-        """So many entries of the journal have been processed by all brokers."""
+        """The number of journal entries that all brokers have processed."""
         self.window = topology.window(name, options.window, options.history_bytes)
         self.window_used = 0
         """The cost of the others (`journal_state.cost_of`)."""
         self.refilling: tuple[Incarnation, str] | None = None
-        """The journal whose earlier entries were asked for, and of whom."""
+        """The journal whose earlier entries were requested, and the member that was asked."""
         self.refill_waited = 0
         self.refill_tried: set[str] = set()
         """The members that have none of them."""
         self.wanted_journals: dict[Incarnation, set[Incarnation]] = {}
-        """Sealed ones that are wanted here: who has sent all that it has."""
+        """Sealed journals that are needed here, each with the members that have sent their copies."""
         self.held_by: dict[Incarnation, int] = {}
         """How much of the journal each acceptor has acknowledged."""
         self.holders: list[Incarnation] = []
@@ -105,32 +105,32 @@ class BrokerState:
         self.index: FilterIndex[Name] = FilterIndex()
         self.advertisements: dict[Name, Advertisement] = {}
         self.advertised_after: dict[str, int] = {}
-        """By publisher of these: events with larger numbers matched one of them."""
+        """By publisher with advertisements: events with larger numbers matched one of them."""
         self.seen: dict[str, int] = {}
-        """By publisher: whatever comes by from now on has a larger number."""
+        """By publisher: the last processed number; later events have larger ones."""
         self.log: dict[tuple[str, int], Events] = {}
-        """Events that were processed here and are not stable, by publisher and last number."""
+        """Processed events that are not stable, by publisher and last number."""
         # clients
         self.sessions: dict[str, Session] = {}
         self.arrivals: dict[str, Session] = {}
         """Sessions that wait for their fence."""
         self.latest_sessions: dict[str, int] = {}
-        """By client that has left for another broker: the session that it asked for there. An earlier process that is
-        still there does not come back."""
+        """By client that has left for another broker: the session that it requested there. An earlier process that
+        still runs is not accepted any more."""
         self.locals: dict[Name, LocalSubscription] = {}
         self.pending: dict[Name, LocalSubscription] = {}
         self.searches: dict[Name, NewestSearch] = {}
         """Local subscriptions that begin or end at the newest position, until that is known."""
         self.busy_clients: dict[str, None] = {}
-        """Those whose sessions have calls to take, or close."""
+        """Clients whose sessions have waiting calls, or are closing."""
         self.missing: dict[str, int] = {}
-        """By client with a session here: a number of its publications that others have seen, and that is not here."""
+        """By client with a session here: a number of its publications that others have seen and that is not here."""
         self.restarts: dict[Name, None] = {}
-        """Local attempts that a void or the end of an advertisement starts again."""
+        """Local attempts to be restarted after a void or the end of an advertisement."""
         # positions
         self.final = FinalPosition()
         self.sealed_final: dict[Incarnation, int] = {}
-        """The seals that a final position includes: an entry speaks of all incarnations below its number, and has the
+        """The seals that a final position includes: an entry covers all incarnations below its number, and has the
         clock of the handover that removed them."""
         self.sealed_here: dict[Incarnation, int] = {}
         """The same for handovers that this broker has completed."""
@@ -140,11 +140,11 @@ class BrokerState:
         """the clients to notify next, if they are too many for one final position (see `positions`)."""
         self.stable = 0
         self.smallest_final = 0
-        """At the root: what the last wave found."""
+        """At the root: the result of the last wave."""
         self.wave: WaveState | None = None
         self.wave_began = 0
         self.wave_wanted = False
-        """At the root: whether somebody waits for a final position."""
+        """At the root: whether a wave was requested."""
         self.wave_lost = False
         """At the root: whether a handover has ended since the last wave began."""
         self.has_asked_wave = False
@@ -156,11 +156,11 @@ class BrokerState:
         """The largest of these."""
         self.readings: dict[int, Reading] = {}
         self.due_readings: dict[int, None] = {}
-        """The readings that may continue."""
+        """The reads that can continue."""
         self.read_work = 0
         """The work for them in this turn."""
         self.lagging: dict[str, None] = {}
-        """Clients for which too much waits."""
+        """Clients with too many waiting deliveries."""
         self.next_request = 1
         # handover
         self.handover: Handover | None = None
@@ -168,7 +168,7 @@ class BrokerState:
         """The latest of each broker."""
         self.completed: dict[int, Region] = {}
         self.covered: list[tuple[frozenset[Any], frozenset[Any]]] = []
-        """Of each completed handover: the statuses of the core, and the incarnations of the group."""
+        """For each completed handover: the statuses of the core, and the incarnations of the group."""
         self.is_installed = number == 0
         """Whether it has ever been part of the tree."""
         self.membership_changed = True
@@ -178,13 +178,13 @@ class BrokerState:
         self.inbox_work = 0
         """The work on it so far in this step (see `inputs.work_of`)."""
         self.waiting_weights: dict[str, int] = {}
-        """By client: how much of the inbox is its (see `claims`)."""
+        """By client: its share of the inbox (see `claims`)."""
         self.waiting_attaches: dict[str, Any] = {}
-        """Of the `Attach` messages of one client only the last one waits."""
+        """The waiting `Attach` message of each client, which replaces earlier ones."""
         self.isolated_ticks = 0
-        """For how long it has not heard enough acceptors to confirm anything."""
+        """For how many ticks it has heard too few acceptors to confirm anything."""
         self.is_cut_off = False
-        """Whether that has lasted: its clients are served elsewhere."""
+        """Whether that has lasted so long that its clients must attach elsewhere."""
         self.owners = Owners()
         self.measures = Measures()
         self.durable = DurableState(is_first=number == 0)
@@ -193,48 +193,48 @@ class BrokerState:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether a handover, or the wait for the first one, keeps everything else waiting."""
+        """Return whether a handover, or the wait for the first one, delays all other inputs."""
         return self.handover is not None or not self.is_installed
 
     def status(self, name: str) -> Status:
         return self.statuses.get(name, FIRST)
 
     def current(self, name: str) -> Incarnation:
-        """The latest incarnation of a broker."""
+        """Return the latest incarnation of a broker."""
         status = self.statuses.get(name)
         return Incarnation(name, 0 if status is None else status.number)
 
     def is_current(self, incarnation: Incarnation) -> bool:
-        """Whether it is the latest of its broker."""
+        """Return whether it is the latest of its broker."""
         status = self.statuses.get(incarnation.broker)
         return incarnation.number == (0 if status is None else status.number)
 
     def is_live(self, name: str) -> bool:
-        """Whether the latest incarnation is not excluded."""
+        """Return whether the latest incarnation is not excluded."""
         status = self.statuses.get(name)
         return status is None or status.sealed_below <= status.number
 
     def is_forgotten(self, name: str) -> bool:
-        """Whether the latest incarnation never returns."""
+        """Return whether the latest incarnation never returns."""
         status = self.statuses.get(name)
         return status is not None and status.forgotten_below > status.number
 
     def needed(self, voters: Iterable[str], most: int) -> int:
-        """How many of these have to agree: so many, or all that may still return."""
+        """Return how many of these have to agree: this many, or all that may still return."""
         return min(most, len([name for name in voters if not self.is_forgotten(name)]))
 
     @property
     def needed_holders(self) -> int:
-        """How many acceptors have to hold what is released here."""
+        """Return how many acceptors have to hold an entry before it is released."""
         return self.needed(self.topology.acceptors[self.name], self.topology.f)
 
     def is_dead(self, incarnation: Incarnation) -> bool:
-        """Whether an incarnation is over."""
+        """Return whether an incarnation is excluded."""
         status = self.status(incarnation.broker)
         return incarnation.number < max(status.number, status.sealed_below)
 
     def is_seal_final(self, incarnation: Incarnation) -> bool:
-        """Whether a final position includes the seal of an incarnation."""
+        """Return whether a final position includes the seal of an incarnation."""
         return any(each.broker == incarnation.broker and each.number > incarnation.number for each in self.sealed_final)
 
     # ---- sending ------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class BrokerState:
             self.set_timer(key, delay_us)
 
     def set_timer(self, key: str, delay_us: int) -> None:
-        """Set a timer, in place of a running one of this key."""
+        """Set a timer, replacing a running one of this key."""
         self.timers.add(key)
         self.effects.append(SetTimer(key, delay_us))
 
@@ -260,7 +260,7 @@ class BrokerState:
         return found
 
     def send(self, peer: str, body: Body) -> None:
-        """Send a body to a live broker; to an excluded one nothing is said but that it is excluded."""
+        """Send a body to a live broker; an excluded one only gets the notice that it is excluded."""
         assert peer != self.name, f"{peer} sends {body!r} to itself"
         if self.is_live(peer):
             self.channel(peer).send(body)

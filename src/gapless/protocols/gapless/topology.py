@@ -1,8 +1,8 @@
-"""The tree of brokers as data with a version, and what follows from it and from the statuses.
+"""The tree of brokers as data with a version, and its consequences together with the statuses.
 
-The **electorate** of a broker is the broker itself and its 2f nearest others. An incarnation of it is excluded, and
-its journal sealed, by f + 1 of them; an event that it admits is confirmed when the broker and f others of them hold
-it. Any f + 1 of the 2f others meet any f, so whoever excludes knows whatever was confirmed.
+The **electorate** of a broker is the broker itself and its 2f nearest others. An incarnation of it is excluded, and its
+journal sealed, by f + 1 of them; an event that it admits is confirmed when the broker and f others of them hold it. Any
+f + 1 of the 2f others intersect any f, so an excluding majority knows every confirmed event.
 
 The tree without the excluded brokers is **contracted**: a connected set of them is replaced by a star of their
 neighbours around the lowest-ranked one. A **region** is a connected set of brokers that are excluded or joining; its
@@ -32,13 +32,13 @@ __all__ = [
 
 Statuses = dict[str, Status]
 WINDOW_MIN = 64
-"""The smallest window, in KiB. An entry may be larger: then it goes alone."""
+"""The smallest window, in KiB. A larger entry is sent alone."""
 FIRST = Status()
-"""The status of a broker of which nothing was heard: joined, in its first incarnation."""
+"""The status of a broker without news: joined, in its first incarnation."""
 
 
 def status_of(statuses: Mapping[str, Status], name: str) -> Status:
-    """The known status of a broker."""
+    """Return the known status of a broker."""
     return statuses.get(name, FIRST)
 
 
@@ -57,7 +57,7 @@ class Region(msgspec.Struct, frozen=True):
     group: tuple[str, ...]
     """By rank."""
     tag: int
-    """Names the statuses of the core and the incarnations of the group. Statuses only grow, so no tag comes back."""
+    """Identifies the statuses of the core and the incarnations of the group. Statuses only grow, so tags are unique."""
 
 
 class Topology:
@@ -84,15 +84,15 @@ class Topology:
 
     @property
     def quorum(self) -> int:
-        """How many of its electorate exclude a broker."""
+        """Return how many members of its electorate exclude a broker."""
         return self.f + 1
 
     def electorate(self, name: str) -> tuple[str, ...]:
-        """The broker and its acceptors."""
+        """Return the broker and its acceptors."""
         return (name, *self.acceptors[name])
 
     def peers(self, name: str) -> tuple[str, ...]:
-        """The brokers that share an electorate or a link with this one: they hear its news first."""
+        """Return the brokers that share an electorate or a link with this one: they get its news first."""
         if name not in self._peers:
             own = (*self.overlay.neighbours(name), *self.acceptors[name], *self.accepts_for[name])
             colleagues = (other for broker in self.accepts_for[name] for other in self.acceptors[broker])
@@ -100,20 +100,21 @@ class Topology:
         return self._peers[name]
 
     def around(self, name: str, is_gone: Callable[[str], bool]) -> tuple[str, ...]:
-        """The brokers that are next to one of a connected set of brokers that are gone, which is next to this one."""
+        """Return the brokers around the connected set of unreachable brokers next to this one."""
         near = filter(is_gone, self.overlay.neighbours(name))
         gone = {other for start in near for other in self._connected(start, is_gone)}
         return self._ranked({other for one in gone for other in self.overlay.neighbours(one)} - gone - {name})
 
     def journals_at(self, name: str) -> int:
-        """How many journals that grow a broker holds at most: its own, and those for which it is an acceptor."""
+        """Return the maximum number of growing journals that a broker holds: its own, and those for which it is an
+        acceptor."""
         return 1 + len(self.accepts_for[name])
 
     def window(self, name: str, most: int, history_bytes: int) -> int:
-        """How much a broker may have that not all brokers have processed (see `journal_state.cost_of`).
+        """Return how much a broker may have that not all brokers have processed (see `journal_state.cost_of`).
 
-        Whoever holds its journal never drops that. So the windows of all journals at any of these brokers together are
-        no more than `history_bytes`.
+        Holders of its journal never drop those entries. So the windows of all journals at any of these brokers together
+        are at most `history_bytes`.
         """
         shares = max(self.journals_at(member) for member in (name, *self.acceptors[name]))
         return min(most, history_bytes // 1024 // shares)
@@ -121,7 +122,7 @@ class Topology:
     # ---- the contracted tree ------------------------------------------------------------------------------
 
     def regions_of(self, statuses: Statuses, name: str) -> list[Region]:
-        """The regions whose group has this broker."""
+        """Return the regions whose group has this broker."""
         found: list[Region] = []
         for seed in (name, *self.overlay.neighbours(name)):
             if not status_of(statuses, seed).is_joined and not any(seed in region.core for region in found):
@@ -140,7 +141,7 @@ class Topology:
         return Region(frozenset(core), group, tag)
 
     def links_of(self, statuses: Statuses, region: Region) -> list[NewLink]:
-        """The links of the contracted tree that replace those of a region."""
+        """Return the links of the contracted tree that replace those of a region."""
         members = set(region.group)
         links = [
             NewLink((one, other))
@@ -173,12 +174,12 @@ class Topology:
 
 @lru_cache(maxsize=64)
 def _topology(overlay: Overlay, f: int) -> Topology:
-    """The same for all brokers that are read back from their pickles."""
+    """Return one object for all brokers that are unpickled."""
     return Topology(overlay, f)
 
 
 def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
-    """So many other brokers: the nearest first, and of the same distance by name. A file's order does not matter."""
+    """Return this many other brokers: the nearest first, then by name, independent of the file's order."""
     found: list[str] = []
     seen, ring = {name}, [name]
     while ring and len(found) < count:
@@ -189,7 +190,8 @@ def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
 
 
 def why_too_small(overlay: Overlay, f: int, history_bytes: int) -> str | None:
-    """Why a network cannot exclude brokers by majorities, or keep their journals, with the ways out; None if it can."""
+    """Return why a network cannot exclude brokers by majorities, or keep their journals, with solutions; None if it
+    can."""
     brokers = len(overlay.brokers)
     if brokers < 2 * f + 1:
         return (
@@ -207,13 +209,13 @@ def why_too_small(overlay: Overlay, f: int, history_bytes: int) -> str | None:
 
 
 def electorates(overlay: Overlay, f: int) -> dict[str, tuple[str, ...]]:
-    """By broker: itself and its 2f nearest others."""
+    """Return for each broker: itself and its 2f nearest others."""
     acceptors = Topology(overlay, f).acceptors
     return {name: (name, *others) for name, others in acceptors.items()}
 
 
 def next_hops(name: str, links: list[NewLink]) -> dict[str, str]:
-    """For each other member of a group, the member through which this one reaches it."""
+    """Return for each other member of a group, the member through which this one reaches it."""
     adjacent: dict[str, list[str]] = {}
     for link in links:
         one, other = link.ends

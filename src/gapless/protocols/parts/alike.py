@@ -1,4 +1,4 @@
-"""Events in a row that no filter tells apart: what is true of the attributes of one is true of all."""
+"""Consecutive events that no filter can distinguish: a test of one's attributes holds for all."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,7 +17,7 @@ class _Event(Protocol):
 
 
 def stretches(events: Sequence[_Event] | EventRun) -> list[Stretch]:
-    """The events, which are some, as stretches."""
+    """Return the events, of which there is at least one, as stretches."""
     if isinstance(events, EventRun):
         return events.alike
     if len(events) == 1:
@@ -37,7 +37,7 @@ def stretches(events: Sequence[_Event] | EventRun) -> list[Stretch]:
 
 
 def joined(some: Events, more: Events) -> Events:
-    """Events, and those that follow on them: a run, if both are."""
+    """Join events with those that follow them: into a run, if both are."""
     if not isinstance(some, EventRun) or not isinstance(more, EventRun):
         return [*some, *more]
     latest, following = some.alike[-1][0], more.alike[0][0]

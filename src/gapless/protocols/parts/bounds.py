@@ -7,14 +7,14 @@ from gapless.errors import CallError
 __all__ = ["READINGS_MAX", "TEXT_MAX", "check_readings", "check_texts"]
 
 TEXT_MAX = 1 << 20
-"""Characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""
+"""The maximum number of characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""
 
 READINGS_MAX = 16
-"""Subscriptions of one client that read history at a time: a broker holds some pages for each."""
+"""The maximum number of subscriptions of one client that read history at a time: a broker keeps some pages for each."""
 
 
 def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
-    """All that a client asks for and offers, by name and filter, is not too much."""
+    """Check the total size of a client's subscriptions and advertisements, by name and filter."""
     size = sum(len(name) + len(text) for name, text in named)
     if size > TEXT_MAX:
         raise CallError(
@@ -24,7 +24,7 @@ def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
 
 
 def check_readings(client: str, count: int) -> None:
-    """How much history a client may read at a time."""
+    """Check how many histories a client reads at a time."""
     if count > READINGS_MAX:
         raise CallError(
             f"{client!r} reads history with more than {READINGS_MAX} subscriptions at a time; let some end, or go over "

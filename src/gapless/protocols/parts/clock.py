@@ -1,37 +1,37 @@
-"""The clock that stamps events: a hybrid logical clock.
+"""The clock that timestamps events: a hybrid logical clock.
 
-A stamp is a time in microseconds, pushed ahead where that is needed: it is larger than every stamp that the broker had
-heard of when it gave it. Each frame between brokers carries the sender's clock, and a client that moves brings the
-largest stamp that it has seen. So an effect has a larger stamp than its cause, and whoever sorts events by stamp has
-them in an order that keeps effects behind their causes.
+A timestamp is a time in microseconds, advanced if needed: it is larger than every timestamp that the broker had seen
+when it gave it. Each frame between brokers contains the sender's clock, and a client that moves reports the largest
+timestamp that it has seen. So an effect has a larger timestamp than its cause, and sorting events by timestamp gives a
+causal order.
 
-A **position** is a stamp: all events with stamps up to it. It contains the causes of all that it contains. It is
-*final* when no event can get such a stamp any more; `waves` finds out when.
+A **position** is a timestamp: all events with timestamps up to it. It contains the causes of all its events. It is
+*final* when no event can get such a timestamp any more; `positions` finds out when.
 """
 
 __all__ = ["Clock"]
 
 
 class Clock:
-    """One life's clock."""
+    """The clock of one incarnation."""
 
     def __init__(self) -> None:
         self.now = 0
-        """The time, in microseconds, as the host tells it."""
+        """The time in microseconds, as set by the host."""
         self.last = 0
-        """No stamp that was heard of, or given here, is larger."""
+        """An upper bound of all timestamps seen or given here."""
 
     def see(self, stamp: int) -> None:
-        """Somebody has come so far: what is stamped here from now on is larger."""
+        """Note a timestamp: later ones given here are larger."""
         if stamp > self.last:
             self.last = stamp
 
     def is_behind(self, stamp: int) -> bool:
-        """Whether a client tells of a stamp that no broker has given, as far as is known here. A client never
-        moves the clock that far: it waits until the clocks of brokers have."""
+        """Return whether a client reports a timestamp that no broker has given, as far as is known here. A client never
+        advances the clock that far: it waits until the clocks of brokers have."""
         return stamp > max(self.now, self.last)
 
     def next(self) -> int:
-        """A stamp, larger than all before it."""
+        """Return a timestamp larger than all before it."""
         self.last = max(self.now, self.last + 1)
         return self.last

@@ -1,4 +1,4 @@
-"""A cache of results for pairs of filters: brokers ask the same again with every advertisement and handover."""
+"""A cache of results for pairs of filters: brokers repeat the same tests with every advertisement and handover."""
 
 from functools import lru_cache
 
@@ -11,11 +11,11 @@ PAIRS_MAX = 65_536
 
 @lru_cache(PAIRS_MAX)
 def overlap(one: Filter, other: Filter) -> bool:
-    """Whether an event may match both."""
+    """Return whether an event may match both."""
     return one.overlaps(other)
 
 
 @lru_cache(PAIRS_MAX)
 def cover(one: Filter, other: Filter) -> bool:
-    """Whether every event that matches the other matches this one."""
+    """Return whether every event that matches the other matches this one."""
     return one.covers(other)

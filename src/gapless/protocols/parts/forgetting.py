@@ -1,4 +1,4 @@
-"""Memory with a bound: the oldest goes first."""
+"""Bounded memory: the oldest entries are dropped first."""
 
 from typing import Any
 
@@ -6,6 +6,6 @@ __all__ = ["forget_oldest"]
 
 
 def forget_oldest(entries: dict[Any, Any], most: int) -> None:
-    """Leave no more than so many entries, those that were entered last."""
+    """Drop the oldest entries until at most `most` remain."""
     while len(entries) > most:
         del entries[next(iter(entries))]

@@ -7,26 +7,26 @@ __all__ = ["Held", "Offer"]
 
 
 class Held:
-    """A subscription as its client holds it: where it starts, and how far it has come."""
+    """A subscription as its client keeps it: its start, and its progress."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.cuts: Cuts = {}
         self.got: Cuts = {}
-        """The last number of each publisher that came."""
+        """The last number of each publisher that arrived."""
         self.is_active = False
 
     def last(self) -> Cuts:
-        """The ending cut, if the subscription ended now."""
+        """Return the ending cut, if the subscription ended now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
 
 
 class Offer:
-    """An advertisement as its client holds it."""
+    """An advertisement as its client keeps it."""
 
     def __init__(self, name: str, pattern: Filter) -> None:
         self.name = name
         self.filter = pattern
         self.is_stable = False
         self.last = 0
-        """Once it is taken back: the last event that may rely on it."""
+        """Once it is withdrawn: the last event that may rely on it."""

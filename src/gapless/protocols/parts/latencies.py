@@ -1,6 +1,6 @@
-"""How long things take, counted into buckets: what an operator asks for first, and cheap enough to be always there.
+"""Histograms of latencies, cheap enough to be always on.
 
-Of each client one publication and one delivery at a time are timed, not all: the next when the last is done.
+One publication and one delivery of each client are measured at a time: the next when the last is done.
 """
 
 from bisect import bisect_left
@@ -20,12 +20,12 @@ class Latencies:
         self._sum_us = 0
 
     def note(self, duration_us: int) -> None:
-        """It took so long once."""
+        """Record a duration."""
         self._counts[bisect_left(BOUNDS_US, duration_us)] += 1
         self._sum_us += duration_us
 
     def told(self) -> dict[str, Any]:
-        """For metrics: how many took no longer than each bound, and all together."""
+        """Return for metrics: how many were within each bound, and the sum."""
         buckets, total = {}, 0
         for bound, count in zip(BOUNDS_US, self._counts, strict=False):
             total += count

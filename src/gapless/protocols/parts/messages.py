@@ -26,27 +26,27 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
 
 
 class ClientAdvertise(Message, frozen=True):
-    """The client may publish what matches the filter."""
+    """Says that the client may publish events that match the filter."""
 
     number: int
     filter: str
 
 
 class ClientUnadvertise(Message, frozen=True):
-    """The client's later publications do not rely on the advertisement."""
+    """Says that the client's later publications do not rely on the advertisement."""
 
     number: int
 
 
 class ClientSubscribe(Message, frozen=True):
-    """The client wants what matches the filter."""
+    """Subscribes the client to events that match the filter."""
 
     number: int
     filter: str
 
 
 class ClientUnsubscribe(Message, frozen=True):
-    """The client has ended the subscription."""
+    """Says that the client has ended the subscription."""
 
     number: int
 
@@ -64,7 +64,8 @@ ClientWord: TypeAlias = ClientAdvertise | ClientUnadvertise | ClientSubscribe | 
 
 
 class Started(Message, frozen=True):
-    """Where the subscription starts with some publishers; with none, if nobody advertises what it asks for."""
+    """Says where the subscription starts with some publishers; without any, if no publisher advertises
+    matching events."""
 
     number: int
     cuts: Cuts

@@ -1,4 +1,4 @@
-"""Numbers of events, by publisher, as ranges: ascending, apart from each other."""
+"""Numbers of events, by publisher, as ranges: ascending and not adjacent."""
 
 from typing import TypeAlias
 
@@ -31,7 +31,7 @@ def add_ranges(ranges: Ranges, more: Ranges) -> None:
 
 
 def without(known: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
-    """The parts of these numbers that are not in the ranges."""
+    """Return the parts of these numbers that are not in the ranges."""
     found = []
     for begin, end in known:
         if first < begin and first <= last:

@@ -22,11 +22,11 @@ from typing import Any, TypeAlias
 __all__ = ["Transitions", "follow"]
 
 Transitions: TypeAlias = Mapping[Any, Set[Any]]
-"""For each state those that may follow it. Every state has to be named."""
+"""For each state, the possible next states. Every state must be listed."""
 
 
 class _Followed:
-    """A descriptor that only watches assignments: without `__get__`, Python reads the value from the object itself."""
+    """A descriptor that only checks assignments: without `__get__`, Python reads the value from the object itself."""
 
     def __init__(self, owner: str, name: str, table: Transitions) -> None:
         self._owner = owner
@@ -41,7 +41,7 @@ class _Followed:
 
 
 def follow(owner: type, name: str, table: Transitions) -> None:
-    """Let each assignment to the attribute be one of these transitions."""
+    """Restrict assignments to the attribute to these transitions."""
     states = type(next(iter(table)))
     unnamed = [state.name for state in states if state not in table]
     assert not unnamed, f"the transitions of {owner.__name__}.{name} lack {unnamed}"

@@ -1,9 +1,9 @@
 """The invariants of the protocol as assertions, checked after every step of a simulated run.
 
-They look at brokers from outside and keep their own account of what happened, so that a broker that deceives itself
-is found, too. `docs/protocols/gapless.md` explains each.
+They observe brokers from outside and keep their own records, so that an error in a broker's own bookkeeping is found,
+too. `docs/protocols/gapless.md` explains each.
 
-| file | invariants |
+| module | invariants |
 | --- | --- |
 | `journals` | I1 (journal), I2 (timestamps), I4 (final positions) |
 | `promises` | I1, for acceptors and their disks |
@@ -35,7 +35,7 @@ class GaplessInvariants:
         self._tables = TableInvariants(self._journals)
 
     def begin(self, name: str, node: Node) -> None:
-        """A broker node was made."""
+        """Register a new broker node."""
         if isinstance(node, GaplessBroker):
             self._promises.begin(name, node.state)
 

@@ -1,11 +1,11 @@
-"""I1, I2 and I4: what may leave a broker, timestamps, and what a final position contains.
+"""I1, I2 and I4: what may be sent, timestamps, and the contents of final positions.
 
 An entry of a journal **counts** when its broker has released it, or when the agreed length of the sealed journal
 includes it. Then:
 
-- I1: nothing that does not count is sent to another broker or a client. When it is released, f acceptors had it. The
-  agreed length includes all that was released.
-- I2: its timestamp is larger than those of everything that its publisher had been delivered, or had published, before.
+- I1: an entry that does not count is not sent to another broker or a client. When it is released, f acceptors had it.
+  The agreed length includes everything that was released.
+- I2: its timestamp is larger than those of all events that its publisher had received or published before.
 - I4: when a position is final, all entries up to it that will ever count do so already. No number of a publisher
   counts twice.
 """
@@ -36,7 +36,7 @@ class _Entry:
     first: int
     last: int
     is_late: bool
-    """A position that was not before its timestamp was final when it was admitted."""
+    """Whether a position that was not before its timestamp was final when it was admitted."""
 
 
 @dataclass(eq=False)
@@ -49,40 +49,40 @@ class _Journal:
     sealed: int | None = None
     """The agreed length, when any broker knows it."""
     held: dict[str, int] = field(default_factory=dict)
-    """How much of it each acceptor had at its best."""
+    """The largest length that each acceptor ever had."""
 
     @property
     def counting(self) -> int:
-        """So many entries count."""
+        """Return how many entries count."""
         return self.released if self.sealed is None else self.sealed
 
 
 class JournalInvariants:
-    """Watches journals and what leaves them."""
+    """Watches journals and the messages that brokers send."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._journals: dict[Incarnation, _Journal] = {}
         self.sealed_below: dict[str, int] = {}
-        """By broker: all incarnations below this are sealed, as any broker knows."""
+        """By broker: the largest number that any broker knows below which all incarnations are sealed."""
         self.largest_final = 0
         self._admitted: dict[tuple[str, int], list[tuple[_Journal, int]]] = {}
         """By publisher and timestamp: the entry's journal and place."""
         self._counted: dict[str, list[tuple[int, int, int]]] = {}
-        """By publisher, in order: first and last number, and timestamp, of what counts."""
+        """By publisher, in order: first and last number, and timestamp, of entries that count."""
         self._delivered: dict[str, int] = {}
-        """By client: the largest timestamp that it was delivered."""
+        """By client: the largest timestamp delivered to it."""
         self._causes: dict[str, tuple[list[int], list[int]]] = {}
-        """By client: numbers that it published, and the largest timestamp it had been delivered before each."""
+        """By client: the numbers that it published, and the largest timestamp delivered to it before each."""
 
     def is_dead(self, s: BrokerState) -> bool:
-        """Whether anybody knows that this incarnation is excluded."""
+        """Return whether any broker knows that this incarnation is excluded."""
         return s.number < self.sealed_below.get(s.name, 0)
 
     # ---- clients ------------------------------------------------------------------------------------------
 
     def after_client(self, client: str, effects: Sequence[Effect]) -> None:
-        """Note what the client was delivered, and what it published after that."""
+        """Record what was delivered to the client, and what it published after that."""
         for effect in effects:
             match effect:
                 case Deliver():
@@ -103,7 +103,7 @@ class JournalInvariants:
     # ---- brokers ------------------------------------------------------------------------------------------
 
     def after_step(self, s: BrokerState, effects: Sequence[Effect], promises: PromiseInvariants) -> None:
-        """Check the broker's journal, what it knows of others', and what it has sent."""
+        """Check the broker's journal, its knowledge of others' journals, and the messages it has sent."""
         own = self._journal(s.incarnation)
         self._note_admitted(s, own)
         self._note_held(s)
@@ -158,7 +158,7 @@ class JournalInvariants:
             raise InvariantError("I1", f"{_text(own)} has released {s.released} entries, and its disk has {written}")
         if own.sealed is not None and s.released > own.sealed:
             raise InvariantError("I1", f"{_text(own)} releases {s.released} entries, and was sealed with {own.sealed}")
-        # A sealed entry counts once, also if a broker releases it that has not heard of the seal yet.
+        # A sealed entry counts once, also if a broker that does not know the seal yet releases it.
         before, own.released = own.counting, s.released
         self._count(own, before, s.released)
 
@@ -184,7 +184,7 @@ class JournalInvariants:
         self._count(journal, journal.released, length)
 
     def _count(self, journal: _Journal, start: int, end: int) -> None:
-        """These entries count from now on."""
+        """Record that these entries count from now on."""
         for place in range(start, end):
             entry = journal.entries[place]
             if entry.is_late:
@@ -205,7 +205,7 @@ class JournalInvariants:
     def _check_leaving(self, s: BrokerState, events: Events) -> None:
         first = events[0]
         found = [*self._admitted.get((first.publisher, first.stamp), ())]
-        if is_tombstone(first.publisher):  # of something that was deleted, perhaps
+        if is_tombstone(first.publisher):  # perhaps of a deleted event
             found += self._admitted.get((publisher_of(first.publisher), first.stamp), ())
         if not any(place < journal.counting for journal, place in found):
             raise InvariantError(
@@ -215,7 +215,7 @@ class JournalInvariants:
             raise InvariantError("I2", f"the clock of {_text(s)} is behind an event that it sends")
 
     def _check_final(self, position: int) -> None:
-        """All entries up to a position that has become final count already, or never will."""
+        """Check that all entries up to a final position count already, or never will."""
         self.largest_final = position
         for journal in self._journals.values():
             for entry in journal.entries[journal.counting :]:

@@ -1,8 +1,8 @@
 """I1 for acceptors: what they acknowledge is on their disks, and is in every promise that they make afterwards.
 
-A broker counts an entry as held when an acceptor has said `Held`. So `Held` must be true of the disk, must not go
-beyond what the acceptor had when it promised to hold no more, and a promise must not tell of less, up to the length
-that is sealed.
+A broker counts an entry as replicated when an acceptor has sent `Held`. So `Held` must be true of the disk, and must
+not go beyond what the acceptor had when it promised to hold no more; and a promise must not report less, up to the
+sealed length.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ __all__ = ["PromiseInvariants"]
 
 @dataclass
 class _Disk:
-    """The contents of a broker's disk, by the batches that it was given."""
+    """The contents of a broker's disk, by the batches written to it."""
 
     persisted: int = 0
     batches: list[tuple[int, dict[Incarnation, int]]] = field(default_factory=list)
-    """Batches that are under way, with the lengths of the journals after each."""
+    """Batches in flight, with the lengths of the journals after each."""
     lengths: dict[Incarnation, int] = field(default_factory=dict)
 
 
@@ -35,7 +35,7 @@ class _Vows:
 
     below: int = 0
     lengths: dict[int, int] = field(default_factory=dict)
-    """Of the journals below that, when it promised to hold no more of them."""
+    """The lengths of the journals below that, when it promised to hold no more of them."""
     held: dict[int, int] = field(default_factory=dict)
     """By incarnation: the largest length that it acknowledged."""
 
@@ -48,15 +48,15 @@ class PromiseInvariants:
         self._vows: dict[tuple[Incarnation, str], _Vows] = {}
 
     def begin(self, name: str, state: BrokerState) -> None:
-        """A broker starts with what its disk holds."""
+        """Register a broker that starts with the contents of its disk."""
         self._disks[name] = _Disk(lengths={each: end for each, (_, end) in state.disk.written.items()})
 
     def on_disk(self, s: BrokerState, journal: Incarnation) -> int | None:
-        """How much of a journal the broker's disk has; None if it has no disk."""
+        """Return how much of a journal is on the broker's disk; None if it has no disk."""
         return self._disks[s.name].lengths.get(journal, 0) if s.disk.is_there else None
 
     def after_step(self, s: BrokerState, item: Input, effects: Sequence[Effect]) -> None:
-        """Check what the broker has just said."""
+        """Check the messages that the broker has just sent."""
         if s.disk.is_there:
             self._note_disk(s, item, effects)
         for effect in effects:
@@ -101,7 +101,7 @@ class PromiseInvariants:
         told = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
         sealed = dict(s.status(broker).lengths)
         for number, held in self._vows_of(s, broker).held.items():
-            length = min(held, sealed.get(number, held))  # what is beyond the sealed length never counted
+            length = min(held, sealed.get(number, held))  # entries beyond the sealed length never counted
             if number < promise.below and told.get(number, 0) < length:
                 raise InvariantError(
                     "I1", f"{_text(s.incarnation)} promises with {told.get(number, 0)} entries of "

@@ -1,10 +1,10 @@
-"""I3, I5 and I6: logs, active subscriptions, and who represents whom.
+"""I3, I5 and I6: logs, active subscriptions, and representation.
 
-- I3: what a broker has processed is in its log until a position after it is final at all brokers that take part.
+- I3: a processed event is in the broker's log until a position after it is final at all joined brokers.
 - I5: when a subscription is active, every publisher that had a stable overlapping advertisement when the attempt began
   has answered. Between handovers, an active subscription, or one that covers it, is in the table of every broker on
   the path from each publisher with a stable overlapping advertisement.
-- I6: what represents others on a link is active, was activated by its own broker, and covers them.
+- I6: a subscription that represents others on a link is active, was activated by its own broker, and covers them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +31,7 @@ class _Watched:
     """The last seen state of one incarnation."""
 
     log: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Timestamps of what it has processed."""
+    """Timestamps of processed events."""
     log_identity: int = 0
     stable: int = 0
     has_joined_at: int = 0
@@ -52,7 +52,7 @@ class TableInvariants:
         """Subscriptions that were active at their own broker."""
 
     def after_step(self, s: BrokerState, states: States) -> None:
-        """Check the broker's log and tables; the paths of all active subscriptions if something has changed."""
+        """Check the broker's log and tables; and the paths of all active subscriptions if something has changed."""
         seen = self._watched.get(s.incarnation)
         if seen is None:
             seen = self._watched[s.incarnation] = _Watched(is_installed=s.number == 0)
@@ -99,7 +99,7 @@ class TableInvariants:
     # ---- I5 -----------------------------------------------------------------------------------------------
 
     def _check_active(self, s: BrokerState, seen: _Watched, states: States) -> bool:
-        """Check what has become active; whether anything has, or has ended."""
+        """Check newly active subscriptions; return whether any became active or ended."""
         for local in s.pending.values():
             key = local.name, local.attempt
             if key not in seen.begun:
@@ -125,14 +125,14 @@ class TableInvariants:
         return has_changed
 
     def _stable(self, wanted: Filter, states: States) -> Iterator[Stable]:
-        """The stable advertisements of live clients' brokers that overlap."""
+        """Return the overlapping stable advertisements of live clients' brokers."""
         for state in self._members(states):
             for each in state.advertisements.values():
                 if each.origin is None and each.is_stable and overlap(each.filter, wanted):
                     yield state.incarnation, each.name, each.attempt
 
     def _check_paths(self, states: States) -> None:
-        """The paths of all active subscriptions, unless a handover is going on somewhere."""
+        """Check the paths of all active subscriptions, unless a handover is in progress somewhere."""
         members = {each.name: each for each in self._members(states)}
         if any(each.is_frozen or each.membership_changed for each in members.values()):
             return
@@ -165,7 +165,7 @@ class TableInvariants:
 
 
 def _hops_to(home: BrokerState, members: Mapping[str, BrokerState]) -> dict[str, str]:
-    """By broker: the next broker on its path to this one, along links that both ends have installed."""
+    """Return for each broker its next hop to this one, along links that both ends have installed."""
     hops: dict[str, str] = {}
     reached = [home.name]
     for name in reached:
