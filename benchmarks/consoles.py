@@ -1,14 +1,13 @@
 """Ten consoles are open on a broker: does a subscriber notice?
 
-    python benchmarks/consoles.py            # two minutes
+    python benchmarks/consoles.py            # three minutes
     python benchmarks/consoles.py --quick    # a glance
 
-The same load, in turns without consoles and with them, on one broker in a process of its own. Publisher, subscriber and
-consoles are processes of their own. Each console asks what the page asks: the network every second, clients, durable
-subscriptions and the log every two seconds, and it has a live stream of events. Printed with both: rate, latency, and
-the processor time of the broker; the medians of all rounds, so that a machine with other work says the same.
-Fails if the p99 of the subscriber rises by more than a half and 2 ms, if a console takes more than 10 ms of the
-broker's processor in each second, or if a turn of its event loop that served a request took more than 20 ms.
+The same load, in turns without consoles, with them, and without them again, on one broker in a process of its own.
+Publisher, subscriber and consoles are processes of their own. Each console watches all that any view of the page
+watches, and has a live stream of events. Printed are medians of all rounds: rate, latency, and the processor time of
+the broker. Fails if consoles change the p99 of the subscriber more than two runs without them differ, if a console
+takes more than 4 ms of the broker's processor in each second, or if a turn that served a request took more than 20 ms.
 """
 
 import argparse
@@ -39,8 +38,7 @@ from gapless.runtime.fleet import free_ports  # noqa: E402
 RATE = 1_000
 CONSOLES = 10
 ROUNDS = 5
-MOST, MOST_MS = 1.5, 2.0
-CONSOLE_MAX_MS = 10.0
+CONSOLE_MAX_MS = 4.0
 """Of the processor, in each second."""
 WATCHED = "/api/watch?topic=network&topic=sessions&topic=durables&topic=log"
 """More than any view of a console watches."""
@@ -134,7 +132,7 @@ def main() -> int:
         asyncio.run(look(arguments.look))
         return 0
     count = RATE * (5 if arguments.quick else 10)
-    runs: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
+    runs: dict[str, list[dict[str, float]]] = {"without": [], "with": [], "without, again": []}
     for _ in range(1 if arguments.quick else ROUNDS):
         for name, found in runs.items():
             found.append(measure(count, are_open=name == "with"))
@@ -145,16 +143,32 @@ def main() -> int:
     for name, row in figures.items():
         cells = (f"{row['rate']:,.0f}", f"{row['p50_ms']:.2f}", f"{row['p99_ms']:.2f}", f"{row['processor_ms']:.0f}")
         table.add_row(name, *cells)
-    console_ms = (figures["with"]["processor_ms"] - figures["without"]["processor_ms"]) / CONSOLES
-    figures["console_ms"] = console_ms
     Console().print(table)
-    Console().print(f"each console takes {console_ms:.1f} ms of the broker's processor in each second")
+    figures |= compared(runs)
+    Console().print(
+        f"p99: {figures['p99_rise_ms']:+.2f} ms with consoles; two runs without them differ by up to "
+        f"{figures['p99_noise_ms']:.2f} ms\neach console takes {figures['console_ms']:.2f} ms of the broker's "
+        f"processor in each second\nthe longest turn that served a request took {figures['request_ms']:.1f} ms"
+    )
     if arguments.out:
         arguments.out.write_text(json.dumps(figures))
-    longest = max(run["request_ms"] for run in runs["with"])
-    is_noticed = figures["with"]["p99_ms"] > MOST * figures["without"]["p99_ms"] + MOST_MS
-    Console().print(f"the longest turn that served a request took {longest:.1f} ms")
-    return 1 if is_noticed or console_ms > CONSOLE_MAX_MS or longest > STEP_MAX_MS else 0
+    is_noticed = figures["p99_rise_ms"] > figures["p99_noise_ms"]
+    return 1 if is_noticed or figures["console_ms"] > CONSOLE_MAX_MS or figures["request_ms"] > STEP_MAX_MS else 0
+
+
+def compared(runs: dict[str, list[dict[str, float]]]) -> dict[str, float]:
+    """What consoles change, as medians of the rounds, beside what two runs without them differ by."""
+    rounds = list(zip(runs["without"], runs["with"], runs["without, again"], strict=True))
+    rises = [opened["p99_ms"] - (one["p99_ms"] + other["p99_ms"]) / 2 for one, opened, other in rounds]
+    costs = [
+        opened["processor_ms"] - (one["processor_ms"] + other["processor_ms"]) / 2 for one, opened, other in rounds
+    ]
+    return {
+        "p99_rise_ms": statistics.median(rises),
+        "p99_noise_ms": max(abs(one["p99_ms"] - other["p99_ms"]) for one, _, other in rounds),
+        "console_ms": statistics.median(costs) / CONSOLES,
+        "request_ms": max(run["request_ms"] for run in runs["with"]),
+    }
 
 
 if __name__ == "__main__":
