@@ -107,17 +107,22 @@ async def read(address: str, path: str, ready: asyncio.Event) -> None:
         writer.close()
 
 
-async def take(port: int, count: int) -> None:
-    """Subscribe; print when each event was published, and how long it took."""
+async def take(port: int) -> None:
+    """Subscribe; when a line comes, print when each event was published, and how long it took."""
     found: list[tuple[int, int]] = []
 
     def note(payload: bytes) -> bool:
         published = STAMP.unpack_from(payload)[1]
         found.append((published, time.monotonic_ns() - published))
-        return len(found) < count
+        return True
 
-    await Gapless().subscribe(port, lambda: print(json.dumps({"ready": True}), flush=True), note)
+    def ready() -> None:
+        print(json.dumps({"ready": True}), flush=True)
+
+    taking = asyncio.ensure_future(Gapless().subscribe(port, ready, note))
+    await asyncio.to_thread(sys.stdin.readline)
     print(json.dumps({"found": found}), flush=True)
+    taking.cancel()
 
 
 # ---- the measurement --------------------------------------------------------------------------------------
@@ -137,14 +142,13 @@ class State:
 def measure(phases: int) -> tuple[dict[str, State], float]:
     """All phases, and the longest turn that served a request."""
     system = GaplessWithHttp()
-    count = int(RATE * (phases * (PHASE_S + SETTLE_S) + 5))
     states = {name: State() for name in STATES}
     begins: list[tuple[str, int]] = []
     command = [sys.executable, str(Path(__file__))]
     with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
         processes: list[subprocess.Popen[str]] = []
         try:
-            for more in (["--look", system.http], ["--take", str(port), "--count", str(count)]):
+            for more in (["--look", system.http], ["--take", str(port)]):
                 processes.append(
                     subprocess.Popen(
                         [*command, *more], cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -152,8 +156,9 @@ def measure(phases: int) -> tuple[dict[str, State], float]:
                 )
             consoles, taker = processes
             assert consoles.stdin is not None
+            assert taker.stdin is not None
             said(taker)
-            processes.append(start("publish", system, port, count, RATE))
+            processes.append(start("publish", system, port, RATE * 3_600, RATE))
             time.sleep(SETTLE_S)
             for number in range(phases):
                 if number:
@@ -166,6 +171,8 @@ def measure(phases: int) -> tuple[dict[str, State], float]:
                 spent = (processor_ns(system.servers[0].pid) - worked) / (time.monotonic_ns() - begun_ns)
                 states[name].processor_ms.append(1000 * spent)
                 begins += [(name, begun_ns + second * 10**9) for second in range(PHASE_S)]
+            time.sleep(SETTLE_S)
+            print(file=taker.stdin, flush=True)
             found = said(taker)["found"]
             turns = httpx.get(f"http://{system.http}/status", trust_env=False).json()["turns"]
         finally:
@@ -202,11 +209,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
     parser.add_argument("--look", default="", help=argparse.SUPPRESS)
     parser.add_argument("--take", type=int, default=0, help=argparse.SUPPRESS)
-    parser.add_argument("--count", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.look or arguments.take:
         with suppress(KeyboardInterrupt):
-            run(look(arguments.look) if arguments.look else take(arguments.take, arguments.count))
+            run(look(arguments.look) if arguments.look else take(arguments.take))
         return 0
     states, request_ms = measure(6 if arguments.quick else PHASES)
     table = Table(title=f"{RATE:,} events per second, without and with {CONSOLES} open consoles")

@@ -188,7 +188,10 @@ class Clients:
         if len(self._shared) < SHARED_MAX:
             return
         if not idle:
-            raise ProblemError("too-many", f"{SHARED_MAX} users send requests to this broker; use another one")
+            raise ProblemError(
+                "too-many", f"{SHARED_MAX} users send requests to this broker; use another one",
+                headers={"Retry-After": "5"},
+            )  # fmt: skip
         key = min(idle)[1]
         self._forget(key, self._shared[key])
 

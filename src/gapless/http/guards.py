@@ -81,7 +81,11 @@ class Guards:
             if not self._is_known(scope):
                 raise _wrong_origin(scope)
             if self._sockets > SOCKETS_MAX:
-                raise ProblemError("too-many", f"this broker serves {SOCKETS_MAX} WebSockets; use another broker's")
+                raise ProblemError(
+                    "too-many",
+                    f"this broker serves {SOCKETS_MAX} WebSockets; use another broker's",
+                    headers={"Retry-After": "5"},
+                )
             await self._app(scope, receive, send)
         except ProblemError as problem:
             await WebSocket(scope, receive, send).send_denial_response(problem_response(problem, scope["path"]))
