@@ -1,7 +1,10 @@
 """The client library: connect, advertise, publish, subscribe.
 
 ```python
-import asyncio import gapless
+import asyncio
+
+import gapless
+
 
 async def main() -> None:
     async with gapless.connect("gapless://127.0.0.1:7400") as client:

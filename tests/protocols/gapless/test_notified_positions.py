@@ -1,9 +1,18 @@
-"""Brokers notify clients of final positions: all of them each time if they are few, in turns if they are many."""
+"""Brokers notify clients of final positions: few clients of each, many in turns, and idle ones once a second."""
+
+from itertools import pairwise
 
 import pytest
 
+from gapless.events import Event
 from gapless.protocols.gapless import positions
-from gapless.protocols.gapless.client_messages import ClientGot, ClientSubscribe, Position
+from gapless.protocols.gapless.client_messages import (
+    ClientAdvertise,
+    ClientGot,
+    ClientPublish,
+    ClientSubscribe,
+    Position,
+)
 
 from .bench import Bench
 
@@ -13,6 +22,8 @@ WAVES_PER_S = 5
 def with_clients(count: int) -> tuple[Bench, list[str]]:
     bench = Bench(1)
     clients = [f"c{number}" for number in range(count)]
+    bench.attach("p", "b0")
+    bench.say("p", "b0", ClientAdvertise(1, "p/a1", "topic = 'x'"))
     for client in clients:
         bench.attach(client, "b0")
         bench.say(client, "b0", ClientSubscribe(1, f"{client}/s1", "topic = 'x'"))
@@ -21,18 +32,42 @@ def with_clients(count: int) -> tuple[Bench, list[str]]:
     return bench, clients
 
 
+def publish_for(bench: Bench, seconds: float, first: int = 1) -> int:
+    """Publish ten events per second that all subscribe to; return the number of the next one."""
+    following = first + int(10 * seconds)
+    for number in range(first, following):
+        bench.say("p", "b0", ClientPublish(1, [Event("p", number, {"topic": "x"})]))
+        bench.pass_time(0.1)
+    return following
+
+
 def test_few_clients_hear_of_each_final_position() -> None:
     bench, clients = with_clients(3)
-    bench.pass_time(2.0)
+    publish_for(bench, 2.0)
     for client in clients:
         assert len(bench.told(client, Position)) == 2 * WAVES_PER_S
 
 
+def test_clients_that_get_no_event_hear_of_one_position_a_second() -> None:
+    bench, clients = with_clients(3)
+    bench.pass_time(4.0)
+    for client in clients:
+        times = [each.position for each in bench.told(client, Position)]
+        assert len(times) == 4
+        assert all(later - one >= positions.IDLE_US for one, later in pairwise(times))
+    bench.heard.clear()
+    publish_for(bench, 0.3)
+    for client in clients:
+        assert bench.told(client, Position), "a client that gets events hears of the next position"
+
+
 def test_many_clients_hear_of_them_in_turns_and_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "TOLD_PER_S", 100)
-    bench, clients = with_clients(60)
+    bench, clients = with_clients(59)  # and the publisher
+    number = publish_for(bench, 1.0)
+    bench.heard.clear()
     for _ in range(6):
-        bench.pass_time(1.0)
+        number = publish_for(bench, 1.0, number)
         told = {client: bench.told(client, Position) for client in clients}
         assert 95 <= sum(map(len, told.values())) <= 105
         assert all(1 <= len(each) <= 3 for each in told.values())

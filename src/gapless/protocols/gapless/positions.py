@@ -40,6 +40,8 @@ WAVE_TIMER = "wave"
 TOLD_PER_S = 2_000
 """How many clients are notified of final positions in a second: of each one if there are few clients. With 10,000
 clients, each is notified every five seconds; an older position only makes a client that moves read more."""
+IDLE_US = 1_000_000
+"""A client to which nothing else was sent is notified again after this time."""
 PATIENCE = 20
 """The number of intervals after the beginning of a wave after which the root begins another."""
 
@@ -158,7 +160,7 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
     _add_seals(s.sealed_final, position.sealed)
     for client in _next_told(s):
         session = s.sessions.get(client)
-        if session is not None and _has_live(s, session):
+        if session is not None and not _is_idle(session, position.timestamp) and _has_live(s, session):
             note_position(s, session, position.timestamp)
 
 
@@ -174,6 +176,12 @@ def _next_told(s: BrokerState) -> list[str]:
     if not s.told_next:
         s.told_next.extend(s.sessions)
     return [s.told_next.popleft() for _ in range(min(due, len(s.told_next)))]
+
+
+def _is_idle(session: Session, timestamp: int) -> bool:
+    """Return whether nothing was put for a client since it was notified, less than `IDLE_US` before this position."""
+    place, notified = session.position_sent
+    return session.next_place == place + 1 and timestamp - notified < IDLE_US
 
 
 def _has_live(s: BrokerState, session: Session) -> bool:
