@@ -66,9 +66,11 @@ def measure(
             for taker in takers:
                 said(taker)
             last = system.ports[-1] if isinstance(system, Gapless) else port
+            busy = system.processor_s()
             publisher = start("publish", system, last, count, rate)
             begun = said(publisher)
             ends = [said(taker) for taker in takers]
+            busy = system.processor_s() - busy
         finally:
             for process in [*takers, *([publisher] if publisher else [])]:
                 process.kill()
@@ -78,7 +80,8 @@ def measure(
             raise RuntimeError(f"{system.name}: {wrong} events out of order")
         seconds = max(end["end"] for end in ends) - begun["start"]
         spread = [statistics.median(end["latency_ms"][place] for end in ends) for place in (0, 1)] if rate else []
-        return {"rate": count / seconds, "latency_ms": spread}
+        busy += begun["processor_s"] + sum(end["processor_s"] for end in ends)
+        return {"rate": count / seconds, "latency_ms": spread, "processor_us": 1e6 * busy / count}
 
 
 def best(system: System, count: int, runs: int, **kind: Any) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, di
     table = Table(title=f"one publisher, one broker, one subscriber; {count:,} events of 100 bytes, best of {runs}")
     for name in ("system", "promises"):
         table.add_column(name)
-    for name in ("events/s", "of the limit", "p50 ms", "p99 ms"):
+    for name in ("events/s", "of the limit", "µs/event", "p50 ms", "p99 ms"):
         table.add_column(name, justify="right")
     found: dict[str, dict[str, Any]] = {}
     with Progress(console=console, transient=True) as progress:
@@ -111,7 +114,8 @@ def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, di
         p50, p99 = result["latency_ms"]
         table.add_row(
             name, promises[name], f"{result['rate']:,.0f}", f"{result['rate'] / limit:.0%}",
-            f"{p50:.2f}", f"{p99:.2f}", style="bold" if name in (GaplessDistinct.name, Gapless.name) else None,
+            f"{result['processor_us']:.1f}", f"{p50:.2f}", f"{p99:.2f}",
+            style="bold" if name in (GaplessDistinct.name, Gapless.name) else None,
         )  # fmt: skip
     console.print(table)
     if "NATS core" in found:

@@ -16,12 +16,18 @@ import json
 import sys
 import time
 from collections import defaultdict, deque
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.peers.system import TOPIC, distinct_attributes
+
+from gapless.client.publications import check_all
 from gapless.overlay import chain
 from gapless.protocol import (
     Advertise,
@@ -30,7 +36,6 @@ from gapless.protocol import (
     Consumed,
     Deliver,
     DeliverMany,
-    PublishMany,
     Received,
     Send,
     SetTimer,
@@ -45,7 +50,7 @@ RUN = 256
 PACE_US = 2_000
 """Between two calls."""
 PAYLOAD = bytes(100)
-FILTER = "topic = 'bench'"
+FILTER = f"topic = '{TOPIC}'"
 FRAME_MAX = 64 * 1024 * 1024
 ROLES = ("publisher", "broker", "subscriber")
 
@@ -95,7 +100,9 @@ class Nodes:
                 elif isinstance(effect, SetTimer):
                     heapq.heappush(self.timers, (self.now + effect.delay_us, name, effect.key))
                 elif isinstance(effect, DeliverMany):
-                    self.delivered += len(effect.events)
+                    start = time.process_time()
+                    self.delivered += len(list(effect.events))
+                    self.spent[role, "make events"] += time.process_time() - start
                 elif isinstance(effect, Deliver):
                     self.delivered += 1
         for peer, messages in outboxes.items():
@@ -124,13 +131,20 @@ class Nodes:
             self.give(name, TimerFired(key))
             self.settle()
 
-    def publish(self, runs: int, size: int) -> None:
+    def publish(self, runs: int, size: int, *, is_distinct: bool) -> None:
         """So many calls."""
         publisher = self.nodes["publisher"]
+        attributes = distinct_attributes()
         for _ in range(runs):
             while publisher.state_size()["unsafe"] + size > publisher.window:
                 self.wait(PACE_US)
-            self.give("publisher", PublishMany([PAYLOAD] * size, [({"topic": "bench"}, size)]))
+            rows = list(islice(attributes, size)) if is_distinct else [{"topic": TOPIC}] * size
+            start = time.process_time()
+            batch, error = check_all([(row, PAYLOAD) for row in rows], FRAME_MAX)
+            call = batch.call(0, size)
+            self.spent["publisher", "check"] += time.process_time() - start
+            assert error is None
+            self.give("publisher", call)
             self.settle()
             self.wait(PACE_US)
 
@@ -140,19 +154,19 @@ class Nodes:
             self.wait(PACE_US)
 
 
-def measure(brokers: int, f: int, runs: int, size: int, protocol: str) -> dict[str, float]:
+def measure(brokers: int, f: int, runs: int, size: int, protocol: str, *, is_distinct: bool) -> dict[str, float]:
     """Microseconds of the processor an event and node, by role and kind of work."""
     nodes = Nodes(brokers, f, protocol)
     nodes.give("publisher", Advertise("publisher/a", FILTER))
     nodes.give("subscriber", Subscribe("subscriber/s", FILTER))
     nodes.settle()
-    nodes.publish(runs // 4, size)
+    nodes.publish(runs // 4, size, is_distinct=is_distinct)
     nodes.finish()
     nodes.spent.clear()
     before = nodes.delivered
     gc.collect()
     gc.freeze()
-    nodes.publish(runs, size)
+    nodes.publish(runs, size, is_distinct=is_distinct)
     nodes.finish()
     assert nodes.delivered - before == runs * size
     return {
@@ -170,12 +184,12 @@ def main() -> int:
     arguments = parser.parse_args()
     gc.set_threshold(50_000, 20, 50)  # as brokers do
     runs = 100 if arguments.quick else 400
-    kinds = [(1, 0, RUN), (3, 1, RUN), (1, 0, 1), (3, 1, 1)]
     found = {
-        f"{brokers} brokers, f = {f}, calls of {size}": measure(
-            brokers, f, runs if size > 1 else 5 * runs, size, arguments.protocol
+        f"{brokers} brokers, f = {f}, calls of {size}, {'distinct' if is_distinct else 'equal'}": measure(
+            brokers, f, runs if size > 1 else 5 * runs, size, arguments.protocol, is_distinct=is_distinct
         )
-        for brokers, f, size in kinds
+        for size, is_distinct in ((RUN, True), (RUN, False), (1, True))
+        for brokers, f in ((1, 0), (3, 1))
     }
     table = Table(title="microseconds of the processor an event and node")
     table.add_column("")

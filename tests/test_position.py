@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.positions import TIMESTAMP_MAX, Position
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -52,9 +53,9 @@ def test_positions_are_in_the_order_of_timestamp_publisher_and_number(places: li
 
 
 def test_each_event_of_a_run_has_its_own() -> None:
-    run = EventRun("ann", 7, [b"", b""], [({"n": 1}, 1), ({"n": 2}, 2)], 1_793_280_000_000_000)
+    run = EventRun("ann", 7, EventTable.of([{"n": 1}, {"n": 2}], [b"", b""]), 1_793_280_000_000_000)
     assert [str(event.position) for event in run] == ["p1793280000000000-7-ann", "p1793280000000000-8-ann"]
-    position = run[1].position
+    position = run.event(1).position
     assert (position.timestamp, position.publisher, position.number) == (1_793_280_000_000_000, "ann", 8)
     assert position.time == datetime(2026, 10, 29, 13, 20, tzinfo=UTC)
     assert not position.is_network_wide

@@ -14,15 +14,15 @@ from collections.abc import AsyncIterator, Iterator
 import uvloop
 from benchmarks.peers.gapless_system import Gapless, GaplessDistinct, GaplessOnDisk
 from benchmarks.peers.mosquitto_system import Mosquitto, MosquittoOnce, MosquittoOnceOrMore
-from benchmarks.peers.nats_system import JetStream, JetStreamOnFile, JetStreamSynced, NatsCore
+from benchmarks.peers.nats_system import JetStream, JetStreamOnFile, JetStreamSynced, NatsCore, NatsDocuments
 from benchmarks.peers.redis_system import RedisStreams, RedisSynced
 from benchmarks.peers.relay_system import Relay
 from benchmarks.peers.secure_system import SecureGapless
 from benchmarks.peers.system import System
 
 IN_MEMORY: tuple[type[System], ...] = (
-    GaplessDistinct, Gapless, SecureGapless, NatsCore, JetStream, RedisStreams, Mosquitto, MosquittoOnceOrMore,
-    MosquittoOnce, Relay,
+    GaplessDistinct, Gapless, SecureGapless, NatsDocuments, NatsCore, JetStream, RedisStreams, Mosquitto,
+    MosquittoOnceOrMore, MosquittoOnce, Relay,
 )  # fmt: skip
 ON_DISK: tuple[type[System], ...] = (GaplessOnDisk, JetStreamOnFile, JetStreamSynced, RedisSynced)
 SYSTEMS = {system.name: system for system in (*IN_MEMORY, *ON_DISK)}
@@ -59,11 +59,12 @@ async def paced(count: int, rate: float, begun: list[float]) -> AsyncIterator[by
 async def publish(system: System, port: int, count: int, rate: float) -> None:
     """Publish, fast or at a rate."""
     begun: list[float] = []
+    busy = time.process_time()
     if rate:
         await system.pace(port, paced(count, rate, begun))
     else:
         await system.flood(port, payloads(count, begun))
-    say(start=begun[0], confirmed=time.monotonic())
+    say(start=begun[0], confirmed=time.monotonic(), processor_s=time.process_time() - busy)
 
 
 async def subscribe(system: System, port: int, count: int, rate: float) -> None:
@@ -72,8 +73,11 @@ async def subscribe(system: System, port: int, count: int, rate: float) -> None:
     expected = 0
     wrong = 0
 
+    busy = 0.0
+
     def take(payload: bytes) -> bool:
-        nonlocal expected, wrong
+        nonlocal expected, wrong, busy
+        busy = busy or time.process_time()
         number, stamp = STAMP.unpack_from(payload)
         if rate:
             latencies.append(time.monotonic_ns() - stamp)
@@ -83,7 +87,7 @@ async def subscribe(system: System, port: int, count: int, rate: float) -> None:
             end = time.monotonic()
             latencies.sort()
             spread = [latencies[int(len(latencies) * share)] / 1e6 for share in (0.5, 0.99)] if latencies else []
-            say(end=end, wrong=wrong, latency_ms=spread)
+            say(end=end, wrong=wrong, latency_ms=spread, processor_s=time.process_time() - busy)
         return True  # who leaves while others still take would slow them down
 
     await system.subscribe(port, lambda: say(ready=True), take)

@@ -5,11 +5,11 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from itertools import count, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.system import TOPIC, System, wait_for
+from benchmarks.peers.system import TOPIC, System, distinct_attributes, wait_for
 
 import gapless
 from gapless.runtime.access import CLEAR, Access
@@ -35,7 +35,6 @@ class Gapless(System):
     def __init__(self, brokers: int = 1, f: int = 0) -> None:
         self._f = f
         self.ports = free_ports(brokers)
-        self.servers: list[subprocess.Popen[bytes]] = []
 
     def attributes(self) -> Iterator[dict[str, Any]]:
         """Of one event after the other: here they are all the same."""
@@ -129,16 +128,7 @@ class GaplessDistinct(Gapless):
 
     def attributes(self) -> Iterator[dict[str, Any]]:
         """Four distinct ones, and the topic."""
-        return (
-            {
-                "topic": TOPIC,
-                "symbol": f"S{number % 5_000}",
-                "price": 0.25 * number,
-                "qty": number % 1_000,
-                "id": number,
-            }
-            for number in count()
-        )
+        return distinct_attributes()
 
 
 class GaplessOnDisk(Gapless):

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.system import TOPIC, System
+import msgspec
+from benchmarks.peers.system import TOPIC, System, distinct_attributes
 
 WINDOW = 1024
 SYNCS_SINCE = (2, 10)
@@ -58,6 +59,25 @@ class NatsCore(System):
         ready()
         await over
         await connection.close()
+
+
+class NatsDocuments(NatsCore):
+    """The same with messages that carry attributes, too: each is one MessagePack document, which the subscriber
+    decodes."""
+
+    name = "NATS core, documents"
+
+    async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
+        encode = msgspec.msgpack.Encoder().encode
+        await super().flood(port, (encode([*each]) for each in zip(distinct_attributes(), payloads, strict=False)))
+
+    async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
+        encode, attributes = msgspec.msgpack.Encoder().encode, distinct_attributes()
+        await super().pace(port, (encode([next(attributes), payload]) async for payload in payloads))
+
+    async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
+        decode = msgspec.msgpack.Decoder(tuple[dict[str, Any], bytes]).decode
+        await super().subscribe(port, ready, lambda document: take(decode(document)[1]))
 
 
 class JetStream(NatsCore):

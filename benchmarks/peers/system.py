@@ -1,6 +1,7 @@
 """The interface of a system to be measured."""
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -8,11 +9,22 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from gapless.runtime.fleet import free_ports
 
 TOPIC = "bench"
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def distinct_attributes() -> Iterator[dict[str, Any]]:
+    """Of one event after the other, as applications publish them: four distinct values beside the topic."""
+    return (
+        {"topic": TOPIC, "symbol": f"S{number % 5_000}", "price": 0.25 * number, "qty": number % 1_000, "id": number}
+        for number in count()
+    )
 
 
 class System(ABC):
@@ -24,6 +36,8 @@ class System(ABC):
     """The server's program, from a package of the operating system."""
     library: str = ""
     """The client's library."""
+    servers: "list[subprocess.Popen[bytes]]" = []  # noqa: RUF012 - replaced, not changed
+    """The processes of its servers, while it serves."""
 
     def missing(self) -> str:
         """Why it cannot run here; empty if it can."""
@@ -42,12 +56,18 @@ class System(ABC):
         """A server, and its port."""
         port = free_ports(1)[0]
         server = subprocess.Popen(self.command(port, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.servers = [server]
         try:
             wait_for(port, server)
             yield port
         finally:
             server.kill()
             server.wait()
+
+    def processor_s(self) -> float:
+        """The time of the processor that its servers have taken by now."""
+        fields = [Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split() for server in self.servers]
+        return sum(int(each[11]) + int(each[12]) for each in fields) / CLOCK_TICKS
 
     @abstractmethod
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:

@@ -1,12 +1,12 @@
 """Events published together are validated, split into messages, and unaffected by later changes of their inputs."""
 
+import re
 from random import Random
 from typing import Any
 
 import pytest
 
 from gapless.client.publications import Batch, check_all, check_publication
-from gapless.protocol import PublishMany
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -35,15 +35,45 @@ def test_a_batch_is_its_publications_one_by_one(seed: int) -> None:
         ]
 
 
-def test_what_is_alike_is_told_once() -> None:
-    attributes = {"x": "a"}
-    items: list[Any] = [(attributes, b"1"), ({"x": "a"}, b"2"), ({"n": 1}, b"3"), ({"n": 1}, b"4"), ({"n": True}, b"5")]
-    batch, _ = check_all(items, 100)
-    attributes["x"] = "changed later"
-    assert batch.call(0, 5) == PublishMany(
-        [b"1", b"2", b"3", b"4", b"5"], [({"x": "a"}, 2), ({"n": 1}, 4), ({"n": True}, 5)]
-    )
-    assert batch.call(1, 3) == PublishMany([b"2", b"3"], [({"x": "a"}, 1), ({"n": 1}, 2)])
+def test_a_batch_does_not_change_with_what_it_was_made_of() -> None:
+    attributes = {"x": "a", "n": 1}
+    items: list[Any] = [(attributes, b"1"), ({"x": "b", "n": 2}, b"2")]
+    for chosen in (items, [*items, ({"x": "c"}, b"3")]):
+        attributes["x"] = "a"
+        batch, _ = check_all(chosen, 100)
+        attributes["x"] = "changed later"
+        assert batch.call(0, 1).publications()[0].attributes == {"x": "a", "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("odd", "complaint"),
+    [
+        ({"x": 2**63, "n": 1}, "does not fit into 64 bits"),
+        ({"x": "\ud800", "n": 1}, "half of a surrogate pair"),
+        ({"x": None, "n": 1}, "is of type NoneType"),
+        ({"x": "a" * 200, "n": 1}, "has 2[0-9]+ bytes, but 150 is the limit"),
+        ({"": "a", "n": 1}, "this one is empty"),
+        ({1: "a", "n": 1}, "is no string"),
+        ((({"x": "a", "n": 1}), "text"), "a payload is bytes"),
+        (({"x": "a", "n": 1}, b"", b""), "has 3 parts"),
+        (7, "attributes are a dictionary"),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 1, 7])
+def test_one_that_cannot_be_published_ends_a_batch_wherever_it_stands(odd: Any, complaint: str, at: int) -> None:
+    items: list[Any] = [({"x": "a", "n": n}, b"") for n in range(7)]
+    items.insert(at, odd)
+    batch, error = check_all(items, 150)
+    assert len(batch) == at
+    assert error is not None
+    assert re.search(complaint, str(error))
+
+
+def test_what_is_not_ascii_counts_with_its_bytes() -> None:
+    items: list[Any] = [{"x": "ä", "n": n} for n in range(3)]
+    batch, error = check_all(items, 100)
+    assert error is None
+    assert batch.sizes == [16 + 1 + 2 + 16 + 1] * 3
 
 
 def test_a_zero_keeps_its_sign() -> None:

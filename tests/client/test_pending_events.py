@@ -5,11 +5,12 @@ from random import Random
 import pytest
 
 from gapless.client.pending_events import PendingEvents
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 
 
 def run(first: int, count: int) -> EventRun:
-    return EventRun("p", first, [bytes([n]) for n in range(count)], [({"x": "a"}, count)], 7)
+    return EventRun("p", first, EventTable.of([{"x": "a"}] * count, [bytes([n]) for n in range(count)]), 7)
 
 
 @pytest.mark.parametrize("seed", range(30))

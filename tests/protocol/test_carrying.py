@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.protocol.carrying import body_of, events_of, layers_of, may_carry_events
 from gapless.protocols.gapless.client_messages import Attach, Delivery
@@ -11,7 +12,7 @@ from gapless.protocols.gapless.membership_messages import Completed
 from gapless.protocols.gapless.messages import Frame
 
 EVENT = Event("p", 1, {})
-SAID = Publication([EVENT])
+SAID = Publication(EventRun.of([EVENT]))
 WRAPPED = Frame(0, 0, 1, 0, 0, LinkMessage(7, SAID))
 
 

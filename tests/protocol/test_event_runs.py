@@ -1,152 +1,168 @@
-"""A run is its events: whoever asks for them, cuts it or sends it gets the same as from a list of them."""
+"""A run is its events: whoever iterates, divides or sends it gets the same as from a list of them."""
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
-from gapless.events import Event, EventList, EventRun, Events, are_alike, size_apart
-from gapless.protocols.parts.alike import joined, stretches
+from gapless.event_runs import EventRun, EventTable, TableError
+from gapless.events import INTEGER_MAX, Attributes, Event
+from gapless.filters import is_covered, matching, parse
 
-RUN = EventRun("p", 5, [b"a", b"b", b"c", b"d"], [({"x": 1}, 1), ({"x": 2}, 3), ({}, 4)], 9)
+NAN = float("nan")
+VALUES: list[Any] = [0, 1, -1, INTEGER_MAX, 0.0, -0.0, 1.0, -1.0, float("inf"), NAN, float("nan"), True, False, "", "1"]
 LIST = [
     Event("p", 5, {"x": 1}, b"a", 9),
     Event("p", 6, {"x": 2}, b"b", 9),
-    Event("p", 7, {"x": 2}, b"c", 9),
+    Event("p", 7, {"x": 2, "y": "ä"}, b"c", 9),
     Event("p", 8, {}, b"d", 9),
+]
+RUN = EventRun.of(LIST)
+
+
+def whole(events: Iterable[Event]) -> list[tuple[str, ...]]:
+    """All of each event, with the types and signs of its values, and its timestamp, which `==` leaves out."""
+    return [
+        (event.id, repr(sorted(event.attributes.items())), repr(event.payload), str(event.stamp)) for event in events
+    ]
+
+
+def drawn(seed: int) -> list[Event]:
+    """Events with values that are hard to tell apart, some of them absent, and gaps between their numbers."""
+    dice = Random(seed)
+    names = ["x", "y", "z", "a b", "'", "\\"][: dice.randint(0, 6)]
+    values = dice.sample(VALUES, dice.randint(1, 4))
+    seq, events = dice.randint(1, 9), []
+    for _ in range(dice.randint(1, 40)):
+        attributes: Attributes = {name: dice.choice(values) for name in names if dice.random() < 0.9}
+        events.append(Event("p", seq, attributes, bytes(dice.randint(0, 3)), 3))
+        seq += 1 if seed % 2 else dice.randint(1, 3)
+    return events
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_it_is_its_events(seed: int) -> None:
+    events = drawn(seed)
+    run = EventRun.of(events)
+    assert whole(run) == whole(events)
+    assert (len(run), run.first, run.last) == (len(events), events[0].seq, events[-1].seq)
+    assert list(run.seqs) == [event.seq for event in events]
+    assert whole([run.event(place) for place in range(len(run))]) == whole(events)
+    run.table.check()
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(run), type=EventRun)
+    assert whole(again) == whole(events)
+    assert whole(run.stamped(12)) == [(*each[:3], "12") for each in whole(events)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_of_it_are_those_parts_of_its_events(seed: int) -> None:
+    dice, events = Random(seed), drawn(seed)
+    run = EventRun.of(events)
+    for _ in range(10):
+        places = sorted(dice.sample(range(len(events)), dice.randint(1, len(events))))
+        assert whole(run.pick(places)) == whole(events[place] for place in places)
+        begin, end = places[0], places[-1] + 1
+        assert whole(run.part(begin, end)) == whole(events[begin:end])
+        seq = dice.randint(0, events[-1].seq + 2)
+        assert whole(run.after(seq) or []) == whole(event for event in events if event.seq > seq)
+        assert whole(run.upto(seq) or []) == whole(event for event in events if event.seq <= seq)
+
+
+FILTERS = [
+    "x = 1",
+    "x = TRUE",
+    "x < 1",
+    "x IS NULL",
+    "y = '1' OR x = -1",
+    "x = y",
+    "z <> 0",
+    "TRUE",
+    "x LIKE '1%'",
+    '"\'" = 0',
 ]
 
 
-def whole(events: Events) -> list[tuple[Any, ...]]:
-    """All of each event: its stamp, which `==` leaves out, too."""
-    return [msgspec.structs.astuple(event) for event in events]
+@pytest.mark.parametrize("seed", range(60))
+def test_filters_see_each_of_its_events(seed: int) -> None:
+    events = drawn(seed)
+    run = EventRun.of(events)
+    for text in FILTERS:
+        pattern = parse(text)
+        expected = [event for event in events if pattern.matches(event.attributes)]
+        assert whole(matching(run, pattern) or []) == whole(expected), text
+        assert is_covered(run.table, [pattern]) == (len(expected) == len(events))
+    assert is_covered(run.table, list(map(parse, ("x IS NULL", "x IS NOT NULL"))))
+    assert not is_covered(run.table, [])
 
 
-def test_it_is_its_events() -> None:
-    assert RUN == LIST
-    assert LIST == RUN
-    assert whole(RUN) == whole(LIST)
-    assert LIST[:3] != RUN
-    assert (*LIST,) != RUN
-    assert (len(RUN), RUN.last) == (4, 8)
-    assert [RUN[place] for place in range(-4, 4)] == [LIST[place] for place in range(-4, 4)]
-    assert stretches(RUN) == [({"x": 1}, 1), ({"x": 2}, 3), ({}, 4)]
-    for place in (4, -5):
-        with pytest.raises(IndexError):
-            RUN[place]
+def test_only_what_is_mentioned_is_decoded() -> None:
+    table = EventTable.of([{"x": n, "y": n % 2, "z": "same"} for n in range(10)], [b""] * 10)
+    broken = msgspec.structs.replace(table, columns={**table.columns, "x": b"\xc1"})
+    assert matching(EventRun("p", 1, broken), parse("z = 'same'")) is not None
+    assert is_covered(broken, [parse("y < 2 AND z LIKE 's%'")])
+    assert [len(places) for places in broken.project({"y"}).places or ()] == [5, 5]
+    with pytest.raises(msgspec.DecodeError):
+        is_covered(broken, [parse("x < 2")])
 
 
-def test_a_part_of_it_is_that_part_of_its_events() -> None:
-    for begin in range(-5, 6):
-        for end in range(-5, 6):
-            part = RUN[begin:end]
-            assert whole(part) == whole(LIST[begin:end])
-            assert isinstance(part, EventRun) == bool(LIST[begin:end])
-    assert whole(RUN[2:]) == whole(LIST[2:])
-    assert whole(RUN[:2]) == whole(LIST[:2])
+def test_what_is_shared_is_stored_once() -> None:
+    table = EventTable.of([{"note": "y" * 1_000, "n": 1.0}] * 100, [b"x"] * 100)
+    assert not table.columns
+    assert table.size < 2_000
+    table = EventTable.of([{"n": 0.0}, {"n": -0.0}], [b"", b""])
+    assert [str(row["n"]) for row in table.rows()] == ["0.0", "-0.0"]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_parts_put_together_again_are_the_run(seed: int) -> None:
-    dice = Random(seed)
-    ends = [*sorted(dice.sample(range(1, 30), dice.randint(0, 8))), 30]
-    alike: Any = [({"x": dice.choice((1, 1.0, True, "1"))}, end) for end in ends]
-    run = EventRun("p", 1, [bytes([n]) for n in range(30)], alike, 3)
-    cut = dice.randint(1, 29)
-    again = joined(run[:cut], run[cut:])
-    assert isinstance(again, EventRun)
-    assert whole(again) == whole(run)
-    assert [type(event.attributes["x"]) for event in again] == [type(event.attributes["x"]) for event in run]
-    assert whole(joined([*run[:cut]], run[cut:])) == whole(run)
+def test_events_do_not_share_their_attributes() -> None:
+    pairs: list[list[Attributes]] = [[{"x": 1}, {"x": 1}], [{"x": 1}, {"x": 2}]]
+    for rows in pairs:
+        one, other = EventRun("p", 1, EventTable.of(rows, [b"", b""]))
+        one.attributes["x"] = 7
+        assert other.attributes["x"] != 7
 
 
-def test_what_is_equal_and_of_another_type_is_not_alike() -> None:
-    one, same, other = (EventRun("p", seq, [b""], [({"x": x}, 1)]) for seq, x in ((1, 1), (2, 1), (2, True)))
-    assert stretches(joined(one, same)) == [({"x": 1}, 2)]
-    assert len(stretches(joined(one, other))) == 2
-
-
-NAN = float("nan")
-VALUES: list[Any] = [0, 1, -1, 2**63 - 1, 0.0, -0.0, 1.0, -1.0, float("inf"), NAN, float("nan"), True, False, "", "1"]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-@pytest.mark.parametrize("other", VALUES, ids=repr)
-def test_values_are_alike_if_one_can_stand_for_the_other(value: Any, other: Any) -> None:
-    is_same = type(value) is type(other) and repr(value) == repr(other)
-    if value == value and other == other:
-        assert are_alike({"x": value}, {"x": other}) == is_same
-    else:
-        assert are_alike({"x": value}, {"x": other}) == (value is other)
-    events = [Event("p", 1, {"x": value}), Event("p", 2, {"x": other})]
-    runs = [EventRun("p", event.seq, [b""], [(event.attributes, 1)]) for event in events]
-    for merged in (EventRun("p", 1, [b"", b""], stretches(events)), joined(*runs)):
-        assert [repr(event.attributes["x"]) for event in merged] == [repr(value), repr(other)]
+def column(*values: Any) -> bytes:
+    return msgspec.msgpack.encode(values)
 
 
 @pytest.mark.parametrize(
-    ("payloads", "ends", "complaint"),
+    ("table", "complaint"),
     [
-        (2, [3], "has 2 payloads, and attributes for 3"),
-        (3, [2], "has 3 payloads, and attributes for 2"),
-        (2, [1], "has 2 payloads, and attributes for 1"),
-        (2, [], "has 2 payloads, and attributes for 0"),
-        (0, [], "has 0 payloads, and attributes for 0"),
-        (0, [0], "do not ascend"),
-        (2, [1, 1, 2], "do not ascend"),
-        (2, [2, 1], "do not ascend"),
-        (2, [-1, 2], "do not ascend"),
-        (2, [2**63], "has 2 payloads, and attributes for 9,223,372,036,854,775,808"),
+        (EventTable(2, {}, {"x": column(1)}, column(b"", b"")), "run of 2 events has 1 value"),
+        (EventTable(2, {}, {}, column(b"")), "run of 2 events has 1 value"),
+        (EventTable(2, {}, {}, b""), "run of 2 events has 0 values"),
+        (EventTable(1, {}, {"x": column({})}, column(b"")), "malformed"),
+        (EventTable(1, {}, {"x": column([1])}, column(b"")), "malformed"),
+        (EventTable(1, {}, {"x": column(b"")}, column(b"")), "malformed"),
+        (EventTable(1, {}, {"x": column(INTEGER_MAX + 1)}, column(b"")), "Expected `int` <= 9223372036854775807"),
+        (EventTable(1, {}, {"x": b"\x91\xa2\xff\xff"}, column(b"")), "malformed"),
+        (EventTable(1, {}, {"x": column(1) + b"\x00"}, column(b"")), "malformed"),
+        (EventTable(1, {}, {}, column("text")), "malformed"),
+        (EventTable(1, {"x": 1}, {"x": column(2)}, column(b"")), "shared by all, and has a column"),
     ],
 )
-def test_a_run_that_does_not_say_of_each_event_what_it_is_cannot_be_read(
-    payloads: int, ends: list[int], complaint: str
-) -> None:
-    told = {"publisher": "p", "first": 1, "payloads": [b""] * payloads, "alike": [({}, end) for end in ends]}
-    with pytest.raises(msgspec.ValidationError, match=complaint):
-        msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=Events)
+def test_a_table_that_contradicts_itself_is_refused(table: EventTable, complaint: str) -> None:
+    with pytest.raises(TableError, match=complaint):
+        table.check()
 
 
 @pytest.mark.parametrize(
-    "change",
+    "told",
     [
-        {"publisher": 1},
-        {"first": "1"},
-        {"payloads": ["text"]},
-        {"payloads": b"x"},
-        {"alike": {}},
-        {"alike": [({"x": None}, 1)]},
-        {"alike": [({"x": {}}, 1)]},
-        {"alike": [({1: 1}, 1)]},
-        {"alike": [({}, 1, 2)]},
-        {"stamp": None},
+        ["p", 1, [0, {}, {}, b"\x90"], 0, []],
+        ["p", 1, [65_537, {}, {}, b"\x90"], 0, []],
+        ["p", 1, [2, {}, {}, column(b"", b"")], 0, [1]],
+        ["p", 1, [2, {}, {}, column(b"", b"")], 0, [2, 3]],
+        ["p", 1, [2, {}, {}, column(b"", b"")], 0, [1, 1]],
+        ["p", "1", [1, {}, {}, column(b"")], 0, []],
+        ["p", 1, [1, {"x": None}, {}, column(b"")], 0, []],
+        ["p", 1, [1, {}, {"x": 1}, column(b"")], 0, []],
+        ["p", 1, [1, {}, {}, column(b"")], None, []],
+        ["p", 1],
     ],
 )
-def test_what_is_of_another_type_cannot_be_read(change: dict[str, Any]) -> None:
-    told: dict[str, Any] = {"publisher": "p", "first": 1, "payloads": [b"x"], "alike": [({}, 1)]}
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=Events) == [Event("p", 1, {}, b"x")]
+def test_what_is_no_run_cannot_be_decoded(told: list[Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.msgpack.decode(msgspec.msgpack.encode({**told, **change}), type=Events)
-    for missing in told:
-        part = {key: value for key, value in told.items() if key != missing}
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=Events)
-
-
-def test_both_forms_come_back_as_they_were() -> None:
-    for events in (RUN, LIST, EventList(LIST)):
-        again = msgspec.msgpack.decode(msgspec.msgpack.encode(events), type=Events)
-        assert isinstance(again, EventRun) == (events is RUN)
-        assert whole(again) == whole(events)
-    assert msgspec.msgpack.decode(RUN.encoded, type=Events) == RUN
-
-
-def test_its_size_is_that_of_its_events_one_by_one() -> None:
-    """Events that share parts on the wire do not share them in memory once separated: bounds count each in full."""
-    shared = EventRun("publisher", 1_000_000, [b"x" * 10] * 100, [({"note": "y" * 1_000}, 100)], 1 << 50)
-    assert len(shared.encoded) < 3_000
-    for run in (RUN, shared):
-        alone = len(msgspec.msgpack.encode([*run]))
-        assert alone <= size_apart(run, run.encoded) <= alone + 100 + 20 * len(run)
-    assert size_apart(LIST, msgspec.msgpack.encode(LIST)) == len(msgspec.msgpack.encode(LIST))
+        msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=EventRun)

@@ -9,7 +9,8 @@ import pytest
 
 from gapless.client import connect
 from gapless.errors import ConnectError
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.protocols.gapless.client_messages import ClientPublish, ClientSubscribe
 from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.messages import Excluded
@@ -93,10 +94,13 @@ def test_after_the_greetings(kind: str) -> None:
     ("message", "complaint"),
     [
         (ClientSubscribe(1, "c/s", "price <"), "price <"),
-        (ClientPublish(1, [Event("somebody", 1, {})]), "'c' cannot publish in the name of 'somebody'"),
-        (ClientPublish(1, [Event("c", 1, {"x": 2**63})]), "Expected `int` <= 9223372036854775807"),
-        (ClientPublish(1, [Event("c", 1, {"x": 2**64 - 1})]), "Expected `int` <= 9223372036854775807"),
-        (ClientPublish(1, EventRun("c", 1, [b"", b""], [({"x": 2**63}, 2)])), "Expected `int` <= 9223372036854775807"),
+        (ClientPublish(1, EventRun.of([Event("somebody", 1, {})])), "'c' cannot publish in the name of 'somebody'"),
+        (ClientPublish(1, EventRun.of([Event("c", 1, {"x": 2**63})])), "Expected `int` <= 9223372036854775807"),
+        (ClientPublish(1, EventRun.of([Event("c", 1, {"x": 2**64 - 1})])), "Expected `int` <= 9223372036854775807"),
+        (
+            ClientPublish(1, EventRun("c", 1, EventTable.of([{"x": 2**63}] * 2, [b"", b""]))),
+            "Expected `int` <= 9223372036854775807",
+        ),
     ],
 )
 def test_what_a_client_may_not_say_is_its_own_fault(message: Any, complaint: str) -> None:
@@ -110,7 +114,7 @@ def test_what_a_client_may_not_say_is_its_own_fault(message: Any, complaint: str
 
 
 def test_half_a_batch_and_then_silence_ends_that_connection_only() -> None:
-    whole = batch(ClientPublish(1, [Event("c", 1, {}, b"x" * 1000)]))
+    whole = batch(ClientPublish(1, EventRun.of([Event("c", 1, {}, b"x" * 1000)])))
 
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
@@ -128,7 +132,11 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_frame_harms_nobody() -> Non
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
             for size in (1, 4, 5, 20):
-                peer = (await Raw.dial(network)).greet("c").say(batch(ClientPublish(1, [Event("c", 1, {})]))[:size])
+                peer = (
+                    (await Raw.dial(network))
+                    .greet("c")
+                    .say(batch(ClientPublish(1, EventRun.of([Event("c", 1, {})])))[:size])
+                )
                 await peer.hear()
                 peer.abort()
 

@@ -10,6 +10,7 @@ import pytest
 
 from gapless.client import Client, connect
 from gapless.errors import ConnectError, DeniedError
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocols.gapless.client_messages import ClientPublish
@@ -306,7 +307,9 @@ def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None
             connection = links.links[ann.name].connection
             assert connection is not None
             attempt = ann.identity.attempt
-            rest = [ClientPublish(attempt, [Event(ann.name, seq, {"n": seq}, b"") for seq in range(1, 51)])]
+            rest = [
+                ClientPublish(attempt, EventRun.of([Event(ann.name, seq, {"n": seq}, b"") for seq in range(1, 51)]))
+            ]
             links.take_in(links.links[ann.name], connection, rest)
             assert connection.is_held
             assert links.gate.wait_s(links.links[bob.name], 0, 0) == 0

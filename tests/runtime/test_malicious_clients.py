@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from gapless.client import Client, connect
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.protocols.gapless.client_messages import (
     ANSWERS,
@@ -79,6 +80,10 @@ def event(seq: int, publisher: str = "liar", **attributes: object) -> Event:
     return Event(publisher, seq, dict(attributes))  # type: ignore[arg-type]
 
 
+def publish(*events: Event) -> ClientPublish:
+    return ClientPublish(1, EventRun.of(events))
+
+
 Lie = Callable[[Honest], msgspec.Struct]
 
 LIES: dict[str, tuple[Lie, str]] = {
@@ -95,7 +100,7 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda honest: ClientUnadvertise(1, f"{honest.publisher.name}/a1"), "which belongs to 'publisher-",
     ),
     "another's event": (
-        lambda honest: ClientPublish(1, [event(1, honest.publisher.name)]), "cannot publish in the name of 'publisher-",
+        lambda honest: publish(event(1, honest.publisher.name)), "cannot publish in the name of 'publisher-",
     ),
     "another's durable subscription": (
         lambda honest: ClientAck(1, f"{honest.subscriber.name}/s1", "n", 1, 0, 0, {}, 0, 0), "which belongs to",
@@ -107,23 +112,23 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a number beyond all": (
         lambda _: Attach(2, None, 0, 0, 0, 2**64 - 1, 0), "numbers go from 0 to",
     ),
-    "a number below nothing": (lambda _: ClientPublish(1, [event(-5)]), "number -5"),
+    "a number below nothing": (lambda _: publish(event(-5)), "number -5"),
     "an event too large": (
-        lambda _: ClientPublish(1, [Event("liar", 1, {}, bytes(70_000))]), "70,000 bytes, but 65,536 is the limit",
+        lambda _: publish(Event("liar", 1, {}, bytes(70_000))), "70,000 bytes, but 65,536 is the limit",
     ),
     "an attribute too large": (
-        lambda _: ClientPublish(1, [Event("liar", 1, {"a": "ä" * 40_000})]), "80,017 bytes, but 65,536 is the limit",
+        lambda _: publish(Event("liar", 1, {"a": "ä" * 40_000})), "80,017 bytes, but 65,536 is the limit",
     ),
     "a payload too large in a run": (
-        lambda _: ClientPublish(1, EventRun("liar", 1, [b"", bytes(70_000), b""], [({}, 3)])),
+        lambda _: ClientPublish(1, EventRun("liar", 1, EventTable.of([{}] * 3, [b"", bytes(70_000), b""]))),
         "liar:2 has 70,000 bytes, but 65,536 is the limit",
     ),
     "a run that is small only as long as it is one": (
-        lambda _: ClientPublish(1, EventRun("liar", 1, [b""] * 1_000, [({"a": "x" * 60_000}, 1_000)])),
+        lambda _: ClientPublish(1, EventRun("liar", 1, EventTable.of([{"a": "x" * 60_000}] * 1_000, [b""] * 1_000))),
         "bytes with its events expanded, but 16,777,216 is the limit",
     ),
     "attributes and a payload too large in a run": (
-        lambda _: ClientPublish(1, EventRun("liar", 1, [b"", bytes(40_000)], [({}, 1), ({"a": "x" * 40_000}, 2)])),
+        lambda _: ClientPublish(1, EventRun("liar", 1, EventTable.of([{}, {"a": "x" * 40_000}], [b"", bytes(40_000)]))),
         "liar:2 has 80,017 bytes, but 65,536 is the limit",
     ),
 }  # fmt: skip
@@ -192,7 +197,7 @@ def test_publications_that_can_never_go_out_are_refused_before_they_fill_the_mem
         async with honest_network() as (network, _):
             liar = await Raw.attached(network)
             for start in range(1, 17_000, 1_000):
-                liar.say(batch(ClientPublish(1, [event(seq) for seq in range(start, start + 1_000)])))
+                liar.say(batch(publish(*(event(seq) for seq in range(start, start + 1_000)))))
             assert "has more than 16,000 publications that have to wait" in (await liar.refusal()).reason
 
     run(main())

@@ -8,6 +8,7 @@ import pytest
 
 from gapless.client import Client, Subscription, connect
 from gapless.errors import DeniedError
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.positions import Position
@@ -222,7 +223,7 @@ def test_what_a_client_says_again_is_judged_like_what_is_new(tmp_path: Path) -> 
                 await liar.hears(Ready)
                 liar.say(ClientAdvertise(1, f"{liar.name}/a1", "topic = 'news'"))
                 assert "may not publish" in await liar.denial()
-                liar.say(ClientPublish(1, events))
+                liar.say(ClientPublish(1, EventRun.of(events)))
                 assert (await liar.refusal()).code == "denied"
             await admin.advertise("TRUE")
             event = await admin.publish({"topic": "the only one"})

@@ -9,6 +9,7 @@ import pytest
 
 from gapless.client import Answer, Client, connect
 from gapless.errors import ConfigError, DeniedError, WireError
+from gapless.event_runs import EventRun
 from gapless.events import Event, PublishedEvent
 from gapless.overlay import chain
 from gapless.protocols.gapless.client_messages import (
@@ -249,7 +250,7 @@ def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tm
             ):
                 liar = await Liar.attach(network, "ann", name="ann:one" if topic == "bank" else "ann:two")
                 liar.say(ClientAdvertise(1, f"{liar.name}/a1", "topic LIKE 'shop/%'"))
-                liar.say(ClientPublish(1, [Event(publisher, 1, {"topic": topic}, b"")]))
+                liar.say(ClientPublish(1, EventRun.of([Event(publisher, 1, {"topic": topic}, b"")])))
                 refusal = await liar.refusal()
                 assert refusal.code == "denied"
                 assert why in refusal.reason

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from gapless.client import connect
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocols.gapless.client_messages import (
@@ -102,7 +103,7 @@ def test_a_loss_is_reported_only_to_those_whom_the_event_may_have_concerned(tmp_
             liar = await Liar.attach(network, "ann", "b0", "ann:liar")
             liar.say(ClientAdvertise(1, "ann:liar/a", "topic LIKE 'shop/%'"))
             await liar.hears(Stable)
-            liar.say(ClientPublish(1, [Event("ann:liar", n, {"topic": "shop/x"}, b"") for n in (1, 2, 3)]))
+            liar.say(ClientPublish(1, EventRun.of([Event("ann:liar", n, {"topic": "shop/x"}, b"") for n in (1, 2, 3)])))
             await liar.hears(Confirmed)
             assert len([await anext(shop) for _ in range(3)]) == 3
             liar.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # its numbers were admitted

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event, EventList, EventRun, Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 from gapless.protocol import ProtocolSpec
 from gapless.protocols.gapless import client_messages
 from gapless.protocols.gapless import messages as gapless_messages
@@ -144,34 +145,16 @@ def bodies(pieces: list[bytes]) -> list[memoryview]:
 def test_a_batch_comes_back_as_it_was() -> None:
     event = Event("p", 7, {"name": "x", "price": 2.5, "count": -(2**63), "sold": True}, b"\x00\xff")
     told = [
-        gapless_messages.Frame(0, 0, 1, 0, 0, LinkMessage(0, Publication([event]))),
-        client_messages.Delivery(1, 2, [event], ["s"]),
+        gapless_messages.Frame(0, 0, 1, 0, 0, LinkMessage(0, Publication(EventRun.of([event])))),
+        client_messages.Delivery(1, 2, EventRun.of([event]), ["s"]),
         gapless_messages.Ack(1, 2, 3),
     ]
     [body] = bodies(codec().frames(told))
     assert codec().decode(body, is_client=False) == told
 
 
-def test_what_travels_together_is_encoded_once_for_all_who_get_it() -> None:
-    run = EventRun("p", 1, [b"payload"] * 100, [({"x": 1}, 40), ({"x": 2}, 100)], 5)
-    others = EventList([Event("p", seq, {"x": seq}, b"payload", 5) for seq in range(1, 200, 2)])
-
-    def told(events: Events) -> list[Any]:
-        wrapped = LinkMessage(0, Publication(events))
-        return [client_messages.Delivery(1, 2, events, ["s"]), gapless_messages.Frame(0, 0, 1, 0, 0, wrapped)]
-
-    for events in (run, others):
-        [body] = bodies(codec().frames(told(events)))
-        assert codec().decode(body, is_client=False) == told(events)
-        assert body == bodies(codec().frames(told(events)))[0]
-        assert events.encoded == msgspec.msgpack.encode(events)
-        events.__dict__["encoded"] = msgspec.msgpack.encode(events[:1])
-        [body] = bodies(codec().frames(told(events)))
-        assert codec().decode(body, is_client=False) == told(events[:1]), "the bytes that are there are sent"
-
-
 def test_a_batch_that_would_be_too_large_is_split() -> None:
-    told = [client_messages.ClientPublish(1, [Event("p", seq, {}, b"x" * 1000)]) for seq in range(1, 101)]
+    told = [client_messages.ClientPublish(1, EventRun.of([Event("p", seq, {}, b"x" * 1000)])) for seq in range(1, 101)]
     found = bodies(codec(frame_max=10_000).frames(told))
     assert len(found) > 10
     assert all(len(body) < 10_000 for body in found)
@@ -180,7 +163,7 @@ def test_a_batch_that_would_be_too_large_is_split() -> None:
 
 def test_a_message_that_fits_into_no_frame_is_named() -> None:
     with pytest.raises(WireError, match=r"a ClientPublish of .* does not fit into a frame of 1,000; raise frame_max"):
-        codec(frame_max=1_000).frames([client_messages.ClientPublish(1, [Event("p", 1, {}, b"x" * 1000)])])
+        codec(frame_max=1_000).frames([client_messages.ClientPublish(1, EventRun.of([Event("p", 1, {}, b"x" * 1000)]))])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from gapless.client import connect
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.protocol import Input, Received, TimerFired
 from gapless.protocols.gapless.client_messages import ClientPublish, Detach
@@ -28,7 +29,10 @@ def work(milliseconds: float) -> None:
 def test_the_longest_turn_is_known_with_the_longest_of_its_pieces() -> None:
     async def main() -> None:
         meter = TurnMeter(asyncio.get_running_loop(), logger_of("b0"))
-        messages: list[Any] = [ClientPublish(1, [Event("ann", 1, {})]), ClientPublish(1, [Event("ann", 2, {})])]
+        messages: list[Any] = [
+            ClientPublish(1, EventRun.of([Event("ann", 1, {})])),
+            ClientPublish(1, EventRun.of([Event("ann", 2, {})])),
+        ]
         messages.append(Frame(0, 0, 1, 0, 0, LinkMessage(1, Wave(1, 0))))
         for milliseconds, who, what in ((3, "ann", messages), (15, "ann", messages), (2, "", TimerFired("wave"))):
             begun = meter.begin()

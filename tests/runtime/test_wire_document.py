@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.protocols.gapless.client_messages import ClientGot, ClientPublish
 from gapless.registry import find_protocol
 from gapless.runtime import wire
@@ -19,8 +20,8 @@ def test_the_bytes() -> None:
     blocks = re.findall(r"```hex\n(.*?)```", TEXT, re.DOTALL)
     shown = bytes.fromhex("".join(blocks))
     name = "ann-1f2e3d4c"
-    messages = [ClientPublish(2, [Event(name, 1, {"topic": "price"}, b"hi")]), ClientGot(2, 7)]
-    run = EventRun(name, 2, [b"hi", b"ho"], [({"topic": "price"}, 2)])
+    messages = [ClientPublish(2, EventRun.of([Event(name, 1, {"topic": "price"}, b"hi")])), ClientGot(2, 7)]
+    run = EventRun(name, 2, EventTable.of([{"topic": "price", "n": n} for n in (1, 2)], [b"hi", b"ho"]))
     codec = Codec(find_protocol("gapless"), 1 << 20)
     assert shown == b"".join([
         wire.frame(wire.PING),

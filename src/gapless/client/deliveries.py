@@ -24,7 +24,8 @@ from gapless.client.pending_events import PendingEvents
 from gapless.client.progress import Progress
 from gapless.client.replay import Replay
 from gapless.errors import ClosedError, GaplessError, NoEventError, SkippedError, SlowConsumerError
-from gapless.events import Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 from gapless.positions import Position
 
 __all__ = ["PENDING_MAX", "Deliveries", "Settings", "Subscriber"]
@@ -233,13 +234,13 @@ class Deliveries:
         if not self._pending_events and not self._skips:
             self._progress.settle()
 
-    def _put(self, number: int, events: Events) -> bool:
+    def _put(self, number: int, events: list[Event] | EventRun) -> bool:
         """Add deliveries; the first has this number. Return False if they exceeded the limit and ended the
         subscription."""
         if self._has_ended:
             return True
         room = len(events) if self._limit is None else self._limit - len(self._pending_events)
-        fitting = events[: max(0, room)] if room < len(events) else events
+        fitting = list(events)[: max(0, room)] if room < len(events) else events
         if self._limit is not None:
             self._got.update([(event.publisher, event.seq) for event in fitting])
         self._pending_events.put(number, fitting)

@@ -6,7 +6,8 @@ Runs stay together until the application takes or inspects a part of one: only t
 from collections import deque
 from collections.abc import Container, Iterator
 
-from gapless.events import Event, EventRun, Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 
 __all__ = ["PendingEvents"]
 
@@ -17,7 +18,7 @@ class PendingEvents:
     def __init__(self) -> None:
         self._opened: deque[tuple[int, Event]] = deque()
         """The first events, one by one."""
-        self._closed: deque[tuple[int, Events]] = deque()
+        self._closed: deque[tuple[int, list[Event] | EventRun]] = deque()
         """The later runs, with the number of the first event of each."""
         self._length = 0
 
@@ -43,7 +44,7 @@ class PendingEvents:
             return number + len(events) - 1
         return self._opened[-1][0]
 
-    def put(self, number: int, events: Events) -> None:
+    def put(self, number: int, events: list[Event] | EventRun) -> None:
         """Add events; the first has this number."""
         if events:
             self._closed.append((number, events))
@@ -57,7 +58,7 @@ class PendingEvents:
         found = self._take_opened(most)
         while self._closed and len(found) < most:
             if len(self._closed[0][1]) <= most - len(found):
-                found += _apart(self._closed.popleft()[1])
+                found += self._closed.popleft()[1]
             else:
                 self._open()
                 found += self._take_opened(most - len(found))
@@ -78,8 +79,4 @@ class PendingEvents:
 
     def _open(self) -> None:
         number, events = self._closed.popleft()
-        self._opened.extend(enumerate(_apart(events), number))
-
-
-def _apart(events: Events) -> "Iterator[Event] | list[Event]":
-    return events.apart() if isinstance(events, EventRun) else events
+        self._opened.extend(enumerate(events, number))

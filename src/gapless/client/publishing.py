@@ -13,7 +13,7 @@ from gapless.client.publications import Batch, Checked, Publication, check_all, 
 from gapless.client.recording import now_us
 from gapless.client.unsafe import Unsafe, refuse
 from gapless.errors import EventError, GaplessError, WindowFullError
-from gapless.events import Event, PublishedEvent, Stretch, bounds_of
+from gapless.events import Event, PublishedEvent
 from gapless.protocol import Confirmed, ProtocolSpec, PublicationsLost, Published, PublishedMany, PublishMany
 from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.logs import client_logger
@@ -82,7 +82,7 @@ class Publishing:
 
     def on_published_many(self, effect: PublishedMany) -> None:
         """Note that the node accepted events."""
-        self.unsafe.published = effect.events[-1].seq
+        self.unsafe.published = effect.events.last
 
     def on_confirmed(self, effect: Confirmed) -> None:
         """Note that events are confirmed."""
@@ -172,7 +172,7 @@ class Publishing:
         self._connection_manager.call(call)
         event = self._accepted
         assert event is not None, "the node takes a publication, or refuses it"
-        self._note(size, [(call.attributes, 1)])
+        self._note(size, 1, len(call.attributes))
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 
     async def wait_until_safe(self, event: PublishedEvent | None = None) -> None:
@@ -217,7 +217,7 @@ class Publishing:
             call = batch.call(done, end)
             self._connection_manager.note_beginning(began_us)
             self._give(call)
-            self._note(sum(batch.sizes[done:end]), call.alike)
+            self._note(sum(batch.sizes[done:end]), end - done, len(call.table.shared) + len(call.table.columns))
             done = end
         return done
 
@@ -229,10 +229,9 @@ class Publishing:
                 self._connection_manager.call(call)
         self._connection_manager.flush()
 
-    def _note(self, size: int, alike: list[Stretch]) -> None:
+    def _note(self, size: int, events: int, attributes: int) -> None:
         if self._spec.confirms:
-            values = sum((end - begin) * (EVENT_VALUES + 2 * len(each)) for each, begin, end in bounds_of(alike))
-            self.unsafe.note(size, values)
+            self.unsafe.note(size, events * (EVENT_VALUES + 2 * attributes))
 
     async def _wait_for_room(self) -> None:
         """Wait until fewer than a window of publications wait to be confirmed, or at least to be sent."""

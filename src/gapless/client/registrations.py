@@ -11,7 +11,8 @@ from gapless.client.network_clock import NetworkClock
 from gapless.client.pacing import Pacing
 from gapless.client.unsafe import fulfil, refuse
 from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SubscriptionEndedError
-from gapless.events import EventRun, Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 from gapless.names import (
     LISTING,
     Acknowledged,
@@ -258,7 +259,7 @@ class Registrations:
     def _on_deliver_many(self, effect: DeliverMany) -> None:
         self._put(effect.subscription, effect.events)
 
-    def _put(self, name: str, events: Events) -> None:
+    def _put(self, name: str, events: list[Event] | EventRun) -> None:
         if events:
             self.clock.saw(events.stamp if isinstance(events, EventRun) else events[-1].stamp)
         first = self.pacing.delivered(len(events))

@@ -17,7 +17,7 @@ from gapless.filters import covering
 from gapless.filters.evaluation import Attributes, Test, compile_test
 from gapless.filters.normal_form import Disjunction, normalise_and_count
 from gapless.filters.parser import parse_condition
-from gapless.filters.syntax import Condition
+from gapless.filters.syntax import Condition, attributes_of
 from gapless.filters.witness import find_witness
 
 PARSED_MAX = 1024
@@ -28,12 +28,16 @@ same subscription.
 LONG, LONG_PARSED_MAX = 4096, 64
 """Fewer texts above this length are cached: a thousand of the longest would fill the memory."""
 
+NAMES_MAX = 10_000
+"""So many sets of names are shared by the filters that mention them."""
+
 
 class Filter:
     """The SQL after WHERE, parsed. Made by `parse`."""
 
     __slots__ = (
-        "__weakref__", "_disjunction", "_effort", "_is_false", "_is_true", "_tree", "_weight", "_witness", "text",
+        "__weakref__", "_disjunction", "_effort", "_is_false", "_is_true", "_names", "_tree", "_weight", "_witness",
+        "text",
     )  # fmt: skip
 
     def __init__(self, text: str) -> None:
@@ -45,6 +49,7 @@ class Filter:
         self._witness: Attributes | Literal["unknown"] | None = "unknown"
         self._weight: int | None = None
         self._effort = 0
+        self._names: frozenset[str] | None = None
 
     def matches(self, attributes: Attributes) -> bool:
         """Return whether the filter is true for an event with these attributes."""
@@ -82,6 +87,14 @@ class Filter:
         if self._is_true is None:
             self._is_true = compile_test(self.condition, True)
         return self._is_true
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the attributes that it mentions."""
+        if self._names is None:
+            names = frozenset(attributes_of(self.condition))
+            self._names = _known_names.setdefault(names, names) if len(_known_names) < NAMES_MAX else names
+        return self._names
 
     @property
     def disjunction(self) -> Disjunction:
@@ -136,6 +149,7 @@ def parse(text: str) -> Filter:
     return _parsed(text) if len(text) <= LONG else _parsed_long(text)
 
 
+_known_names: dict[frozenset[str], frozenset[str]] = {}
 _in_use: WeakValueDictionary[str, Filter] = WeakValueDictionary()
 
 

@@ -22,7 +22,7 @@ filter has an order number.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -58,6 +58,8 @@ class FilterIndex(Generic[K]):
         self._searching = 0
         """The number of filters that search in strings."""
         self._precomputation = StringPrecomputation()
+        self._mentions: dict[str, int] = {}
+        """The attributes that filters mention, and how many do."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self):,} filters>"
@@ -82,7 +84,11 @@ class FilterIndex(Generic[K]):
             raise KeyError(f"{key!r} is in the index already: remove it first")
         order = self._next_order
         self._next_order += 1
+        names = filter.names
         members = tuple([Member(order, filter, conjunction) for conjunction in filter.disjunction])
+        if members:
+            for name in names:
+                self._mentions[name] = self._mentions.get(name, 0) + 1
         self._orders[key] = order
         self._keys[order] = key
         self._members[order] = members
@@ -99,6 +105,10 @@ class FilterIndex(Generic[K]):
         members = self._members.pop(order)
         self._repeated -= len(members) > 1
         self._searching -= bool(members) and members[0].filter.has_searches
+        for name in members[0].filter.names if members else ():
+            self._mentions[name] -= 1
+            if not self._mentions[name]:
+                del self._mentions[name]
         for member in members:
             self._rare.discount(demands_of(member.conjunction))
             if member.demand is not None:
@@ -106,6 +116,11 @@ class FilterIndex(Generic[K]):
             else:
                 self._store.remove(member)
         self._note_tests()
+
+    @property
+    def names(self) -> Collection[str]:
+        """Return the attributes that filters mention."""
+        return self._mentions.keys()
 
     def match(self, attributes: Attributes) -> list[K]:
         """Return the keys of the filters that match, in the order in which they were added."""

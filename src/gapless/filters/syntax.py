@@ -124,9 +124,9 @@ MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """a op b is b MIRRORED[op] a."""
 
 
-def attributes_of(expression: Expression) -> Iterator[str]:
-    """Yield the names of the attributes in an expression, from left to right, with repetitions."""
-    match expression:
+def attributes_of(node: Expression | Condition) -> Iterator[str]:
+    """Yield the names of the attributes in an expression or condition, from left to right, with repetitions."""
+    match node:
         case Attribute(name):
             yield name
         case Negate(operand):
@@ -134,6 +134,18 @@ def attributes_of(expression: Expression) -> Iterator[str]:
         case Arithmetic(_, left, right):
             yield from attributes_of(left)
             yield from attributes_of(right)
+        case Comparison(_, left, right):
+            yield from attributes_of(left)
+            yield from attributes_of(right)
+        case Truth(attribute) | Like(attribute, _) | IsNull(attribute):
+            yield attribute.name
+        case In(operand, _):
+            yield from attributes_of(operand)
+        case Not(condition):
+            yield from attributes_of(condition)
+        case And(conditions) | Or(conditions):
+            for each in conditions:
+                yield from attributes_of(each)
 
 
 def render(node: Expression | Condition) -> str:

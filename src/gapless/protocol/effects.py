@@ -6,7 +6,8 @@ from typing import TypeAlias
 import msgspec
 
 from gapless.disk import Change
-from gapless.events import Event, Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 from gapless.names import (
     Acknowledged,
     Attached,
@@ -95,13 +96,13 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
 class PublishedMany(msgspec.Struct, frozen=True, gc=False):
     """The same as `Published` for each of these events, in order; in answer to `PublishMany`."""
 
-    events: Events
+    events: EventRun
 
 
 class DeliverMany(msgspec.Struct, frozen=True, gc=False):
     """The same as `Deliver` for each of these events, in order."""
 
-    events: Events
+    events: EventRun
     subscription: str
 
 

@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gapless.disk import HistoryRow
-from gapless.events import Attributes, Stretch, bounds_of
+from gapless.event_runs import EventTable
+from gapless.events import Attributes
 from gapless.names import AckMode, Acknowledge, AcknowledgeEach, ExtendAck, ListDurables, MoveDurable, Nack
 from gapless.positions import TIMESTAMP_MAX, Position
 
@@ -162,16 +163,11 @@ class PublishMany(msgspec.Struct, frozen=True, gc=False):
     protocols that support them (`takes_many`).
     """
 
-    payloads: list[bytes]
-    alike: list[Stretch]
-    """Their attributes."""
+    table: EventTable
 
     def publications(self) -> list[Publish]:
         """Return them as single publications."""
-        if len(self.alike) == 1:
-            return [Publish(self.alike[0][0], payload) for payload in self.payloads]
-        parts = bounds_of(self.alike)
-        return [Publish(each, payload) for each, begin, end in parts for payload in self.payloads[begin:end]]
+        return list(map(Publish, self.table.rows(), self.table.payload_list()))
 
 
 class Consumed(msgspec.Struct, frozen=True):

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 
 __all__ = ["Demand", "Judging"]
 
@@ -26,7 +27,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     listing: str = ""
     """If it lists durable subscriptions: its name for the request."""
     advertisements: Mapping[str, str] = {}
-    events: Events = []
+    events: EventRun | Sequence[Event] = ()
     ended: str = ""
     """A subscription or advertisement that it ends."""
     act: str = ""

@@ -6,7 +6,7 @@ out:
 | purpose | module |
 | --- | --- |
 | all bounds and timeouts | `settings` |
-| wire format: frames, hellos, batches of messages | `wire`, `codec`, `object_count`, `address` |
+| wire format: frames, hellos, batches of messages | `wire`, `codec`, `address` |
 | bytes in, frames out | `frames` |
 | one connection, from the hello to its end | `connection` |
 | refused connections; connections with an artificial delay | `refused_connections`, `delayed_connection` |

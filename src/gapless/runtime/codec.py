@@ -7,16 +7,17 @@ without being examined.
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 import msgspec
 
 from gapless.errors import ProtocolError, WireError
-from gapless.events import Event, EventList, EventRun, bounds_of
+from gapless.event_runs import EventRun, TableError
+from gapless.events import Event
+from gapless.message_pack import has_more_entries, length_of
 from gapless.protocol import ProtocolSpec
-from gapless.protocol.carrying import body_of, events_of, may_carry_events
-from gapless.runtime.object_count import has_more_entries, length_of
+from gapless.protocol.carrying import events_of, may_carry_events
 from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 
 __all__ = ["ATTRIBUTE_BYTES", "ENTRIES_MAX", "SMALL", "Codec", "message_types"]
@@ -31,9 +32,6 @@ for each subscription and four for each of its publishers.
 """
 SMALL = 512 * 1024
 """Smaller batches are decoded at once: counting their values would take as long."""
-
-PACKED_MIN = 8
-"""Fewer events are encoded as fast as their encoded bytes are looked up."""
 
 
 class Codec:
@@ -69,21 +67,8 @@ class Codec:
         if one would be too large.
         """
         pieces: list[bytes] = []
-        carrying = self._carrying
-        packed = [self._packed(message) if message.__class__ in carrying else message for message in messages]
-        self._add(packed, pieces)
+        self._add(messages, pieces)
         return pieces
-
-    def _packed(self, message: Any) -> Any:
-        """Return the message with its events replaced by their cached bytes, if it is worth it."""
-        body = body_of(message)
-        if body is not None:
-            packed = self._packed(body)
-            return message if packed is body else msgspec.structs.replace(message, body=packed)
-        events = events_of(message)
-        if not isinstance(events, EventRun | EventList) or len(events) < PACKED_MIN:
-            return message
-        return msgspec.structs.replace(message, events=msgspec.Raw(events.encoded))
 
     def _add(self, batch: Sequence[Any], pieces: list[bytes]) -> None:
         body = self._encode(batch)
@@ -115,12 +100,20 @@ class Codec:
         return messages
 
     def _check_runs(self, messages: list[Any], size: int) -> None:
-        """Check that runs, which share attributes among events, do not expand to more than a frame holds."""
+        """Check that what is in columns can be read, and that runs do not expand to more than a frame holds."""
+        values = 0
         for message in messages:
             events = events_of(message) if message.__class__ in self._carrying else None
             if isinstance(events, EventRun):
-                bounds = bounds_of(events.alike)
-                size += sum((end - begin - 1) * size_of(each, b"") for each, begin, end in bounds if end > begin + 1)
+                values += events.table.values
+                if values > ENTRIES_MAX:
+                    raise WireError(_too_many_values())
+                try:
+                    events.table.check()
+                except TableError as error:
+                    raise WireError(f"a batch of messages is malformed: {error}") from None
+                repeated = size_of(events.table.shared, b"") + sum(len(name.encode()) for name in events.table.columns)
+                size += (len(events) - 1) * repeated
         if size > self._run_max:
             raise WireError(
                 f"a batch of messages has {size:,} bytes with its events expanded, but {self._run_max:,} is the limit"
@@ -132,26 +125,28 @@ class Codec:
         if count > self._batch_max:
             raise WireError(f"a batch of {count:,} messages is too large; {self._batch_max:,} is the limit")
         if len(body) > SMALL and has_more_entries(body, ENTRIES_MAX):
-            raise WireError(
-                f"a batch of messages has more than {ENTRIES_MAX:,} values in it, which is the limit; "
-                "send less at a time, or hold fewer subscriptions"
-            )
+            raise WireError(_too_many_values())
+
+
+def _too_many_values() -> str:
+    return (
+        f"a batch of messages has more than {ENTRIES_MAX:,} values in it, which is the limit; send less at a time, or "
+        "hold fewer subscriptions"
+    )
 
 
 def _check_sizes(messages: list[Any], event_max: int) -> None:
     """Check the size of each event. A regular client does this before it sends them."""
     for message in messages:
         events = events_of(message)
-        for event in _largest(events) if isinstance(events, EventRun) else events:
-            if isinstance(event, Event) and (size := size_of(event.attributes, event.payload)) > event_max:
-                raise WireError(f"the event {event.id} has {size:,} bytes, but {event_max:,} is the limit")
-
-
-def _largest(run: EventRun) -> Iterator[Event]:
-    """Yield the events of a run with the largest payload among equal attributes."""
-    sizes = [len(payload) for payload in run.payloads]
-    for _, begin, end in bounds_of(run.alike):
-        yield run[max(range(begin, end), key=sizes.__getitem__)]
+        if isinstance(events, EventRun):
+            sizes = zip(events.seqs, events.table.sizes(ATTRIBUTE_BYTES), strict=True)
+            named = ((f"{events.publisher}:{seq}", size) for seq, size in sizes)
+        else:
+            named = ((each.id, size_of(each.attributes, each.payload)) for each in events if isinstance(each, Event))
+        for name, size in named:
+            if size > event_max:
+                raise WireError(f"the event {name} has {size:,} bytes, but {event_max:,} is the limit")
 
 
 def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:

@@ -27,11 +27,11 @@ connection, at this broker or another.
 """
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Any
 
 from gapless.errors import DeniedError
-from gapless.events import Attributes, EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.protocol import BrokerNode, Demand, Judging
 from gapless.protocol.nodes import Owners
 from gapless.runtime.audit_log import Actor, AuditLog
@@ -292,12 +292,17 @@ class Gate:
 
     def _judge_events(self, link: Link, user: User, asked: Demand) -> None:
         self._events += len(asked.events)
-        name, within = link.name, user.may_publish.test
-        for publisher, attributes in _claimed(asked.events):
-            if publisher != name:
-                raise DeniedError(f"{name!r} cannot publish in the name of {publisher!r}")
-            if not within(attributes):
-                raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(user.may_publish)}")
+        events, within = asked.events, user.may_publish
+        publishers = {events.publisher} if isinstance(events, EventRun) else {event.publisher for event in events}
+        if publishers != {link.name}:
+            wrong = next(each for each in publishers if each != link.name)
+            raise DeniedError(f"{link.name!r} cannot publish in the name of {wrong!r}")
+        if isinstance(events, EventRun):
+            is_allowed = within.allows(events.table)
+        else:
+            is_allowed = all(within.test(event.attributes) for event in events)
+        if not is_allowed:
+            raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(within)}")
 
     def _judge_names(self, user: User, asked: Demand) -> None:
         """Refuse a client that refers to a durable subscription that it could not have opened."""
@@ -451,13 +456,6 @@ class Gate:
 
 def _owner(identity: Identity, host: str) -> str:
     return identity.name if identity.kind == "user" else host
-
-
-def _claimed(events: Events) -> Iterable[tuple[str, Attributes]]:
-    """Yield publisher and attributes of the events; equal attributes within a run once."""
-    if isinstance(events, EventRun):
-        return ((events.publisher, attributes) for attributes, _ in events.alike)
-    return ((event.publisher, event.attributes) for event in events)
 
 
 def _not_held(user: User, name: str) -> str:

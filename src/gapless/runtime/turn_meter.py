@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from gapless.events import EventRun
+from gapless.event_runs import EventRun
 from gapless.protocol.carrying import events_of, layers_of
 from gapless.runtime.log_backoff import LogBackoff
 from gapless.runtime.logs import Logger

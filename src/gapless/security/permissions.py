@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from gapless.errors import FilterError
-from gapless.filters import Filter, parse
+from gapless.event_runs import EventTable
+from gapless.filters import Filter, is_covered, parse
 from gapless.filters.evaluation import Test
 from gapless.filters.syntax import And, render
 from gapless.security.placeholders import filled
@@ -31,6 +32,8 @@ class Within:
         self._not_denied = parse(f"NOT ({self.denied})") if denied else None
         self.test = self._filter.test if self._denied is None else _both(self._filter.test, self._denied.test)
         """Returns whether an event with these attributes is allowed."""
+        self.names = self._filter.names | (self._denied.names if self._denied is not None else frozenset())
+        """The attributes that the test reads."""
 
     def __eq__(self, other: object) -> bool:
         return (self.text, self.denied) == (other.text, other.denied) if isinstance(other, Within) else NotImplemented
@@ -41,6 +44,10 @@ class Within:
     def is_nothing(self) -> bool:
         """Return whether nothing is allowed."""
         return self.text == "FALSE"
+
+    def allows(self, table: EventTable) -> bool:
+        """Return whether all of these events are allowed."""
+        return is_covered(table, [self])
 
     def covers(self, text: str) -> bool:
         """Return whether everything that the filter matches is certainly allowed. Raises a

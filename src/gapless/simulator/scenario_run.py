@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gapless.event_runs import EventTable
 from gapless.names import MoveDurable
 from gapless.positions import Position
 from gapless.protocol import (
@@ -152,7 +153,7 @@ def _(row: parts.UnadvertiseAction, simulation: Simulation, at: int) -> None:
 @_put.register
 def _(row: parts.PublishAction, simulation: Simulation, at: int) -> None:
     if row.count > 1 and not row.every_ms and simulation.spec.takes_many:
-        simulation.call(row.client, PublishMany([b""] * row.count, [(row.attributes, row.count)]), at=at)
+        simulation.call(row.client, PublishMany(EventTable.of([row.attributes] * row.count, [b""] * row.count)), at=at)
         return
     for number in range(row.count):
         simulation.call(row.client, Publish(row.attributes), at=at + number * microseconds(row.every_ms))

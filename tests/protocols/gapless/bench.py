@@ -168,6 +168,7 @@ class Bench:
     def check_honest(self) -> None:
         """An event of the honest one arrives, also for who subscribes now, with a timestamp that a broker's clock gave;
         and nobody's clock has moved beyond the time."""
+        from gapless.event_runs import EventRun
         from gapless.events import Event
 
         first, *_, last = self.nodes
@@ -175,7 +176,7 @@ class Bench:
         self.say("reader", last, ClientSubscribe(1, "reader/s2", "topic = 'honest' AND TRUE"))
         self.pass_time(1.0)
         event = Event("honest", 1, {"topic": "honest"})
-        self.say("honest", first, ClientPublish(1, [event]))
+        self.say("honest", first, ClientPublish(1, EventRun.of([event])))
         self.pass_time(1.0)
         assert not {"honest", "reader"} & self.expelled.keys(), self.expelled
         for subscription in ("reader/s1", "reader/s2"):

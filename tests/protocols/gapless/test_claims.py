@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.filters.lexer import TEXT_LENGTH_MAX
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocol import Owners
@@ -44,6 +45,10 @@ def event(seq: int, publisher: str = "liar", **attributes: Any) -> Event:
     return Event(publisher, seq, dict(attributes))
 
 
+def publish(*events: Event) -> ClientPublish:
+    return ClientPublish(1, EventRun.of(events))
+
+
 def attach(**changes: Any) -> Attach:
     return msgspec.structs.replace(Attach(2, None, 0, 0, 0, 0, 0), **changes)
 
@@ -77,24 +82,22 @@ LIES: dict[str, tuple[Any, str]] = {
     "a position before all": (ClientSubscribe(1, "liar/s1", "TRUE", -2), "positions go to"),
     "an end before all": (ClientSubscribe(1, "liar/s1", "TRUE", 0, -1), "positions go to"),
     "resumed at no position": (ClientSubscribe(1, "liar/s1", "TRUE", is_resumed=True), "at no position"),
-    "no events": (ClientPublish(1, []), "publishes no events"),
-    "another's event": (ClientPublish(1, [event(1, "honest")]), "in the name of 'honest'"),
-    "an event of another between its own": (ClientPublish(1, [event(1), event(2, "honest")]), "in the name of"),
-    "another's run": (ClientPublish(1, EventRun("honest", 1, [b"", b""], [({}, 2)])), "in the name of 'honest'"),
-    "a number that jumps": (ClientPublish(1, [event(1), event(7)]), "number 7, but number 2 is next"),
-    "a number that goes back": (ClientPublish(1, [event(1), event(1)]), "number 1, but number 2 is next"),
-    "a first number that jumps": (ClientPublish(1, [event(2)]), "number 2, but number 1 is next"),
-    "a run that jumps": (ClientPublish(1, EventRun("liar", 2, [b""], [({}, 1)])), "number 2, but number 1 is next"),
-    "a number below nothing": (ClientPublish(1, [event(-5)]), "number -5"),
-    "number 0": (ClientPublish(1, [event(0)]), "counted from 1"),
-    "a run below nothing": (ClientPublish(1, EventRun("liar", -1, [b"", b""], [({}, 2)])), "number -1"),
-    "a run beyond all": (ClientPublish(1, EventRun("liar", 2**53, [b"", b""], [({}, 2)])), "numbers go from 0"),
-    "an attribute without a name": (ClientPublish(1, [Event("liar", 1, {"": 1})]), "an attribute without a name"),
+    "another's event": (publish(event(1, "honest")), "in the name of 'honest'"),
+    "another's run": (publish(event(1, "honest"), event(2, "honest")), "in the name of 'honest'"),
+    "a number that jumps": (publish(event(1), event(7)), "2 events whose numbers do not follow"),
+    "a first number that jumps": (publish(event(2)), "number 2, but number 1 is next"),
+    "a run that jumps": (publish(event(2), event(3)), "number 2, but number 1 is next"),
+    "a number below nothing": (publish(event(-5)), "number -5"),
+    "number 0": (publish(event(0)), "counted from 1"),
+    "a run below nothing": (publish(event(-1), event(0)), "number -1"),
+    "a run beyond all": (publish(event(2**53), event(2**53 + 1)), "numbers go from 0"),
+    "an attribute without a name": (publish(Event("liar", 1, {"": 1})), "an attribute without a name"),
     "a run with one": (
-        ClientPublish(1, EventRun("liar", 1, [b"", b""], [({}, 1), ({"": 1}, 2)])), "an attribute without a name",
+        publish(event(1), Event("liar", 2, {"": 1})), "an attribute without a name",
     ),
     "a run without end": (
-        ClientPublish(1, EventRun("liar", 1, [b""] * 20_000, [({}, 20_000)])), "more than 16,000 publications",
+        ClientPublish(1, EventRun("liar", 1, EventTable.of([{}] * 20_000, [b""] * 20_000))),
+        "more than 16,000 publications",
     ),
     "an acknowledgement of what it never got": (ClientGot(1, 5), "acknowledges delivery 5, but was sent only 0"),
     "an acknowledgement beyond all": (ClientGot(1, 2**63 - 1), "numbers go from 0"),
@@ -141,7 +144,7 @@ def test_a_lie_that_waits_for_a_handover_is_refused_after_it() -> None:
     bench.attach("liar", "b0")
     state = bench.nodes["b0"].state
     state.is_installed = False  # as before the first handover
-    bench.say("liar", "b0", ClientPublish(1, [event(2)]), ClientGot(1, 7))
+    bench.say("liar", "b0", publish(event(2)), ClientGot(1, 7))
     assert "liar" not in bench.expelled
     state.is_installed = True
     bench.pass_time(0.5)
@@ -158,7 +161,7 @@ def test_what_waits_is_bounded(frozen: bool) -> None:
     state = bench.nodes["b0"].state
     state.is_installed = not frozen
     for n in range(0, 17_000, 1_000):
-        bench.say("liar", "b0", ClientPublish(1, EventRun("liar", 1 + n, [b""] * 1_000, [({}, 1_000)])))
+        bench.say("liar", "b0", ClientPublish(1, EventRun("liar", 1 + n, EventTable.of([{}] * 1_000, [b""] * 1_000))))
         if frozen:
             bench.say("liar", "b0", *(ClientGot(1, 0) for _ in range(5_000)))
     assert "have to wait" in bench.expelled["liar"] or "has no time for them" in bench.expelled["liar"]
@@ -207,8 +210,8 @@ def test_timestamps_in_everything_that_a_client_says_move_no_clock() -> None:
     assert bench.told("liar", Stable)
     bench.say(
         "liar", "b0",
-        ClientPublish(1, [Event("liar", 1, {"topic": "honest"}, b"", ahead)]),
-        ClientPublish(1, EventRun("liar", 2, [b"", b""], [({"topic": "honest"}, 2)], ahead)),
+        publish(Event("liar", 1, {"topic": "honest"}, b"", ahead)),
+        ClientPublish(1, EventRun("liar", 2, EventTable.of([{"topic": "honest"}] * 2, [b"", b""]), ahead)),
         ClientSubscribe(1, "liar/s1", "TRUE", ahead),
         ClientSubscribe(1, "liar/s2", "TRUE", 0, ahead),
         ClientSubscribe(1, "liar/s3", "TRUE", ahead, is_resumed=True),
@@ -265,7 +268,7 @@ def test_two_sessions_of_one_name_at_two_brokers_hurt_nobody_else() -> None:
         bench.attach("liar", broker)
         bench.say("liar", broker, ClientAdvertise(1, "liar/a1", "topic = 'honest'"))
         bench.pass_time(0.5)
-        bench.say("liar", broker, ClientPublish(1, [event(1, topic="honest"), event(2, topic="honest")]))
+        bench.say("liar", broker, publish(event(1, topic="honest"), event(2, topic="honest")))
         bench.pass_time(0.5)
     bench.say("liar", "b1", attach(incarnation=Incarnation("b0", 0), published=2))
     bench.pass_time(1.0)

@@ -12,7 +12,8 @@ import pytest
 from gapless import protocol
 from gapless.checkers import check
 from gapless.disk import DiskContents
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun
+from gapless.events import Event
 from gapless.protocols.gapless import broker as broker_module
 from gapless.protocols.gapless import deleting
 from gapless.protocols.gapless.broker import GaplessBroker

@@ -5,6 +5,7 @@ import pytest
 
 from gapless.disk import Admit, DiskContents
 from gapless.errors import StorageError
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.protocol import BrokerPlace, Connected, Effect, Input, Keep, Persisted, Received, Send, Start
@@ -65,7 +66,10 @@ class Node:
 
 
 def hold(start: int, *timestamps: int) -> Hold:
-    entries = [Entry([Event("p", start + 1 + place, {"x": 1}, b"", stamp)]) for place, stamp in enumerate(timestamps)]
+    entries = [
+        Entry(EventRun.of([Event("p", start + 1 + place, {"x": 1}, b"", stamp)]))
+        for place, stamp in enumerate(timestamps)
+    ]
     return Hold(JournalCopy(Incarnation("b0", 0), start, 0, {}, False, entries), False)
 
 

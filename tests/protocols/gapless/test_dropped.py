@@ -1,8 +1,8 @@
 """The numbers that journals keep of dropped entries."""
 
-import msgspec
 import pytest
 
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.protocols.gapless import dropped
 from gapless.protocols.gapless.dropped import after_dropping, dropped_between
@@ -15,7 +15,7 @@ ONE = Incarnation("b0", 0)
 
 
 def entry(publisher: str, number: int, timestamp: int) -> Entry:
-    return Entry([Event(publisher, number, {"n": number}, stamp=timestamp)])
+    return Entry(EventRun.of([Event(publisher, number, {"n": number}, stamp=timestamp)]))
 
 
 def journal(count: int) -> Journal:
@@ -59,7 +59,7 @@ def test_who_was_not_there_from_the_beginning_does_not_know(monkeypatch: pytest.
 
 
 def test_what_a_tombstone_stood_for_counts_as_its_publishers() -> None:
-    events = [msgspec.structs.replace(each, stamp=30) for each in tombstone("ann", 4, 7, 0, "TRUE")]
+    events = tombstone("ann", 4, 7, 0, "TRUE").stamped(30)
     known = after_dropping(Dropped(), 0, [entry("ann", 3, 20), Entry(events)])
     assert dropped_between(known, 0, 30) == {"ann": [(3, 7)]}
 

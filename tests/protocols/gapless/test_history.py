@@ -2,7 +2,8 @@
 
 import pytest
 
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.overlay import chain
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocol import Advertise, PublishMany, Subscribe
@@ -29,7 +30,7 @@ def fill(s: BrokerState, incarnation: Incarnation, count: int, size: int = 0) ->
     """Entries with the timestamps 10, 20, 30…"""
     journal = s.journal if incarnation == s.incarnation else s.journals.setdefault(incarnation, type(s.journal)())
     for seq in range(1, count + 1):
-        journal.append(Entry([Event("p", seq, {"x": seq}, bytes(size), 10 * seq)]))
+        journal.append(Entry(EventRun.of([Event("p", seq, {"x": seq}, bytes(size), 10 * seq)])))
 
 
 def ask(s: BrokerState, incarnation: Incarnation, since: int, until: int, text: str = "TRUE", length: int = -1) -> Page:
@@ -74,7 +75,7 @@ def test_a_page_is_bounded_by_what_was_looked_at() -> None:
 
 def test_of_a_run_the_part_that_matches_is_told() -> None:
     s = broker()
-    s.journal.append(Entry(EventRun("p", 1, [b""] * 4, [({"x": 1}, 1), ({"x": 2}, 3), ({"x": 1}, 4)], 10)))
+    s.journal.append(Entry(EventRun("p", 1, EventTable.of([{"x": x} for x in (1, 2, 2, 1)], [b""] * 4), 10)))
     s.clock.see(100)
     assert numbers(ask(s, B1, 0, 100, "x = 1")) == [1, 4]
     assert numbers(ask(s, B1, 0, 100, "x = 2")) == [2, 3]
@@ -131,7 +132,7 @@ def test_a_broker_that_has_lost_its_memory_gets_the_history_it_should_hold(monke
     simulation.add_client("alice", "b0")
     simulation.call("alice", Advertise("a", "TRUE"), at=0)
     for n in range(50):
-        simulation.call("alice", PublishMany([bytes(200)] * 2, [({"x": n}, 2)]), at=SECOND + n * 20_000)
+        simulation.call("alice", PublishMany(EventTable.of([{"x": n}] * 2, [bytes(200)] * 2)), at=SECOND + n * 20_000)
     simulation.crash("b1", at=5 * SECOND)
     simulation.restart("b1", at=6 * SECOND)
     simulation.add_client("carol", "b2", at=7 * SECOND)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
 from gapless.protocols.gapless import journal_state
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Entry
@@ -15,7 +16,7 @@ def journal(count: int, publisher: str = "p") -> Journal:
     """Entries with the timestamps 10, 20, 30…"""
     made = Journal()
     for seq in range(1, count + 1):
-        made.append(Entry([Event(publisher, seq, {"x": seq}, b"." * 100, 10 * seq)]))
+        made.append(Entry(EventRun.of([Event(publisher, seq, {"x": seq}, b"." * 100, 10 * seq)])))
     return made
 
 
@@ -42,7 +43,7 @@ def test_a_copy_of_the_end_is_enough_to_hold_on() -> None:
     assert (len(holder), holder.start, holder.dropped, numbers(holder)) == (10, 7, 70, [8, 9, 10])
     assert holder.lacks_earlier
     assert holder.last_number("p") == 10
-    owner.append(Entry([Event("q", 1, {}, stamp=110)]))
+    owner.append(Entry(EventRun.of([Event("q", 1, {}, stamp=110)])))
     holder.extend_from(owner.last_entry(B0))
     assert (len(holder), holder.last_number("q"), holder.last_number("r")) == (11, 1, 0)
 
@@ -67,7 +68,7 @@ def test_earlier_pages_complete_it() -> None:
 
 def test_what_was_never_confirmed_is_cut_off_with_its_numbers() -> None:
     held = journal(5)
-    held.append(Entry(EventRun("q", 7, [b"", b""], [({}, 2)], 60)))
+    held.append(Entry(EventRun("q", 7, EventTable.of([{}] * 2, [b"", b""]), 60)))
     held.drop(2)
     held.cut_to(4)
     assert (len(held), numbers(held), held.last_number("p"), held.last_number("q")) == (4, [3, 4], 4, 6)
@@ -79,7 +80,7 @@ def test_of_too_many_publishers_the_oldest_is_not_known_any_more(monkeypatch: py
     monkeypatch.setattr(journal_state, "NUMBERS_MAX", 2)
     held = Journal()
     for stamp, publisher in enumerate(("a", "b", "a", "c"), 1):
-        held.append(Entry([Event(publisher, stamp, {}, stamp=stamp)]))
+        held.append(Entry(EventRun.of([Event(publisher, stamp, {}, stamp=stamp)])))
     assert [held.last_number(name) for name in "abc"] == [3, None, 4]
     assert held.last_number("z") is None, "it may have been forgotten, too"
     copied = Journal()

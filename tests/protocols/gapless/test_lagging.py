@@ -3,7 +3,7 @@
 import pytest
 
 from gapless.checkers import check
-from gapless.events import Stretch
+from gapless.event_runs import EventTable
 from gapless.overlay import chain
 from gapless.protocol import Advertise, PublishMany, Subscribe, Unsubscribe
 from gapless.protocols.gapless.broker import GaplessBroker
@@ -37,8 +37,8 @@ class Stage:
         self.simulation.call("quick", Subscribe("t", "TRUE"), at=SECOND // 2)
 
     def publish(self, count: int, at: int, payload: bytes = b"") -> None:
-        alike: list[Stretch] = [({"x": n}, n + 1) for n in range(count)]
-        self.simulation.call("alice", PublishMany([payload] * count, alike), at=at)
+        table = EventTable.of([{"x": n} for n in range(count)], [payload] * count)
+        self.simulation.call("alice", PublishMany(table), at=at)
 
     def leave_alone(self, begin_s: int, end_s: int) -> None:
         """The slow client reaches no broker."""
@@ -165,7 +165,7 @@ def begin_in_a_burst(crash_ms: int) -> str:
     simulation.call("carol", Subscribe("live", "x = 7"), at=SECOND)
     simulation.call("carol", Subscribe("new", "TRUE"), at=2 * SECOND)
     for n in range(60):
-        simulation.call("near", PublishMany([b""], [({"x": 1}, 1)]), at=SECOND * 19 // 10 + n * 10_000)
+        simulation.call("near", PublishMany(EventTable.of([{"x": 1}] * 1, [b""])), at=SECOND * 19 // 10 + n * 10_000)
     simulation.crash("b1", at=crash_ms * 1_000)
     result = simulation.run(settle=20 * SECOND)
     assert result.trace is not None

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from gapless.checkers import check
+from gapless.event_runs import EventTable
 from gapless.events import Event
 from gapless.overlay import chain
 from gapless.positions import Position
@@ -39,7 +40,7 @@ def run(crashes: tuple[str, ...] = ()) -> dict[str, list[Event]]:
         simulation.add_client(publisher, broker)
         simulation.call(publisher, Advertise(f"{publisher}/a", TEXT), at=0)
         for second in (1, 2, 9):
-            run = PublishMany([b""] * 10, [({"at": second}, 10)])
+            run = PublishMany(EventTable.of([{"at": second}] * 10, [b""] * 10))
             simulation.call(publisher, run, at=second * SECOND)
     simulation.add_client("live", "b4")
     simulation.call("live", Subscribe("live/s", TEXT), at=SECOND // 2)

@@ -1,8 +1,8 @@
 """The calls of clients with sessions: advertisements and publications keep their order."""
 
 from gapless.errors import CallError
-from gapless.events import EventRun, Events
-from gapless.filters import parse
+from gapless.event_runs import EventRun
+from gapless.filters import is_covered, parse
 from gapless.protocol import Expel
 from gapless.protocols.gapless.claims import bear, check_call, relieve
 from gapless.protocols.gapless.client_messages import (
@@ -90,12 +90,11 @@ def _unsubscribe(s: BrokerState, session: Session, message: ClientUnsubscribe) -
     note(s, session, Unsubscribed, message.subscription)
 
 
-def _queue(session: Session, events: Events) -> None:
-    first, last = events[0].seq, events[-1].seq
-    if last <= session.last_queued:
+def _queue(session: Session, events: EventRun) -> None:
+    fresh = events.after(session.last_queued)
+    if fresh is None:
         return
-    fresh = events if first > session.last_queued else events[session.last_queued + 1 - first :]
-    session.last_queued = last
+    session.last_queued = fresh.last
     session.queue.append(fresh)
     session.queued_events += len(fresh)
 
@@ -114,7 +113,7 @@ def admit_queued(s: BrokerState) -> bool:
             continue
         while session.queue and _take(s, session, session.queue[0]):
             call = session.queue.popleft()
-            session.queued_events -= len(call) if isinstance(call, list | EventRun) else 0
+            session.queued_events -= len(call) if isinstance(call, EventRun) else 0
             is_busy = True
         if session.phase is SessionPhase.CLOSING and not session.unreleased:
             finish_closing(s, session)
@@ -146,7 +145,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         relieve(session, call.advertisement)
         s.tell(session.client, Unadvertised(session.number, call.advertisement))
         return True
-    assert isinstance(call, list | EventRun)
+    assert isinstance(call, EventRun)
     if 2 * s.window_used > s.window:  # two waves make room, because the second reports what the first found
         settle(s)
         if 2 * s.window_used > s.window:
@@ -157,11 +156,10 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
     return True
 
 
-def _is_advertised(s: BrokerState, client: str, events: Events) -> bool:
+def _is_advertised(s: BrokerState, client: str, events: EventRun) -> bool:
     """Return whether each event matches a stable advertisement of its publisher."""
-    tests = [
-        each.filter.test for each in s.advertisements.values()
+    filters = [
+        each.filter for each in s.advertisements.values()
         if each.origin is None and each.is_stable and each.publisher == client
     ]  # fmt: skip
-    attributes = [each for each, _ in events.alike] if isinstance(events, EventRun) else [e.attributes for e in events]
-    return all(any(test(each) for test in tests) for each in attributes)
+    return is_covered(events.table, filters)

@@ -15,11 +15,10 @@ when it is processed, which may be after a handover.
   keeps.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from gapless.errors import CallError
-from gapless.events import EventRun, Events
+from gapless.event_runs import EventRun, TableError
 from gapless.filters import Filter, FilterError, parse
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.client_messages import (
@@ -118,27 +117,21 @@ def _parse(client: str, text: str) -> Filter:
         raise CallError(f"{client!r} asks for a filter that cannot be read: {error}") from None
 
 
-def _check_events(client: str, events: Events) -> None:
+def _check_events(client: str, events: EventRun) -> None:
     """Check that the events belong to the client and have consecutive numbers."""
-    if not events:
-        raise CallError(f"{client!r} publishes no events")
-    if isinstance(events, EventRun):
-        publishers: Iterable[str] = (events.publisher,)
-        attributes = [each for each, _ in events.alike]
-        check_numbers(client, events.first, events.last)
-    else:
-        publishers = (event.publisher for event in events)
-        attributes = [event.attributes for event in events]
-        check_numbers(client, events[0].seq, events[-1].seq)
-        for place, event in enumerate(events, events[0].seq):
-            if event.seq != place:
-                raise CallError(f"{client!r} publishes number {event.seq}, but number {place} is next")
-    for publisher in publishers:
-        if publisher != client:
-            raise CallError(f"{client!r} cannot publish in the name of {publisher[:100]!r}")
-    if events[0].seq < 1:
-        raise CallError(f"{client!r} publishes number {events[0].seq}: numbers are counted from 1")
-    if any("" in each for each in attributes):
+    table = events.table
+    try:
+        table.check()
+    except TableError as error:
+        raise CallError(f"{client!r} publishes what cannot be read: {error}") from None
+    check_numbers(client, events.first, events.last)
+    if events.publisher != client:
+        raise CallError(f"{client!r} cannot publish in the name of {events.publisher[:100]!r}")
+    if events.numbers:
+        raise CallError(f"{client!r} publishes {len(events)} events whose numbers do not follow on each other")
+    if events.first < 1:
+        raise CallError(f"{client!r} publishes number {events.first}: numbers are counted from 1")
+    if "" in table.shared or "" in table.columns:
         raise CallError(f"{client!r} publishes an attribute without a name; give it one")
 
 
@@ -156,7 +149,7 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
                 f"{client!r} acknowledges delivery {message.number}, but was sent only {session.next_number - 1}"
             )
         case ClientPublish():
-            first = message.events[0].seq
+            first = message.events.first
             if first > session.last_queued + 1:
                 raise CallError(f"{client!r} publishes number {first}, but number {session.last_queued + 1} is next")
         case ClientSubscribe():

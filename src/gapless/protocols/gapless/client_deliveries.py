@@ -2,7 +2,8 @@
 
 from collections import deque
 
-from gapless.events import Event, EventRun, Events
+from gapless.event_runs import EventRun
+from gapless.events import Event
 from gapless.filters import parse
 from gapless.positions import Position
 from gapless.protocol import NEWEST, Activated, CaughtUp, CutFixed, Deliver, DeliverMany, Ended, Skipped, Subscribe
@@ -207,8 +208,8 @@ class ClientDeliveries:
 
     def _deliver(self, message: messages.Delivery) -> None:
         lost = None
-        if isinstance(message.events, list) and is_tombstone(message.events[0].publisher):
-            lost = message.events[0]
+        if is_tombstone(message.events.publisher):
+            lost = message.events
             self.largest = max(self.largest, lost.stamp)
         for name in message.subscriptions:
             held = self._subscriptions.get(name)
@@ -218,15 +219,17 @@ class ClientDeliveries:
                 self._skip(held, lost)
                 continue
             due = self._due(held, message.events)
+            if due is None:
+                continue
             if held.attachment is not None:
                 for event in due:
                     deliveries = held.attachment.deliveries_of(event)
                     count = self.hand_over(event, name, deliveries, is_again=deliveries > 1)
                     held.attachment.delivered(count, event)
-            elif due:
-                self.largest = max(self.largest, due[-1].stamp)
+            else:
+                self.largest = max(self.largest, due.stamp)
                 self._count += len(due)
-                self._connection.emit(Deliver(due[0], name) if len(due) == 1 else DeliverMany(due, name))
+                self._connection.emit(Deliver(due.event(0), name) if len(due) == 1 else DeliverMany(due, name))
 
     def hand_over(self, event: Event, subscription: str, deliveries: int, *, is_again: bool) -> int:
         """Deliver an event of a durable subscription; return the number of the delivery."""
@@ -235,29 +238,24 @@ class ClientDeliveries:
         self._connection.emit(Deliver(event, subscription, is_again, deliveries))
         return self._count
 
-    def _skip(self, held: HeldSubscription, lost: Event) -> None:
+    def _skip(self, held: HeldSubscription, lost: EventRun) -> None:
         """Report the lost numbers of a publisher that were due and did not arrive."""
         publisher = publisher_of(lost.publisher)
-        ranges = held.lose(publisher, first_lost(lost), lost.seq, last_settled(lost))
+        ranges = held.lose(publisher, first_lost(lost), lost.last, last_settled(lost))
         if ranges:
             if held.attachment is not None:
                 held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))
             self._connection.emit(Skipped(held.name, {publisher: ranges}))
 
-    def _due(self, held: HeldSubscription, events: Events) -> Events:
-        """Return those of the events that are due."""
-        if isinstance(events, EventRun) and held.is_run_due(events):
-            held.came(events.publisher, events.first, events.last)
-            return events
-        found = []
-        for event in events:
-            if held.is_due(event):
-                if held.begins is None and event.publisher not in held.cuts:
-                    held.cuts[event.publisher] = event.seq
-                    self._connection.emit(CutFixed(held.name, event.publisher, event.seq))
-                held.came(event.publisher, event.seq, event.seq)
-                found.append(event)
-        return found
+    def _due(self, held: HeldSubscription, events: EventRun) -> EventRun | None:
+        """Return those of the events that are due; None if there are none."""
+        due = held.due(events)
+        if due is not None:
+            if held.begins is None and due.publisher not in held.cuts:
+                held.cuts[due.publisher] = due.first
+                self._connection.emit(CutFixed(held.name, due.publisher, due.first))
+            held.came(due.publisher, due.first, due.last)
+        return due
 
     def taken(self, count: int) -> None:
         """Note that the application has taken everything up to this delivery."""

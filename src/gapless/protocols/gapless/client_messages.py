@@ -7,7 +7,7 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS, DealtNote, DurableAnswer
 from gapless.protocols.gapless.identities import Incarnation
@@ -113,7 +113,7 @@ class ClientUnsubscribe(_OfSession, frozen=True):
 class ClientPublish(_OfSession, frozen=True):
     """The client's next events."""
 
-    events: Events
+    events: EventRun
 
 
 class ClientLost(_OfSession, frozen=True):
@@ -265,7 +265,7 @@ class Delivery(_OfSession, frozen=True):
     """Events for some of the client's subscriptions; `number` counts deliveries and notes in the session."""
 
     number: int
-    events: Events
+    events: EventRun
     subscriptions: list[str]
 
 

@@ -6,8 +6,9 @@ from collections import deque
 
 import msgspec
 
-from gapless.events import Event, EventRun, Events
-from gapless.filters import Filter
+from gapless.event_runs import EventRun
+from gapless.events import Event
+from gapless.filters import Filter, is_covered
 from gapless.protocol import (
     Advertise,
     Advertised,
@@ -60,7 +61,7 @@ class ClientPublications:
         number."""
         self._admitted = 0
         """The client's last number that any broker has admitted, perhaps from an earlier process."""
-        self._unconfirmed: deque[Events] = deque()
+        self._unconfirmed: deque[EventRun] = deque()
         self._offers: dict[str, _Offer] = {}
         self._withdrawn: dict[str, int] = {}
         """Filters of ended advertisements, each with the number after which it ended."""
@@ -130,11 +131,12 @@ class ClientPublications:
         if last <= self.confirmed:
             return
         self.confirmed = last
-        while self._unconfirmed and self._unconfirmed[0][-1].seq <= last:
+        while self._unconfirmed and self._unconfirmed[0].last <= last:
             self._unconfirmed.popleft()
-        if self._unconfirmed and self._unconfirmed[0][0].seq <= last:
-            events = self._unconfirmed.popleft()
-            self._unconfirmed.appendleft(events[last + 1 - events[0].seq :])
+        if self._unconfirmed and self._unconfirmed[0].first <= last:
+            left = self._unconfirmed.popleft().after(last)
+            if left is not None:
+                self._unconfirmed.appendleft(left)
         self._connection.emit(Confirmed(last))
 
     # ---- advertisements ------------------------------------------------------------------------------------
@@ -196,12 +198,11 @@ class ClientPublications:
 
     def publish_many(self, call: PublishMany) -> None:
         """Publish all events, as one run if none of them is refused."""
-        tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
-        fits = 1 < len(call.payloads) <= self._window - self.waiting
-        if not fits or not all(any(test(attributes) for test in tests) for attributes, _ in call.alike):
+        offers = [offer.filter for offer in self._offers.values() if offer.ends_after is None]
+        if len(call.table) > self._window - self.waiting or not is_covered(call.table, offers):
             self.publish(call.publications())
             return
-        run = EventRun(self._connection.client, self.last + 1, call.payloads, call.alike)
+        run = EventRun(self._connection.client, self.last + 1, call.table)
         self.last = run.last
         self._unconfirmed.append(run)
         self._connection.emit(PublishedMany(run))
@@ -221,9 +222,10 @@ class ClientPublications:
                 continue
             self.last += 1
             event = Event(self._connection.client, self.last, call.attributes, call.payload)
-            self._unconfirmed.append([event])
+            run = EventRun.of_one(event.publisher, event.seq, event.attributes, event.payload)
+            self._unconfirmed.append(run)
             self._connection.emit(Published(event))
-            self._send([event])
+            self._send(run)
 
     def publish_letter(self, call: Publish) -> int:
         """Publish a dead letter; return its number, or 0 if there is no room now."""
@@ -232,8 +234,8 @@ class ClientPublications:
             self.publish([call])
         return self.last if self.last > before else 0
 
-    def _send(self, events: Events) -> None:
+    def _send(self, events: EventRun) -> None:
         """Send the events, unless an earlier process published these numbers: then they are confirmed."""
-        if events[-1].seq > self._admitted:
+        if events.last > self._admitted:
             self._connection.say(messages.ClientPublish(self._connection.session, events))
         self._confirm(self._admitted)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.filters import Filter
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
@@ -58,14 +58,14 @@ class Kept:
     """The clock at that time: everything with a larger timestamp is here."""
     room: int
     """The cost of events (see `outbox`) for which there is still room. Below 0, some were dropped."""
-    events: list[tuple[Events, list[str]]] = field(default_factory=list)
+    events: list[tuple[EventRun, list[str]]] = field(default_factory=list)
     """The events, with their subscriptions."""
 
     @property
     def is_complete(self) -> bool:
         return self.room >= 0
 
-    def add(self, events: Events, subscriptions: list[str], cost: int) -> None:
+    def add(self, events: EventRun, subscriptions: list[str], cost: int) -> None:
         """Keep events, if there is room."""
         self.room -= cost
         if self.room >= 0:
@@ -205,7 +205,7 @@ class Source:
     incarnation: Incarnation
     upto: int
     """All matching entries up to this timestamp have arrived."""
-    events: deque[Events] = field(default_factory=deque)
+    events: deque[EventRun] = field(default_factory=deque)
     """Entries that are not in the session's queue yet."""
     asked: Incarnation | None = None
     """The member that was asked for the next page and has not answered."""

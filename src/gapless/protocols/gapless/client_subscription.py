@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun
 from gapless.filters import Filter
 from gapless.positions import Position
 from gapless.protocol import NEWEST
@@ -107,29 +107,27 @@ class HeldSubscription:
         add_ranges(self._told, found)
         return found
 
-    def is_due(self, event: Event) -> bool:
-        """Return whether the event is due, and has not arrived."""
-        if event.seq <= self.got.get(event.publisher, 0) or self._is_outside(event):
+    def due(self, events: EventRun) -> EventRun | None:
+        """Return the events that are due and have not come; None if there are none."""
+        if self.attachment is None and self._is_due(events, events.first) and self._is_due(events, events.last):
+            return events
+        places = [place for place, seq in enumerate(events.seqs) if self._is_due(events, seq)]
+        return events.pick(places) if places else None
+
+    def _is_due(self, events: EventRun, seq: int) -> bool:
+        publisher, timestamp = events.publisher, events.stamp
+        if seq <= self.got.get(publisher, 0) or self._is_outside(publisher, timestamp, seq):
             return False
         if self.begins is not None:
-            return self.attachment is None or not self.attachment.leaves_out(event)
-        cut = self.cuts.get(event.publisher)
-        return event.seq >= cut if cut is not None else event.stamp > self.begin
+            return self.attachment is None or not self.attachment.leaves_out(publisher, seq, timestamp)
+        cut = self.cuts.get(publisher)
+        return seq >= cut if cut is not None else timestamp > self.begin
 
-    def _is_outside(self, event: Event) -> bool:
+    def _is_outside(self, publisher: str, timestamp: int, seq: int) -> bool:
         begins, ends = self.begins, self.ends
-        return (begins is not None and event.stamp <= begins.timestamp and event.position <= begins) or (
-            ends is not None and event.stamp >= ends.timestamp and event.position > ends
-        )
-
-    def is_run_due(self, run: EventRun) -> bool:
-        """Return whether all events of a run are due, and none has arrived; if in doubt, False."""
-        if self.attachment is not None:
-            return False
-        first, last = run[0], run[-1]
-        if self.got.get(run.publisher, 0) >= first.seq or self._is_outside(first) or self._is_outside(last):
-            return False
-        return self.begins is not None or self.cuts.get(run.publisher, last.seq + 1) <= first.seq
+        return (
+            begins is not None and timestamp <= begins.timestamp and Position.after(timestamp, publisher, seq) <= begins
+        ) or (ends is not None and timestamp >= ends.timestamp and Position.after(timestamp, publisher, seq) > ends)
 
     def call(self, session: int, *, is_new: bool) -> messages.ClientSubscribe:
         """Return the message that sends it to a broker."""

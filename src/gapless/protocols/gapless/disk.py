@@ -36,7 +36,7 @@ from gapless.protocols.gapless.topology import FIRST
 
 __all__ = ["collect", "persisted", "restore", "say", "take_due"]
 
-FORMAT = 3
+FORMAT = 4
 FORMAT_KEY = "format"
 CLOCK_KEY = "clock"
 STATUSES_KEY = "statuses"

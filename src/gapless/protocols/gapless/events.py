@@ -4,11 +4,9 @@ On a tree with FIFO links that keeps effects behind their causes. The numbers of
 is not above the last processed number is a duplicate, or not needed.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator
-
-from gapless.events import EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_state import LocalState, Reading
+from gapless.protocols.gapless.dividing import chosen, divided
 from gapless.protocols.gapless.identities import Name
 from gapless.protocols.gapless.journal_state import cost_of
 from gapless.protocols.gapless.link_messages import Publication
@@ -16,32 +14,30 @@ from gapless.protocols.gapless.outbox import deliver
 from gapless.protocols.gapless.routing_state import Link
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
-from gapless.protocols.parts.alike import stretches
 
 __all__ = ["process"]
 
 
-def process(s: BrokerState, events: Events, origin: Link | None, cost: int = 0) -> None:
+def process(s: BrokerState, events: EventRun, origin: Link | None, cost: int = 0) -> None:
     """Process events of one publisher that arrive from one side of the broker. Their cost is computed unless it is
     given."""
-    publisher = _publisher_of(events)
-    seen = s.seen.get(publisher, 0)
-    if events[-1].seq <= seen:
+    publisher = events.publisher
+    fresh = events.after(s.seen.get(publisher, 0))
+    if fresh is None:
         return
-    if events[0].seq <= seen:
-        events, cost = events[bisect_right(events, seen, key=lambda event: event.seq) :], 0
-    last = events[-1].seq
+    if fresh is not events:
+        events, cost = fresh, 0
+    last = events.last
     s.seen[publisher] = last
-    s.clock.see(events[0].stamp)
+    s.clock.see(events.stamp)
     s.log[publisher, last] = events
     if is_tombstone(publisher):
         _spread(s, events, origin)
         return
-    for names, part in _parts(s, events):
-        _dispatch(s, names, part, origin, cost if part is events else 0)
+    _dispatch(s, events, origin, cost)
 
 
-def _spread(s: BrokerState, events: Events, origin: Link | None) -> None:
+def _spread(s: BrokerState, events: EventRun, origin: Link | None) -> None:
     """Forward a tombstone everywhere, because its receivers need not know an advertisement of its publisher now."""
     for link in s.links.values():
         if link is not origin:
@@ -51,39 +47,34 @@ def _spread(s: BrokerState, events: Events, origin: Link | None) -> None:
         _deliver(s, own, events, cost_of(events))
 
 
-def _publisher_of(events: Events) -> str:
-    return events.publisher if isinstance(events, EventRun) else events[0].publisher
-
-
-def _parts(s: BrokerState, events: Events) -> Iterator[tuple[list[Name], Events]]:
-    """Yield the events in stretches that match the same subscriptions."""
-    alike = stretches(events)
-    matches = s.index.match_many([attributes for attributes, _ in alike])
-    begin = 0
-    for place, (_, end) in enumerate(alike):
-        if place + 1 < len(alike) and matches[place + 1] == matches[place]:
-            continue
-        yield matches[place], events if (begin, end) == (0, len(events)) else events[begin:end]
-        begin = end
-
-
-def _dispatch(s: BrokerState, names: list[Name], events: Events, origin: Link | None, cost: int) -> None:
-    links: dict[Link, None] = {}
-    own: list[Name] = []
-    for name in names:
-        target = s.subscriptions[name].origin
-        if target is None:
-            own.append(name)
-        elif target is not origin:
-            links[target] = None
-    for link in links:
+def _dispatch(s: BrokerState, events: EventRun, origin: Link | None, cost: int) -> None:
+    """Forward events to the sides, and deliver them to the local subscriptions, that they match."""
+    rows, places = events.table.project(s.index.names)
+    clients: dict[str, dict[int, list[Name]]] = {}
+    links: dict[Link, list[int]] = {}
+    for row, names in enumerate(s.index.match_many(rows)):
+        for name in names:
+            target = s.subscriptions[name].origin
+            if target is None:
+                clients.setdefault(name.client, {}).setdefault(row, []).append(name)
+            elif target is not origin:
+                wanted = links.setdefault(target, [])
+                if not wanted or wanted[-1] != row:
+                    wanted.append(row)
+    for link, wanted in links.items():
         if link.key in s.links:
-            s.send_along(link, Publication(events))
-    if own:
-        _deliver(s, own, events, cost or cost_of(events))
+            s.send_along(link, Publication(chosen(events, places, wanted)))
+    if places is None:
+        own = [name for by_row in clients.values() for name in by_row[0]]
+        if own:
+            _deliver(s, own, events, cost or cost_of(events))
+        return
+    for by_row in clients.values():
+        for found, part in divided(events, by_row, places):
+            _deliver(s, found, part, cost_of(part))
 
 
-def _deliver(s: BrokerState, names: list[Name], events: Events, cost: int) -> None:
+def _deliver(s: BrokerState, names: list[Name], events: EventRun, cost: int) -> None:
     """Deliver events to the local live subscriptions, and keep them for the others."""
     live: dict[str, list[str]] = {}
     reading: dict[int, tuple[Reading, list[str]]] = {}

@@ -15,7 +15,7 @@ handover begins again with the larger region; the completed work of a member is 
 
 from typing import Any
 
-from gapless.events import EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.filters import parse
 from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
@@ -241,25 +241,21 @@ def _process_union(s: BrokerState, handover: Handover, contributions: dict[str, 
     never will."""
     floor = max(each.stable for each in contributions.values())
     limits = beyond_journals(s, handover, [record for each in contributions.values() for record in each.advertisements])
-    union: list[Events] = list(without((events for each in contributions.values() for events in each.log), limits))
-    s.log = {(_publisher_of(events), events[-1].seq): events for events in without(s.log.values(), limits)}
+    union: list[EventRun] = list(without((events for each in contributions.values() for events in each.log), limits))
+    s.log = {(events.publisher, events.last): events for events in without(s.log.values(), limits)}
     for incarnation, length in _sealed(s, handover.region):
         journal = s.journals[incarnation]
         union += [entry.events for entry in journal.entries[: length - journal.start]]
     if "sort" in s.off:
-        union.sort(key=lambda events: (events[0].publisher, events[0].seq))
+        union.sort(key=lambda events: (events.publisher, events.first))
     else:
-        union.sort(key=lambda events: (events[0].stamp, events[0].publisher, events[0].seq))
+        union.sort(key=lambda events: (events.stamp, events.publisher, events.first))
     for events in union if "union" not in s.off else ():
-        if events[0].stamp > floor:
+        if events.stamp > floor:
             process(s, events, None)
     for contribution in contributions.values():
         for publisher, last in contribution.seen.items():
             s.seen[publisher] = max(last, s.seen.get(publisher, 0))
-
-
-def _publisher_of(events: Events) -> str:
-    return events.publisher if isinstance(events, EventRun) else events[0].publisher
 
 
 def _install(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> list[Link]:

@@ -11,12 +11,10 @@ journal gets the entries that not all brokers have processed at once, and the ea
 long as there is room.
 """
 
-from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from itertools import chain
 
-from gapless.events import Attributes, Event, EventRun, Events
-from gapless.filters import parse
+from gapless.event_runs import EventRun
+from gapless.filters import matching, parse
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.dropped import dropped_between
 from gapless.protocols.gapless.identities import Incarnation
@@ -82,7 +80,7 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
         return Page(question.reading, question.incarnation, question.since, question.since, journal.dropped, [], lost)
     spoken, end = _spoken(s, question, incarnation, journal)
     upto, size, count = question.since, 0, 0
-    events: list[Events] = []
+    events: list[EventRun] = []
     if spoken <= question.since:
         return _page(question, upto, [])
     pattern = parse(question.filter)
@@ -94,15 +92,15 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
             return _page(question, upto, events)
         size, count, upto = size + journal.size_at(place), count + len(entry.events), entry.timestamp
         if is_tombstone(entry.publisher):
-            found = entry.events if may_have_matched(entry.events, pattern) else []
+            found = entry.events if may_have_matched(entry.events, pattern) else None
         else:
-            found = _matching(entry.events, pattern.test)
-        if found:
+            found = matching(entry.events, pattern)
+        if found is not None:
             events.append(found)
     return _page(question, spoken, events)
 
 
-def _page(question: ReadPage, upto: int, events: list[Events]) -> Page:
+def _page(question: ReadPage, upto: int, events: list[EventRun]) -> Page:
     return Page(question.reading, question.incarnation, question.since, upto, 0, events)
 
 
@@ -119,20 +117,6 @@ def _spoken(s: BrokerState, question: ReadPage, incarnation: Incarnation, journa
         return held, len(journal)
     last = journal.entry(length - 1).timestamp if length > journal.start else journal.dropped
     return (TIMESTAMP_MAX if last <= question.until else question.until), length
-
-
-def _matching(events: Events, test: Callable[[Attributes], bool]) -> Events:
-    """Return the matching events."""
-    if not isinstance(events, EventRun):
-        return [event for event in events if test(event.attributes)]
-    alike = events.alike
-    places = [place for place, (attributes, _) in enumerate(alike) if test(attributes)]
-    if len(places) == len(alike):
-        return events
-    found: list[Event] = list(
-        chain.from_iterable(events[alike[place - 1][1] if place else 0 : alike[place][1]] for place in places)
-    )
-    return found
 
 
 # ---- what is kept ------------------------------------------------------------------------------------------

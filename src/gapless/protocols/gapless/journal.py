@@ -5,7 +5,7 @@ the f nearest acceptors that are not suspected. When any f acceptors hold it (th
 **released**: processed here, forwarded, and confirmed to its publisher. Nothing is released during a handover.
 """
 
-from gapless.events import Event, EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_messages import Confirmed, LossKept
 from gapless.protocols.gapless.client_state import Session
 from gapless.protocols.gapless.disk import say
@@ -35,17 +35,12 @@ def settle(s: BrokerState) -> None:
             s.tell(publisher, Confirmed(session.number, last, last))
 
 
-def admit(s: BrokerState, session: Session, events: Events) -> None:
+def admit(s: BrokerState, session: Session, events: EventRun) -> None:
     """Give a client's events their timestamp and their place in the journal."""
-    timestamp = s.clock.next()
-    if isinstance(events, EventRun):
-        stamped: Events = EventRun(events.publisher, events.first, events.payloads, events.alike, timestamp)
-    else:
-        stamped = [Event(each.publisher, each.seq, each.attributes, each.payload, timestamp) for each in events]
-    s.journal.append(Entry(stamped))
+    s.journal.append(Entry(events.stamped(s.clock.next())))
     s.window_used += s.journal.cost_at(len(s.journal) - 1)
     session.unreleased += 1
-    s.measures.admitted(session, len(stamped), len(s.journal), s.clock.now)
+    s.measures.admitted(session, len(events), len(s.journal), s.clock.now)
     for holder in s.holders:
         s.send(holder.broker, Hold(s.journal.last_entry(s.incarnation), False))
 

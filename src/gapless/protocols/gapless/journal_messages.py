@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
-from gapless.events import EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.parts.messages import Cuts, Message
 from gapless.protocols.parts.ranges import Ranges
@@ -20,23 +20,23 @@ Numbers: TypeAlias = dict[str, tuple[int, int]]
 class Entry(NamedTuple):
     """One entry of a journal: events of one publisher that were admitted together, with one timestamp."""
 
-    events: Events
+    events: EventRun
 
     @property
     def publisher(self) -> str:
-        return self.events.publisher if isinstance(self.events, EventRun) else self.events[0].publisher
+        return self.events.publisher
 
     @property
     def first(self) -> int:
-        return self.events.first if isinstance(self.events, EventRun) else self.events[0].seq
+        return self.events.first
 
     @property
     def last(self) -> int:
-        return self.events.last if isinstance(self.events, EventRun) else self.events[-1].seq
+        return self.events.last
 
     @property
     def timestamp(self) -> int:
-        return self.events.stamp if isinstance(self.events, EventRun) else self.events[0].stamp
+        return self.events.stamp
 
 
 class Dropped(NamedTuple):
@@ -131,7 +131,7 @@ class Page(Message, frozen=True):
     """Not after `since`, if the sender does not have the next entries."""
     dropped: int
     """The sender has dropped everything up to this timestamp; 0 if nothing."""
-    events: list[Events]
+    events: list[EventRun]
     """Each of one entry, and so with one timestamp."""
     lost: Ranges | None = None
     """The numbers dropped up to there, if they are known."""

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from gapless.events import Attributes, EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.dropped import after_dropping
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Dropped, Entry, JournalCopy
@@ -12,8 +12,6 @@ __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
 EVENT_BYTES = 48
 """The size of an event in bytes besides its payload and its attributes."""
-VALUE_BYTES = 9
-"""The size in bytes of a value that is not text."""
 ENTRY_BYTES = 64
 """The size of an entry in bytes besides its events."""
 NUMBERS_MAX = 20_000
@@ -21,24 +19,12 @@ NUMBERS_MAX = 20_000
 unconfirmed publications, is refused: it is unknown which of them were admitted."""
 
 
-def size_of(events: Events) -> int:
+def size_of(events: EventRun) -> int:
     """Return the approximate size of the events in bytes."""
-    if isinstance(events, EventRun):
-        return len(events.encoded) + EVENT_BYTES * len(events)  # it is sent, or written, and is encoded once
-    size = EVENT_BYTES * len(events)
-    for each in events:
-        size += len(each.payload) + _size_of_attributes(each.attributes)
-    return size
+    return events.size + EVENT_BYTES * len(events)
 
 
-def _size_of_attributes(attributes: Attributes) -> int:
-    size = 0
-    for name, value in attributes.items():  # a sum of a generator takes twice as long, and this runs for every event
-        size += len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES)
-    return size
-
-
-def cost_of(events: Events) -> int:
+def cost_of(events: EventRun) -> int:
     """Return the cost of events in a window: their number, plus one for each KiB. So a window bounds the KiB, too."""
     return len(events) + size_of(events) // 1024
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.parts.messages import Cuts, Message
 
@@ -21,7 +21,7 @@ __all__ = [
 class Publication(Message, frozen=True):
     """Events of one publisher, in order."""
 
-    events: Events
+    events: EventRun
 
 
 class AddSubscription(Message, frozen=True):

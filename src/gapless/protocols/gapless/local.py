@@ -219,7 +219,7 @@ def _go_live(s: BrokerState, reading: Reading) -> None:
         local.state, local.live_place = LocalState.LIVE, place
     for events, names in kept.events:
         present = [name for name in names if name in reading.subscriptions]
-        if events[0].stamp > reading.position and present:
+        if events.stamp > reading.position and present:
             deliver(s, session, events, present, cost_of(events), is_live=True)
 
 

@@ -20,7 +20,7 @@ numbers larger than the last one that arrived.
 
 from collections.abc import Iterable, Iterator
 
-from gapless.events import EventRun, Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_messages import ClientLost, Missing
 from gapless.protocols.gapless.client_state import Session
 from gapless.protocols.gapless.journal import admit
@@ -42,18 +42,11 @@ def note_missing(s: BrokerState, session: Session, last: int) -> None:
     session.admitted = session.last_queued = last
     session.missing = (session.missing[0] if session.missing else known + 1), last
     s.seen[client] = max(s.seen.get(client, 0), last)
-    left = [_behind(call, last) if isinstance(call, list | EventRun) else call for call in session.queue]
+    left = [call.after(last) if isinstance(call, EventRun) else call for call in session.queue]
     session.queue.clear()
     session.queue.extend(call for call in left if call is not None)
-    session.queued_events = sum(len(call) for call in session.queue if isinstance(call, list | EventRun))
+    session.queued_events = sum(len(call) for call in session.queue if isinstance(call, EventRun))
     s.tell(client, Missing(session.number, *session.missing, session.settled))
-
-
-def _behind(events: Events, last: int) -> Events | None:
-    """Return those with larger numbers."""
-    if events[-1].seq <= last:
-        return None
-    return events if events[0].seq > last else events[last + 1 - events[0].seq :]
 
 
 def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
@@ -87,12 +80,10 @@ def beyond_journals(
     return limits
 
 
-def without(events: Iterable[Events], limits: dict[str, int]) -> Iterator[Events]:
+def without(events: Iterable[EventRun], limits: dict[str, int]) -> Iterator[EventRun]:
     """Return the events without those beyond these limits."""
     for each in events:
-        publisher = each.publisher if isinstance(each, EventRun) else each[0].publisher
-        limit = limits.get(publisher)
-        if limit is None or each[-1].seq <= limit:
-            yield each
-        elif each[0].seq <= limit:
-            yield each[: limit + 1 - each[0].seq]
+        limit = limits.get(each.publisher)
+        left = each if limit is None else each.upto(limit)
+        if left is not None:
+            yield left

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.identities import Attempt, Ballot, Incarnation, Name, Status
 from gapless.protocols.gapless.journal_messages import JournalCopy
 from gapless.protocols.parts.messages import Cuts, Message
@@ -137,7 +137,7 @@ class Contribution(Message, frozen=True):
     statuses: dict[str, Status]
     clock: int
     stable: int
-    log: list[Events]
+    log: list[EventRun]
     seen: Cuts
     journals: list[JournalCopy]
     subscriptions: list[SubscriptionRecord]

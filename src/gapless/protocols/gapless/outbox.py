@@ -10,7 +10,7 @@ The **cost** of events is their number, plus one for each KiB (`journal_state.co
 from collections import deque
 from typing import Any
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_messages import Delivery, Position
 from gapless.protocols.gapless.client_state import Outgoing, Session
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
@@ -21,7 +21,7 @@ __all__ = ["acknowledge", "deliver", "drop_live", "has_room", "note", "note_posi
 
 
 def deliver(
-    s: BrokerState, session: Session, events: Events, subscriptions: list[str], cost: int, *, is_live: bool
+    s: BrokerState, session: Session, events: EventRun, subscriptions: list[str], cost: int, *, is_live: bool
 ) -> None:
     """Send events for some of the client's subscriptions."""
     s.measures.due(session, len(events), s.clock.now)
@@ -98,7 +98,7 @@ def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
     """Split a delivery into the first events, about as many as there is room for, and the others."""
     events, subscriptions = item.fields
     count = max(1, len(events) * room // item.cost)
-    parts = (events[:count], subscriptions), (events[count:], subscriptions)
+    parts = (events.part(0, count), subscriptions), (events.part(count, len(events)), subscriptions)
     first, rest = (item._replace(fields=fields, cost=cost_of(fields[0])) for fields in parts)
     return first, rest
 

@@ -97,7 +97,7 @@ def _pass_on(s: BrokerState, origin: Link | None, wave: Wave) -> None:
     s.clock.see(wave.timestamp)
     if wave.stable > s.stable:
         s.stable = wave.stable
-        s.log = {key: events for key, events in s.log.items() if events[0].stamp > s.stable}
+        s.log = {key: events for key, events in s.log.items() if events.stamp > s.stable}
         trim(s)
     onward = [link for link in s.links.values() if link is not origin]
     s.disk.is_clock_due = True

@@ -20,13 +20,14 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 from gapless.errors import FilterError
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.filters import parse
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.advertised import may_concern
 from gapless.protocols.gapless.client_messages import Reached
 from gapless.protocols.gapless.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
+from gapless.protocols.gapless.dividing import divided
 from gapless.protocols.gapless.history import PATIENCE, holders, look_up, sources
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Page, ReadPage
@@ -36,7 +37,6 @@ from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
-from gapless.protocols.parts.alike import stretches
 from gapless.protocols.parts.ranges import Ranges, add_ranges, without
 
 __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "end_reading", "receive_page", "rest"]
@@ -248,9 +248,8 @@ def _merge(s: BrokerState, reading: Reading) -> bool:
     return reading.position == horizon
 
 
-def _key(events: Events) -> tuple[int, str, int]:
-    first = events[0]
-    return first.stamp, first.publisher, first.seq
+def _key(events: EventRun) -> tuple[int, str, int]:
+    return events.stamp, events.publisher, events.first
 
 
 def _reach(s: BrokerState, reading: Reading, position: int) -> None:
@@ -275,7 +274,7 @@ def _tell_loss(s: BrokerState, reading: Reading) -> bool:
     if reading.is_earliest:
         gap = (0, reading.gap_until)
         for source in reading.sources.values():
-            while source.events and source.events[0][0].stamp <= reading.gap_until:
+            while source.events and source.events[0].stamp <= reading.gap_until:
                 source.events.popleft()
             source.upto = max(source.upto, reading.gap_until)
         _pass(reading, reading.gap_until)
@@ -291,13 +290,13 @@ def _without_kept(reading: Reading) -> Ranges:
     """Return the lost numbers, without those of events that follow when the round has ended."""
     found: Ranges = {publisher: list(ranges) for publisher, ranges in reading.lost.items()}
     for events, _ in reading.kept.events if reading.kept is not None else ():
-        publisher, first, last = events[0].publisher, events[0].seq, events[-1].seq
-        if publisher in found and events[0].stamp > reading.target:
+        publisher, first, last = events.publisher, events.first, events.last
+        if publisher in found and events.stamp > reading.target:
             found[publisher] = [part for pair in found[publisher] for part in without([(first, last)], *pair)]
     return found
 
 
-def _put(s: BrokerState, reading: Reading, events: Events) -> None:
+def _put(s: BrokerState, reading: Reading, events: EventRun) -> None:
     """Deliver events of one entry to their subscriptions."""
     for names, part in _parts(s, reading, events):
         s.read_work += len(part)
@@ -306,28 +305,23 @@ def _put(s: BrokerState, reading: Reading, events: Events) -> None:
             deliver(s, reading.session, part, names, cost_of(part), is_live=False)
 
 
-def _parts(s: BrokerState, reading: Reading, events: Events) -> Iterator[tuple[list[str], Events]]:
+def _parts(s: BrokerState, reading: Reading, events: EventRun) -> Iterator[tuple[list[str], EventRun]]:
     """Yield the events in stretches for the same subscriptions."""
-    stamp = events[0].stamp
+    stamp = events.stamp
     wanted = {name: local for name, local in reading.subscriptions.items() if local.position < stamp}
     if [local.filter.text for local in wanted.values()] == [reading.filter]:
         yield list(wanted), events
         return
-    if isinstance(events, list) and is_tombstone(events[0].publisher):
+    if is_tombstone(events.publisher):
         yield [name for name, local in wanted.items() if may_have_matched(events, local.filter)], events
         return
-    alike = stretches(events)
-    begin = 0
     client = reading.session.client
     if len(wanted) > FEW:
-        found = s.index.match_many([attributes for attributes, _ in alike])
+        rows, places = events.table.project(s.index.names)
+        found = s.index.match_many(rows)
         matches = [[name.local for name in each if name.client == client and name.local in wanted] for each in found]
     else:
+        rows, places = events.table.project(frozenset().union(*(local.filter.names for local in wanted.values())))
         tests = [(name, local.filter.test) for name, local in wanted.items()]
-        matches = [[name for name, test in tests if test(attributes)] for attributes, _ in alike]
-    for place, (_, end) in enumerate(alike):
-        if place + 1 < len(alike) and matches[place + 1] == matches[place]:
-            continue
-        if matches[place]:
-            yield matches[place], events if (begin, end) == (0, len(events)) else events[begin:end]
-        begin = end
+        matches = [[name for name, test in tests if test(attributes)] for attributes in rows]
+    yield from divided(events, {row: names for row, names in enumerate(matches) if names}, places)

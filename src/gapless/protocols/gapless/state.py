@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.filters import FilterIndex
 from gapless.protocol import Effect, Owners, Send, SetTimer
 from gapless.protocols.gapless.channel import Channel
@@ -108,7 +108,7 @@ class BrokerState:
         """By publisher with advertisements: events with larger numbers matched one of them."""
         self.seen: dict[str, int] = {}
         """By publisher: the last processed number; later events have larger ones."""
-        self.log: dict[tuple[str, int], Events] = {}
+        self.log: dict[tuple[str, int], EventRun] = {}
         """Processed events that are not stable, by publisher and last number."""
         # clients
         self.sessions: dict[str, Session] = {}

@@ -4,7 +4,8 @@ A tombstone is an event of a special publisher, whose name no client has. Its nu
 tombstone has a larger number, and the rules for numbers of publishers apply to tombstones, too.
 """
 
-from gapless.events import Attributes, Event, Events
+from gapless.event_runs import EventRun
+from gapless.events import Attributes
 from gapless.filters import Filter, parse
 from gapless.protocols.gapless.journal_messages import Entry
 from gapless.protocols.parts.filter_pairs import overlap
@@ -18,28 +19,28 @@ LOST = "\tlost/"
 """The prefix of these publishers. Names of clients are printable, so none begins with it."""
 
 
-def tombstone(publisher: str, first: int, last: int, settled: int, text: str) -> list[Event]:
+def tombstone(publisher: str, first: int, last: int, settled: int, text: str) -> EventRun:
     """Return the event that reports these numbers of a publisher, which had advertised the filter, as lost. All brokers
     had processed those up to `settled`."""
-    return [Event(f"{LOST}{publisher}", last, {"first": first, "settled": settled, "filter": text})]
+    return EventRun.of_one(f"{LOST}{publisher}", last, {"first": first, "settled": settled, "filter": text})
 
 
 def deleted(entry: Entry, text: str) -> Entry:
     """Return the entry that replaces a deleted one. Only readers that have not received the events get it."""
     attributes: Attributes = {"first": entry.first, "settled": 0, "filter": text, "deleted": True}
-    return Entry([Event(f"{LOST}{entry.publisher}", entry.last, attributes, b"", entry.timestamp)])
+    return Entry(EventRun.of_one(f"{LOST}{entry.publisher}", entry.last, attributes, b"", entry.timestamp))
 
 
 def counted_for(entry: Entry) -> str:
     """Return the publisher whose last number the entry has."""
     name = entry.publisher
-    return publisher_of(name) if name.startswith(LOST) and "deleted" in entry.events[0].attributes else name
+    return publisher_of(name) if name.startswith(LOST) and "deleted" in entry.events.table.shared else name
 
 
 def numbers_of(entry: Entry) -> tuple[str, int, int]:
     """Return the publisher of an entry, or of the events it stands for, and the first and the last number."""
     if entry.publisher.startswith(LOST):
-        return publisher_of(entry.publisher), first_lost(entry.events[0]), entry.last
+        return publisher_of(entry.publisher), first_lost(entry.events), entry.last
     return entry.publisher, entry.first, entry.last
 
 
@@ -53,24 +54,24 @@ def publisher_of(name: str) -> str:
     return name.removeprefix(LOST)
 
 
-def first_lost(event: Event) -> int:
+def first_lost(events: EventRun) -> int:
     """Return the first lost number."""
-    return _number(event, "first")
+    return _number(events, "first")
 
 
-def last_settled(event: Event) -> int:
+def last_settled(events: EventRun) -> int:
     """Return the number up to which all brokers had processed the lost events: only readers of history miss those."""
-    return _number(event, "settled")
+    return _number(events, "settled")
 
 
-def _number(event: Event, name: str) -> int:
-    number = event.attributes[name]
+def _number(events: EventRun, name: str) -> int:
+    number = events.table.shared[name]
     assert isinstance(number, int)
     return number
 
 
-def may_have_matched(events: Events, pattern: Filter) -> bool:
+def may_have_matched(events: EventRun, pattern: Filter) -> bool:
     """Return whether a subscription may lack some of the events that a tombstone stands for."""
-    text = events[0].attributes["filter"]
+    text = events.table.shared["filter"]
     assert isinstance(text, str)
     return overlap(parse(text), pattern)

@@ -243,7 +243,7 @@ class World:
             elif isinstance(act, Published):
                 facts.add((name, act.event.seq, frozenset(standing)))
             elif isinstance(act, PublishedMany):
-                facts.add((name, act.events[-1].seq, frozenset(standing)))
+                facts.add((name, act.events.last, frozenset(standing)))
         chain = self._chains.setdefault((state.histories[number], outcome.act), len(self._chains) + 1)
         histories = _with(state.histories, number, chain)
         return state._replace(histories=histories, standing=frozenset(standing), facts=frozenset(facts))

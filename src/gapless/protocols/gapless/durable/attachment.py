@@ -110,12 +110,12 @@ class Attachment:
         """Return the numbers of a publisher that were acknowledged before, and may arrive again."""
         return self._left_out.get(publisher, [])
 
-    def leaves_out(self, event: Event) -> bool:
+    def leaves_out(self, publisher: str, seq: int, timestamp: int) -> bool:
         """Return whether the event was acknowledged before."""
-        ranges = self._left_out.get(event.publisher)
-        if not ranges or not any(first <= event.seq <= last for first, last in ranges):
+        ranges = self._left_out.get(publisher)
+        if not ranges or not any(first <= seq <= last for first, last in ranges):
             return False
-        self._order.append(Delivered(0, event, is_done=True))
+        self._order.append(Delivered(0, Event(publisher, seq, {}, b"", timestamp), is_done=True))
         return True
 
     def deliveries_of(self, event: Event) -> int:

@@ -14,6 +14,7 @@ The states of events are in `ItemState`, with their transitions. A coordinator e
 write, or until another broker owns the record.
 """
 
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.positions import Position as Place
@@ -105,8 +106,11 @@ def _read(s: BrokerState, group: Group) -> None:
         message = session.sent[0][0]
         acknowledge(s, session, message.number)
         if isinstance(message, Delivery):
-            for event in message.events:
-                _take_event(group, event)
+            if is_tombstone(message.events.publisher):
+                _take_loss(group, message.events)
+            else:
+                for event in message.events:
+                    _take_event(group, event)
         elif isinstance(message, Position | Reached):
             if isinstance(message, Reached):
                 _take_reached(group, message)
@@ -128,9 +132,6 @@ def _tell_gaps(s: BrokerState, group: Group) -> None:
 
 def _take_event(group: Group, event: Event) -> None:
     record = group.record
-    if is_tombstone(event.publisher):
-        _take_loss(group, event)
-        return
     if event.seq <= group.read.get(event.publisher, 0) or event.stamp <= record.position:
         return
     if record.after is not None and Place.after(event.stamp, event.publisher, event.seq) <= record.begin:
@@ -156,11 +157,11 @@ def _take_event(group: Group, event: Event) -> None:
     group.order.append(item)
 
 
-def _take_loss(group: Group, event: Event) -> None:
+def _take_loss(group: Group, events: EventRun) -> None:
     """Process a publisher's lost numbers that were not read."""
-    publisher = publisher_of(event.publisher)
-    _lose(group, publisher, first_lost(event), event.seq)
-    group.read[publisher] = max(event.seq, group.read.get(publisher, 0))
+    publisher = publisher_of(events.publisher)
+    _lose(group, publisher, first_lost(events), events.last)
+    group.read[publisher] = max(events.last, group.read.get(publisher, 0))
 
 
 def _take_reached(group: Group, message: Reached) -> None:

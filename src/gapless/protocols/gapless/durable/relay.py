@@ -8,6 +8,7 @@ Only messages of a client that attached in this session are accepted, because th
 report only for itself.
 """
 
+from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_state import Session
 from gapless.protocols.gapless.durable.client_messages import ClientAttach, ClientGroupReport, DealtNote, GroupOver
 from gapless.protocols.gapless.durable.messages import DurableRecord, GroupDealt, GroupReport
@@ -73,5 +74,5 @@ def _pass_on(s: BrokerState, message: GroupDealt) -> None:
     known = s.durable.lines.get((message.client, message.name))
     if session is None or known is None or known[0] != session.number or known[2] != message.deal.line:
         return
-    cost = cost_of([item.event for item in message.deal.items])
+    cost = sum(cost_of(EventRun.of([item.event])) for item in message.deal.items)
     note(s, session, DealtNote, known[1], message.deal, cost=cost)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gapless.events import Events
+from gapless.event_runs import EventRun
 from gapless.protocol import Deliver, DeliverMany, Effect, InvariantError, Published, PublishedMany, Send
 from gapless.protocols.gapless.client_messages import Delivery
 from gapless.protocols.gapless.identities import Incarnation
@@ -88,12 +88,12 @@ class JournalInvariants:
                 case Deliver():
                     self._delivered[client] = max(effect.event.stamp, self._delivered.get(client, 0))
                 case DeliverMany():
-                    largest = max(event.stamp for event in effect.events)
+                    largest = effect.events.stamp
                     self._delivered[client] = max(largest, self._delivered.get(client, 0))
                 case Published():
                     self._note_causes(client, effect.event.seq)
                 case PublishedMany():
-                    self._note_causes(client, effect.events[-1].seq)
+                    self._note_causes(client, effect.events.last)
 
     def _note_causes(self, client: str, last: int) -> None:
         numbers, causes = self._causes.setdefault(client, ([], []))
@@ -202,16 +202,16 @@ class JournalInvariants:
                 raise InvariantError("I2", f"the timestamps of {entry.publisher} do not grow at {entry.first}")
             counted.insert(index, (entry.first, entry.last, entry.timestamp))
 
-    def _check_leaving(self, s: BrokerState, events: Events) -> None:
-        first = events[0]
-        found = [*self._admitted.get((first.publisher, first.stamp), ())]
-        if is_tombstone(first.publisher):  # perhaps of a deleted event
-            found += self._admitted.get((publisher_of(first.publisher), first.stamp), ())
+    def _check_leaving(self, s: BrokerState, events: EventRun) -> None:
+        publisher, timestamp = events.publisher, events.stamp
+        found = [*self._admitted.get((publisher, timestamp), ())]
+        if is_tombstone(publisher):  # perhaps of a deleted event
+            found += self._admitted.get((publisher_of(publisher), timestamp), ())
         if not any(place < journal.counting for journal, place in found):
             raise InvariantError(
-                "I1", f"{_text(s)} sends {first.publisher}'s event {first.seq}, which is neither released nor sealed"
+                "I1", f"{_text(s)} sends {publisher}'s event {events.first}, which is neither released nor sealed"
             )
-        if s.clock.last < first.stamp:
+        if s.clock.last < timestamp:
             raise InvariantError("I2", f"the clock of {_text(s)} is behind an event that it sends")
 
     def _check_final(self, position: int) -> None:
@@ -228,7 +228,7 @@ class JournalInvariants:
                     )  # fmt: skip
 
 
-def _leaving(effects: Sequence[Effect]) -> Iterator[Events]:
+def _leaving(effects: Sequence[Effect]) -> Iterator[EventRun]:
     for effect in effects:
         if isinstance(effect, Send):
             message = effect.message

@@ -81,7 +81,7 @@ class TableInvariants:
                     "I3", f"{s.name}#{s.number} has dropped {key[0]}'s event {key[1]} with timestamp {timestamp}; all "
                     f"brokers have processed those up to {s.stable}",
                 )  # fmt: skip
-        seen.log = {key: events[0].stamp for key, events in s.log.items()}
+        seen.log = {key: events.stamp for key, events in s.log.items()}
 
     def _check_stable(self, s: BrokerState, states: States) -> None:
         for other in self._members(states):

@@ -7,13 +7,14 @@ import msgspec
 import pytest
 
 from gapless.errors import WireError
-from gapless.events import Event, EventRun
+from gapless.event_runs import EventRun, EventTable
+from gapless.events import Event
+from gapless.message_pack import has_more_entries, length_of
 from gapless.protocols.gapless import client_messages as said
 from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientGroupReport
 from gapless.protocols.gapless.durable.messages import Item, Report
 from gapless.registry import find_protocol
 from gapless.runtime.codec import ENTRIES_MAX, SMALL, Codec
-from gapless.runtime.object_count import has_more_entries, length_of
 from gapless.runtime.settings import RuntimeSettings
 
 SETTINGS = RuntimeSettings()
@@ -68,8 +69,17 @@ def _codec() -> Codec:
             [ClientGroupReport(2, "s", "n", Report("l", 1, [Item("p", n) for n in range(100_000)]))],
             "has more than 200,000 values",
         ),
-        ([said.ClientPublish(2, [Event("ann:c", n, {"a": 1}, b"") for n in range(40_000)])], "has more than 200,000"),
-        ([said.ClientPublish(2, EventRun("ann:c", 1, [b"x"] * 250_000, [({}, 250_000)]))], "has more than 200,000"),
+        (
+            [said.ClientPublish(2, EventRun.of([Event("ann:c", n, dict.fromkeys("abcd", n)) for n in range(50_000)]))],
+            "has more than 200,000",
+        ),
+        (
+            [
+                said.ClientPublish(2, EventRun("ann:c", n, EventTable.of([{}] * 60_000, [b"x"] * 60_000)))
+                for n in range(4)
+            ],
+            "has more than 200,000",
+        ),
     ],
 )
 def test_what_takes_long_to_decode_is_refused_before(messages: list[Any], complaint: str) -> None:
@@ -83,9 +93,9 @@ def test_what_an_honest_client_says_again_at_another_broker_is_taken() -> None:
     large = [Event("c", n, {"topic": "x"}, b"x" * (SETTINGS.event_max - 100)) for n in range(1, 131)]
     many = [Event("c", n, {f"a{k}": k for k in range(2)}, b"x" * 500) for n in range(1, 8_001)]
     for events in (large, many):
-        body = memoryview(msgspec.msgpack.encode([said.ClientPublish(2, events)]))
+        body = memoryview(msgspec.msgpack.encode([said.ClientPublish(2, EventRun.of(events))]))
         assert len(body) < SETTINGS.client_frame_max
-        assert _codec().decode(body, is_client=True) == [said.ClientPublish(2, events)]
+        assert _codec().decode(body, is_client=True) == [said.ClientPublish(2, EventRun.of(events))]
 
 
 def test_a_client_may_send_sixteen_mebibytes_or_more_if_events_are_larger() -> None:

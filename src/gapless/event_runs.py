@@ -1,0 +1,340 @@
+"""Runs of events: what one client published together, stored by column.
+
+An attribute that is the same in all events of a run is stored once. The values of any other are a **column**: an array
+that stays encoded until somebody looks at it, in memory, on the wire and on disk. So a broker decodes only the columns
+that its filters mention, and passes on the others as bytes.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import repeat
+from math import copysign
+from operator import itemgetter
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from gapless.events import Attributes, AttributeValue, Event
+from gapless.message_pack import length_of
+
+__all__ = ["RUN_MAX", "Column", "EventRun", "EventTable", "Projection", "TableError", "columns_of"]
+
+RUN_MAX = 65_536
+"""So many events a run may have at most."""
+Column: TypeAlias = list[AttributeValue | None]
+"""The values of an attribute; None for an event that does not have it."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+_checked_column = msgspec.msgpack.Decoder(Column)
+_payloads = msgspec.msgpack.Decoder(list[bytes])
+_NIL = b"\xc0"
+VALUE_BYTES = 9
+"""Of a value that is no text."""
+
+
+class TableError(ValueError):
+    """A table that contradicts itself."""
+
+
+class Projection(NamedTuple):
+    """A table as filters see it that mention only some attributes."""
+
+    rows: list[Attributes]
+    """The distinct rows."""
+    places: list[list[int]] | None
+    """Which events have each; None if there is one row, which all have."""
+
+
+class EventTable(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
+    """The attributes and payloads of some events, by column."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=RUN_MAX)]
+    shared: Attributes
+    """The attributes that have one value in all events."""
+    columns: dict[str, bytes]
+    """The encoded columns of the others."""
+    payloads: bytes
+    """The encoded array."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Attributes], payloads: Sequence[bytes]) -> "EventTable":
+        """Return the table of these events."""
+        if len(rows) == 1:
+            return cls(1, {**rows[0]}, {}, _encode(payloads))
+        return cls.of_columns(columns_of(rows), payloads)
+
+    @classmethod
+    def of_columns(cls, columns: dict[str, Sequence[Any]], payloads: Sequence[bytes]) -> "EventTable":
+        """Return the table with these columns, each as long as there are payloads."""
+        shared: Attributes = {}
+        differing: dict[str, bytes] = {}
+        for name, column in columns.items():
+            if _is_constant(column):
+                shared[name] = column[0]
+            else:
+                differing[name] = _encode(column)
+        return cls(len(payloads), shared, differing, _encode(payloads))
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        size = len(self.payloads)
+        for name, value in self.shared.items():
+            size += len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES)
+        for name, column in self.columns.items():
+            size += len(name) + len(column)
+        return size
+
+    @property
+    def values(self) -> int:
+        """How many values and payloads there are in columns."""
+        return self.count * (1 + len(self.columns))
+
+    def check(self) -> None:
+        """Raise a `TableError` unless every column has a value, of a type that attributes have, for each event."""
+        if not self.shared.keys().isdisjoint(self.columns):
+            raise TableError("an attribute of a run of events is shared by all, and has a column, too")
+        for what in (*self.columns.values(), self.payloads):
+            if length_of(memoryview(what)) != self.count:
+                raise TableError(
+                    f"a column in a run of {self.count:,} events has {length_of(memoryview(what)):,} values"
+                )
+        try:
+            for column in self.columns.values():
+                _checked_column.decode(column)
+            _payloads.decode(self.payloads)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise TableError(f"a column in a run of events is malformed: {error}") from None
+
+    def payload_list(self) -> list[bytes]:
+        """Return the payloads, decoded."""
+        return _payloads.decode(self.payloads)
+
+    def sizes(self, extra: int) -> list[int]:
+        """Return the bytes of each event: its payload, its texts, the names of its attributes, and `extra` for each."""
+        sizes = list(map(len, self.payload_list()))
+        for name, value in self.shared.items():
+            size = extra + len(name.encode()) + (len(value.encode()) if isinstance(value, str) else 0)
+            sizes = [each + size for each in sizes]
+        for name, column in self.columns.items():
+            base = extra + len(name.encode())
+            for place, value in enumerate(_decode(column)):
+                if value is not None:
+                    sizes[place] += base + (len(value.encode()) if isinstance(value, str) else 0)
+        return sizes
+
+    def rows(self) -> list[Attributes]:
+        """Return the attributes of each event, in dictionaries of their own."""
+        if not self.columns:
+            return list(map(dict.copy, repeat(self.shared, self.count)))
+        columns = list(map(_decode, self.columns.values()))
+        rows = _rows(self.shared, tuple(self.columns), columns)
+        if any(
+            _NIL in encoded and None in column for encoded, column in zip(self.columns.values(), columns, strict=True)
+        ):
+            return [{name: value for name, value in row.items() if value is not None} for row in rows]
+        return rows
+
+    def row(self, place: int) -> Attributes:
+        """Return the attributes of one event."""
+        return self.part(place, place + 1).rows()[0]
+
+    def part(self, begin: int, end: int) -> "EventTable":
+        """Return the table of some events in a row."""
+        if (begin, end) == (0, self.count):
+            return self
+        return self._mapped(end - begin, itemgetter(slice(begin, end)))
+
+    def pick(self, places: Sequence[int]) -> "EventTable":
+        """Return the table of the events at these places, which ascend."""
+        if len(places) == 1:
+            return self.part(places[0], places[0] + 1)
+        return self._mapped(len(places), itemgetter(*places))
+
+    def _mapped(self, count: int, choose: Callable[[Any], Any]) -> "EventTable":
+        columns = {name: choose(_decode(each)) for name, each in self.columns.items()}
+        payloads = choose(self.payload_list())
+        if count > 1:
+            found = EventTable.of_columns(columns, payloads)
+            return EventTable(count, self.shared | found.shared, found.columns, found.payloads)
+        alone = {name: column[0] for name, column in columns.items() if column[0] is not None}
+        return EventTable(1, self.shared | alone, {}, _encode(payloads))
+
+    def project(self, names: Collection[str]) -> Projection:
+        """Return what filters that mention these attributes see of the events."""
+        mentioned = [name for name in self.columns if name in names]
+        if not mentioned:
+            return Projection([self.shared], None)
+        columns = [_decode(self.columns[name]) for name in mentioned]
+        keys: Any = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        if any(len(set(map(type, column))) > 1 for column in columns):  # 1, 1.0 and true are equal
+            keys = zip(keys, zip(*(map(type, column) for column in columns), strict=True), strict=True)
+        places: dict[Any, list[int]] = {}
+        for place, key in enumerate(keys):
+            if key in places:
+                places[key].append(place)
+            else:
+                places[key] = [place]
+        lists = list(places.values())
+        firsts = [some[0] for some in lists]
+        rows = _rows({}, mentioned, [[column[place] for place in firsts] for column in columns])
+        for row in rows:
+            if None in row.values():
+                for name in mentioned:
+                    if row[name] is None:
+                        del row[name]
+            row |= self.shared
+        return Projection(rows, lists)
+
+
+def columns_of(rows: Sequence[Attributes]) -> dict[str, Sequence[AttributeValue | None]]:
+    """Return the values of each attribute that any of these has."""
+    first = rows[0]
+    if set(map(len, rows)) == {len(first)}:
+        with suppress(KeyError):
+            return {name: list(map(itemgetter(name), rows)) for name in first}
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _is_constant(column: Sequence[Any]) -> bool:
+    """Return whether one value can stand for all: they are equal, of one type, and have the same bits."""
+    first = column[0]
+    if first is None or (column[-1] != first and column[-1] is not first):
+        return False
+    if column.count(first) != len(column) or len(set(map(type, column))) > 1:
+        return False
+    return type(first) is not float or first != 0 or len({copysign(1, value) for value in column}) == 1
+
+
+def _rows(shared: Attributes, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Attributes]:
+    """Return a dictionary for each event, absent values included. The usual lengths are written out: that is faster."""
+    match names:
+        case (a,):
+            return [{**shared, a: v} for v in columns[0]]
+        case (a, b):
+            return [{**shared, a: v, b: w} for v, w in zip(*columns, strict=True)]
+        case (a, b, c):
+            return [{**shared, a: v, b: w, c: x} for v, w, x in zip(*columns, strict=True)]
+        case (a, b, c, d):
+            return [{**shared, a: v, b: w, c: x, d: y} for v, w, x, y in zip(*columns, strict=True)]
+        case (a, b, c, d, e):
+            return [{**shared, a: v, b: w, c: x, d: y, e: z} for v, w, x, y, z in zip(*columns, strict=True)]
+    values = zip(*map(repeat, shared.values()), *columns)  # noqa: B905 - what is shared is repeated without end
+    return list(map(dict, map(zip, repeat((*shared, *names)), values)))
+
+
+class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
+    """Events of one publisher in the order of their numbers, with one timestamp.
+
+    Events are made when somebody iterates: to pass a run on takes none of them.
+    """
+
+    publisher: str
+    first: int
+    """The number of the first."""
+    table: EventTable
+    stamp: int = 0
+    numbers: list[int] = []
+    """The numbers, if they do not follow on each other."""
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> "EventRun":
+        """Return the run of these events of one publisher and timestamp."""
+        first, last = events[0], events[-1]
+        numbers = [] if last.seq - first.seq + 1 == len(events) else [event.seq for event in events]
+        table = EventTable.of([event.attributes for event in events], [event.payload for event in events])
+        return cls(first.publisher, first.seq, table, first.stamp, numbers)
+
+    @classmethod
+    def of_one(
+        cls, publisher: str, seq: int, attributes: Attributes, payload: bytes = b"", stamp: int = 0
+    ) -> "EventRun":
+        """Return a run of one event."""
+        return cls(publisher, seq, EventTable(1, {**attributes}, {}, _encode([payload])), stamp)
+
+    def __post_init__(self) -> None:
+        """Check that the numbers ascend."""
+        if self.numbers and (
+            len(self.numbers) != self.table.count
+            or self.numbers[0] != self.first
+            or any(map(int.__ge__, self.numbers, self.numbers[1:]))
+        ):
+            raise ValueError("the numbers in a run of events do not ascend")
+
+    def __len__(self) -> int:
+        return self.table.count
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events, each with attributes of its own."""
+        table = self.table
+        seqs: Any = self.numbers or range(self.first, self.first + table.count)
+        return map(Event, repeat(self.publisher), seqs, table.rows(), table.payload_list(), repeat(self.stamp))
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, EventRun | list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def last(self) -> int:
+        """The number of the last."""
+        return self.numbers[-1] if self.numbers else self.first + self.table.count - 1
+
+    @property
+    def seqs(self) -> Sequence[int]:
+        """The numbers of all."""
+        return self.numbers or range(self.first, self.first + self.table.count)
+
+    def event(self, place: int) -> Event:
+        """Return one of them."""
+        [found] = self.part(place, place + 1)
+        return found
+
+    def stamped(self, timestamp: int) -> "EventRun":
+        """Return the run with this timestamp."""
+        return EventRun(self.publisher, self.first, self.table, timestamp, self.numbers)
+
+    def part(self, begin: int, end: int) -> "EventRun":
+        """Return some in a row, at least one."""
+        if (begin, end) == (0, len(self)):
+            return self
+        numbers = self.numbers[begin:end]
+        first = numbers[0] if numbers else self.first + begin
+        return EventRun(self.publisher, first, self.table.part(begin, end), self.stamp, numbers)
+
+    def pick(self, places: Sequence[int]) -> "EventRun":
+        """Return those at some places, which ascend; at least one."""
+        begin, end = places[0], places[-1] + 1
+        if end - begin == len(places):
+            return self.part(begin, end)
+        numbers = list(itemgetter(*places)(self.seqs))
+        return EventRun(self.publisher, numbers[0], self.table.pick(places), self.stamp, numbers)
+
+    def after(self, seq: int) -> "EventRun | None":
+        """Return those with larger numbers; None if there are none."""
+        if seq < self.first:
+            return self
+        if seq >= self.last:
+            return None
+        begin = sum(number <= seq for number in self.numbers) or seq + 1 - self.first
+        return self.part(begin, len(self))
+
+    def upto(self, seq: int) -> "EventRun | None":
+        """Return those with numbers up to this one; None if there are none."""
+        if seq >= self.last:
+            return self
+        if seq < self.first:
+            return None
+        return self.part(0, sum(number <= seq for number in self.numbers) or seq + 1 - self.first)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        return len(self.publisher) + self.table.size + 9 * len(self.numbers)
