@@ -5,7 +5,7 @@ that stays encoded until somebody looks at it, in memory, on the wire and on dis
 that its filters mention, and passes on the others as bytes.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
 from math import copysign
@@ -17,7 +17,7 @@ import msgspec
 from gapless.events import Attributes, AttributeValue, Event
 from gapless.message_pack import length_of
 
-__all__ = ["RUN_MAX", "Column", "EventRun", "EventTable", "Projection", "TableError", "columns_of"]
+__all__ = ["RUN_MAX", "Column", "DecodedTable", "EventRun", "EventTable", "Projection", "TableError", "columns_of"]
 
 RUN_MAX = 65_536
 """So many events a run may have at most."""
@@ -28,7 +28,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 _checked_column = msgspec.msgpack.Decoder(Column)
 _payloads = msgspec.msgpack.Decoder(list[bytes])
-_NIL = b"\xc0"
 VALUE_BYTES = 9
 """Of a value that is no text."""
 
@@ -127,52 +126,29 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=Fals
                     sizes[place] += base + (len(value.encode()) if isinstance(value, str) else 0)
         return sizes
 
+    def decoded(self) -> "DecodedTable":
+        """Return the table with its columns decoded, for several calls of `pick`."""
+        columns = {name: _decode(column) for name, column in self.columns.items()}
+        return DecodedTable(self.shared, columns, self.payload_list())
+
     def rows(self) -> list[Attributes]:
         """Return the attributes of each event, in dictionaries of their own."""
         if not self.columns:
             return list(map(dict.copy, repeat(self.shared, self.count)))
-        columns = list(map(_decode, self.columns.values()))
-        rows = _rows(self.shared, tuple(self.columns), columns)
-        if any(
-            _NIL in encoded and None in column for encoded, column in zip(self.columns.values(), columns, strict=True)
-        ):
-            return [{name: value for name, value in row.items() if value is not None} for row in rows]
-        return rows
-
-    def row(self, place: int) -> Attributes:
-        """Return the attributes of one event."""
-        return self.part(place, place + 1).rows()[0]
+        return _rows(self.shared, {name: _decode(column) for name, column in self.columns.items()})
 
     def part(self, begin: int, end: int) -> "EventTable":
         """Return the table of some events in a row."""
-        if (begin, end) == (0, self.count):
-            return self
-        return self._mapped(end - begin, itemgetter(slice(begin, end)))
-
-    def pick(self, places: Sequence[int]) -> "EventTable":
-        """Return the table of the events at these places, which ascend."""
-        if len(places) == 1:
-            return self.part(places[0], places[0] + 1)
-        return self._mapped(len(places), itemgetter(*places))
-
-    def _mapped(self, count: int, choose: Callable[[Any], Any]) -> "EventTable":
-        columns = {name: choose(_decode(each)) for name, each in self.columns.items()}
-        payloads = choose(self.payload_list())
-        if count > 1:
-            found = EventTable.of_columns(columns, payloads)
-            return EventTable(count, self.shared | found.shared, found.columns, found.payloads)
-        alone = {name: column[0] for name, column in columns.items() if column[0] is not None}
-        return EventTable(1, self.shared | alone, {}, _encode(payloads))
+        return self if (begin, end) == (0, self.count) else self.decoded().part(begin, end)
 
     def project(self, names: Collection[str]) -> Projection:
-        """Return what filters that mention these attributes see of the events."""
-        mentioned = [name for name in self.columns if name in names]
-        if not mentioned:
+        """Return the table as filters see it that mention these attributes."""
+        columns = {name: _decode(column) for name, column in self.columns.items() if name in names}
+        if not columns:
             return Projection([self.shared], None)
-        columns = [_decode(self.columns[name]) for name in mentioned]
-        keys: Any = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        if any(len(set(map(type, column))) > 1 for column in columns):  # 1, 1.0 and true are equal
-            keys = zip(keys, zip(*(map(type, column) for column in columns), strict=True), strict=True)
+        keys: Any = zip(*columns.values(), strict=True) if len(columns) > 1 else next(iter(columns.values()))
+        if any(len(set(map(type, column))) > 1 for column in columns.values()):  # 1, 1.0 and true are equal
+            keys = zip(keys, zip(*(map(type, column) for column in columns.values()), strict=True), strict=True)
         places: dict[Any, list[int]] = {}
         for place, key in enumerate(keys):
             if key in places:
@@ -180,15 +156,37 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=Fals
             else:
                 places[key] = [place]
         lists = list(places.values())
-        firsts = [some[0] for some in lists]
-        rows = _rows({}, mentioned, [[column[place] for place in firsts] for column in columns])
-        for row in rows:
-            if None in row.values():
-                for name in mentioned:
-                    if row[name] is None:
-                        del row[name]
-            row |= self.shared
-        return Projection(rows, lists)
+        if len(lists) < self.count:
+            firsts = [some[0] for some in lists]
+            columns = {name: [column[place] for place in firsts] for name, column in columns.items()}
+        return Projection(_rows(self.shared, columns), lists)
+
+
+class DecodedTable(NamedTuple):
+    """The same with its columns and payloads decoded."""
+
+    shared: Attributes
+    columns: dict[str, list[Any]]
+    payloads: list[bytes]
+
+    def part(self, begin: int, end: int) -> EventTable:
+        """Return the table of some events in a row."""
+        return self._mapped(end - begin, itemgetter(slice(begin, end)))
+
+    def pick(self, places: Sequence[int]) -> EventTable:
+        """Return the table of the events at these places, which ascend."""
+        if len(places) == 1:
+            return self.part(places[0], places[0] + 1)
+        return self._mapped(len(places), itemgetter(*places))
+
+    def _mapped(self, count: int, choose: Callable[[Any], Any]) -> EventTable:
+        columns = {name: choose(column) for name, column in self.columns.items()}
+        payloads = choose(self.payloads)
+        if count > 1:
+            found = EventTable.of_columns(columns, payloads)
+            return EventTable(count, self.shared | found.shared, found.columns, found.payloads)
+        alone = {name: column[0] for name, column in columns.items() if column[0] is not None}
+        return EventTable(1, self.shared | alone, {}, _encode(payloads))
 
 
 def columns_of(rows: Sequence[Attributes]) -> dict[str, Sequence[AttributeValue | None]]:
@@ -213,7 +211,15 @@ def _is_constant(column: Sequence[Any]) -> bool:
     return type(first) is not float or first != 0 or len({copysign(1, value) for value in column}) == 1
 
 
-def _rows(shared: Attributes, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Attributes]:
+def _rows(shared: Attributes, columns: Mapping[str, Sequence[Any]]) -> list[Attributes]:
+    """Return the attributes of each event."""
+    rows = _made(shared, tuple(columns), tuple(columns.values()))
+    if any(None in column for column in columns.values()):
+        return [{name: value for name, value in row.items() if value is not None} for row in rows]
+    return rows
+
+
+def _made(shared: Attributes, names: tuple[str, ...], columns: tuple[Sequence[Any], ...]) -> list[Attributes]:
     """Return a dictionary for each event, absent values included. The usual lengths are written out: that is faster."""
     match names:
         case (a,):
@@ -314,8 +320,14 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
         begin, end = places[0], places[-1] + 1
         if end - begin == len(places):
             return self.part(begin, end)
-        numbers = list(itemgetter(*places)(self.seqs))
-        return EventRun(self.publisher, numbers[0], self.table.pick(places), self.stamp, numbers)
+        return self.picked(places, self.table.decoded().pick(places))
+
+    def picked(self, places: Sequence[int], table: EventTable) -> "EventRun":
+        """Return those at some places, which ascend, if this is their table."""
+        seqs = self.seqs
+        numbers = [seqs[place] for place in places]
+        is_consecutive = numbers[-1] - numbers[0] + 1 == len(numbers)
+        return EventRun(self.publisher, numbers[0], table, self.stamp, [] if is_consecutive else numbers)
 
     def after(self, seq: int) -> "EventRun | None":
         """Return those with larger numbers; None if there are none."""

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.protocols.gapless import positions
 from gapless.protocols.gapless.client_messages import (
@@ -36,7 +37,7 @@ def publish_for(bench: Bench, seconds: float, first: int = 1) -> int:
     """Publish ten events per second that all subscribe to; return the number of the next one."""
     following = first + int(10 * seconds)
     for number in range(first, following):
-        bench.say("p", "b0", ClientPublish(1, [Event("p", number, {"topic": "x"})]))
+        bench.say("p", "b0", ClientPublish(1, EventRun.of([Event("p", number, {"topic": "x"})])))
         bench.pass_time(0.1)
     return following
 

@@ -1,46 +1,61 @@
-"""Dividing a run of events among those that it is for.
+"""Divides a run of events among its receivers.
 
-Filters see the distinct rows of its attributes (`EventTable.project`), each with the places of the events that have it.
+Filters see the distinct rows of its attributes (`EventTable.project`); each row has the places of the events that have
+it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-from gapless.event_runs import EventRun
+from gapless.event_runs import DecodedTable, EventRun
 
-__all__ = ["Places", "chosen", "divided"]
+__all__ = ["Division"]
 
 T = TypeVar("T")
-Places: TypeAlias = list[list[int]] | None
-"""By distinct row: the places of the events that have it; None if all have the one row."""
 
 
-def chosen(events: EventRun, places: Places, rows: Sequence[int]) -> EventRun:
-    """Return the events that have these rows, at least one."""
-    if places is None or len(rows) == len(places):
-        return events
-    return events.pick(sorted(chain.from_iterable(places[row] for row in rows)))
+class Division:
+    """A run that is divided. Its columns are decoded once, and receivers of the same events share one run."""
 
+    def __init__(self, events: EventRun, names: Collection[str]) -> None:
+        self.rows, self._places = events.table.project(names)
+        """The distinct rows of the attributes with these names."""
+        self._events = events
+        self._decoded: DecodedTable | None = None
+        self._chosen: dict[tuple[int, ...], EventRun] = {}
 
-def divided(events: EventRun, matches: Mapping[int, list[T]], places: Places) -> Iterator[tuple[list[T], EventRun]]:
-    """Yield the events with what their row matches, in order, without those of other rows.
+    def chosen(self, rows: Sequence[int]) -> EventRun:
+        """Return the events that have these rows, at least one."""
+        places = self._places
+        if places is None or len(rows) == len(places):
+            return self._events
+        return self._pick(sorted(chain.from_iterable([places[row] for row in rows])))
 
-    Events that match the same stay together if none between them matches anything else.
-    """
-    if not matches:
-        return
-    first = next(iter(matches.values()))
-    if places is None or all(each == first for each in matches.values()):
-        yield first, chosen(events, places, list(matches))
-        return
-    in_order = sorted((place, row) for row in matches for place in places[row])
-    part: list[int] = []
-    current: list[T] = []
-    for place, row in in_order:
-        if part and matches[row] != current:
-            yield current, events.pick(part)
-            part = []
-        part.append(place)
-        current = matches[row]
-    yield current, events.pick(part)
+    def divided(self, matches: Mapping[int, list[T]]) -> Iterator[tuple[list[T], EventRun]]:
+        """Yield the events with what their row matches, in order, without those of other rows.
+
+        Events that match the same stay together if none between them matches anything else.
+        """
+        first = next(iter(matches.values()))
+        if self._places is None or all(each == first for each in matches.values()):
+            yield first, self.chosen(list(matches))
+            return
+        in_order = sorted((place, row) for row in matches for place in self._places[row])
+        part: list[int] = []
+        current: list[T] = []
+        for place, row in in_order:
+            if part and matches[row] != current:
+                yield current, self._pick(part)
+                part = []
+            part.append(place)
+            current = matches[row]
+        yield current, self._pick(part)
+
+    def _pick(self, places: list[int]) -> EventRun:
+        key = tuple(places)
+        if key not in self._chosen:
+            if self._decoded is None:
+                self._decoded = self._events.table.decoded()
+            self._chosen[key] = self._events.picked(places, self._decoded.pick(places))
+        return self._chosen[key]

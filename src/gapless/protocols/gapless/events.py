@@ -6,7 +6,7 @@ is not above the last processed number is a duplicate, or not needed.
 
 from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_state import LocalState, Reading
-from gapless.protocols.gapless.dividing import chosen, divided
+from gapless.protocols.gapless.dividing import Division
 from gapless.protocols.gapless.identities import Name
 from gapless.protocols.gapless.journal_state import cost_of
 from gapless.protocols.gapless.link_messages import Publication
@@ -49,10 +49,10 @@ def _spread(s: BrokerState, events: EventRun, origin: Link | None) -> None:
 
 def _dispatch(s: BrokerState, events: EventRun, origin: Link | None, cost: int) -> None:
     """Forward events to the sides, and deliver them to the local subscriptions, that they match."""
-    rows, places = events.table.project(s.index.names)
+    division = Division(events, s.index.names)
     clients: dict[str, dict[int, list[Name]]] = {}
     links: dict[Link, list[int]] = {}
-    for row, names in enumerate(s.index.match_many(rows)):
+    for row, names in enumerate(s.index.match_many(division.rows)):
         for name in names:
             target = s.subscriptions[name].origin
             if target is None:
@@ -63,15 +63,10 @@ def _dispatch(s: BrokerState, events: EventRun, origin: Link | None, cost: int) 
                     wanted.append(row)
     for link, wanted in links.items():
         if link.key in s.links:
-            s.send_along(link, Publication(chosen(events, places, wanted)))
-    if places is None:
-        own = [name for by_row in clients.values() for name in by_row[0]]
-        if own:
-            _deliver(s, own, events, cost or cost_of(events))
-        return
+            s.send_along(link, Publication(division.chosen(wanted)))
     for by_row in clients.values():
-        for found, part in divided(events, by_row, places):
-            _deliver(s, found, part, cost_of(part))
+        for found, part in division.divided(by_row):
+            _deliver(s, found, part, cost if part is events and cost else cost_of(part))
 
 
 def _deliver(s: BrokerState, names: list[Name], events: EventRun, cost: int) -> None:

@@ -27,7 +27,7 @@ from gapless.protocol import SetTimer
 from gapless.protocols.gapless.advertised import may_concern
 from gapless.protocols.gapless.client_messages import Reached
 from gapless.protocols.gapless.client_state import Kept, LocalState, LocalSubscription, Reading, Session, Source
-from gapless.protocols.gapless.dividing import divided
+from gapless.protocols.gapless.dividing import Division
 from gapless.protocols.gapless.history import PATIENCE, holders, look_up, sources
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Page, ReadPage
@@ -317,11 +317,13 @@ def _parts(s: BrokerState, reading: Reading, events: EventRun) -> Iterator[tuple
         return
     client = reading.session.client
     if len(wanted) > FEW:
-        rows, places = events.table.project(s.index.names)
-        found = s.index.match_many(rows)
+        division = Division(events, s.index.names)
+        found = s.index.match_many(division.rows)
         matches = [[name.local for name in each if name.client == client and name.local in wanted] for each in found]
     else:
-        rows, places = events.table.project(frozenset().union(*(local.filter.names for local in wanted.values())))
+        division = Division(events, frozenset().union(*(local.filter.names for local in wanted.values())))
         tests = [(name, local.filter.test) for name, local in wanted.items()]
-        matches = [[name for name, test in tests if test(attributes)] for attributes in rows]
-    yield from divided(events, {row: names for row, names in enumerate(matches) if names}, places)
+        matches = [[name for name, test in tests if test(attributes)] for attributes in division.rows]
+    matched = {row: names for row, names in enumerate(matches) if names}
+    if matched:
+        yield from division.divided(matched)
