@@ -11,6 +11,8 @@ everything that those incarnations had admitted has arrived everywhere.
 A wave that used a link which a handover removed is dropped; the members of the handover ask the root for another.
 """
 
+import zlib
+
 from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.history import trim
 from gapless.protocols.gapless.identities import Incarnation, Name
@@ -41,7 +43,8 @@ TOLD_PER_S = 2_000
 """How many clients are notified of final positions in a second: of each one if there are few clients. With 10,000
 clients, each is notified every five seconds; an older position only makes a client that moves read more."""
 IDLE_US = 1_000_000
-"""A client to which nothing else was sent is notified again after this time."""
+"""A client to which nothing else was sent is notified again after one to two times this, by its name: not all of them
+in the same step."""
 PATIENCE = 20
 """The number of intervals after the beginning of a wave after which the root begins another."""
 
@@ -179,9 +182,10 @@ def _next_told(s: BrokerState) -> list[str]:
 
 
 def _is_idle(session: Session, timestamp: int) -> bool:
-    """Return whether nothing was put for a client since it was notified, less than `IDLE_US` before this position."""
+    """Return whether nothing was put for a client since it was notified, shortly before this position."""
     place, notified = session.position_sent
-    return session.next_place == place + 1 and timestamp - notified < IDLE_US
+    pause_us = IDLE_US + zlib.crc32(session.client.encode()) % IDLE_US
+    return session.next_place == place + 1 and timestamp - notified < pause_us
 
 
 def _has_live(s: BrokerState, session: Session) -> bool:
