@@ -8,8 +8,7 @@ for an excluded incarnation, the **length** of its journal: entries up to it cou
    its copies. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one false
    suspicion has no effect), or when a new incarnation seals its predecessors.
 2. *Accept.* With f + 1 promises, the length of a journal is the one accepted under the highest ballot, or else that of
-   the
-   longest copy of the promises and the proposer's own. Acceptors get the entries they lack. With f + 1 acceptances it
+   the longest copy in the promises and at the proposer. Acceptors get the entries they lack. With f + 1 acceptances it
    is decided, and becomes part of the broker's status.
 
 *No confirmed event is lost*: an event is confirmed when f acceptors hold it; f + 1 others have promised; there are 2f,
