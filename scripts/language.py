@@ -1,20 +1,18 @@
 """Checks that documents and code use plain English and the field's terms.
 
-    python -m scripts.language            # what is new against the baseline; exit code 1 if anything is
-    python -m scripts.language FILE ...   # every finding in these files
-    python -m scripts.language --update   # lower the baseline to what is left (it never rises)
-    python -m scripts.language --reset    # write the baseline anew, after a rule was added
+    python -m scripts.language                  # all findings; exit code 1 if there are any
+    python -m scripts.language FILE ...         # those in these files
+    python -m scripts.language --sample SEED    # 100 docstrings and 100 sentences of documents, for a reader to judge
 
-A finding is a word or construction that newcomers do not understand, a sentence of more than 35 words in a document, or
-American spelling (the project uses British spelling with -ize), or a file name of the old dialect.
-`language_baseline.json` has the number of findings that older files still have. A new file has none, and no file may
-get more.
+A finding is a word or construction that newcomers do not understand, a sentence of more than 35 words in a document,
+American spelling (the project uses British spelling with -ize), or a file name that says nothing to newcomers.
 """
 
 import argparse
 import ast
+import inspect
 import io
-import json
+import random
 import re
 import subprocess
 import sys
@@ -23,7 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BASELINE = Path(__file__).with_name("language_baseline.json")
 FOLDERS = ("src", "tests", "benchmarks", "trials", "scripts", "examples")
 SENTENCE_MAX = 35
 WORDS = {
@@ -84,7 +81,7 @@ ADVICE = list(WORDS.values())
 
 
 def prose_of_document(text: str) -> Iterator[tuple[int, str]]:
-    """Paragraphs, list items and table rows outside code blocks, each with its line number."""
+    """Yield paragraphs, list items and table rows outside code blocks, each with its line number."""
     is_code = False
     block: list[str] = []
     begin = 0
@@ -92,6 +89,8 @@ def prose_of_document(text: str) -> Iterator[tuple[int, str]]:
         if line.startswith(("```", "~~~")):
             is_code = not is_code
             line = ""
+        if line.startswith("    ") and not block:  # preformatted
+            continue
         if is_code or not line.strip() or line.lstrip().startswith(("- ", "| ", "#", "* ", "> ")):
             if block:
                 yield begin, " ".join(block)
@@ -108,7 +107,7 @@ def prose_of_document(text: str) -> Iterator[tuple[int, str]]:
 
 
 def prose_of_code(text: str) -> Iterator[tuple[int, str]]:
-    """Docstrings, messages and comments."""
+    """Yield docstrings, messages and comments, each with its line number."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("# ")
@@ -119,7 +118,7 @@ def prose_of_code(text: str) -> Iterator[tuple[int, str]]:
 
 
 def findings(path: Path) -> list[tuple[int, str]]:
-    """Line numbers and what is wrong there."""
+    """Return line numbers, each with the reason of the finding."""
     text = path.read_text(encoding="utf-8")
     is_document = path.suffix == ".md"
     found: list[tuple[int, str]] = []
@@ -141,7 +140,7 @@ def findings(path: Path) -> list[tuple[int, str]]:
 
 
 def files() -> list[Path]:
-    """Everything that is checked: documents and sources under version control."""
+    """Return everything that is checked: documents and sources under version control."""
     listed = subprocess.run(
         ["git", "ls-files", "*.md", *(f"{folder}/*.py" for folder in FOLDERS)],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -150,36 +149,55 @@ def files() -> list[Path]:
     return [ROOT / name for name in listed if name != own and (ROOT / name).exists()]
 
 
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each docstring, including those of attributes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for child in ast.iter_child_nodes(node):
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
+                yield child.lineno, inspect.cleandoc(child.value.value)
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each sentence of a document, outside code, headings and tables."""
+    for line, prose in prose_of_document(path.read_text(encoding="utf-8")):
+        if not prose.startswith(("|", "#", "!", "<")):
+            for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z*`\[])", prose):
+                if len(sentence.split()) > 3:
+                    yield line, sentence
+
+
+def sample(seed: int, count: int = 100) -> Iterator[str]:
+    """Yield random docstrings of `src` and random sentences of the documents, the same for the same seed."""
+    draw = random.Random(seed)
+    for kind, folder, ending, parts in (
+        ("docstrings", "src", ".py", docstrings),
+        ("sentences", "docs", ".md", sentences),
+    ):
+        paths = [path for path in files() if path.suffix == ending and ROOT / folder in path.parents]
+        units = [(path.relative_to(ROOT), line, text) for path in paths for line, text in parts(path)]
+        yield f"# {count} of {len(units)} {kind}, seed {seed}"
+        for path, line, text in draw.sample(units, count):
+            yield f"{path}:{line}: {text}"
+
+
 def main() -> int:
-    """Compare with the baseline, or list findings."""
+    """Print findings, or a sample; return 1 if there are findings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--update", action="store_true", help="lower the baseline to what is left")
-    parser.add_argument("--reset", action="store_true", help="write the baseline anew, after a rule was added")
+    parser.add_argument("--sample", type=int, metavar="SEED", help="print random docstrings and sentences instead")
     arguments = parser.parse_args()
-    if arguments.files:
-        rows = [(path, line, text) for path in arguments.files for line, text in findings(path.resolve())]
-        for path, line, text in rows:
-            print(f"{path}:{line}: {text}")
-        return int(bool(rows))
-    allowed: dict[str, int] = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
-    now = {path.relative_to(ROOT).as_posix(): findings(path) for path in files()}
-    if arguments.update or arguments.reset:
-        is_first = arguments.reset or not BASELINE.exists()
-        kept = {
-            name: len(found) if is_first else min(len(found), allowed.get(name, 0))
-            for name, found in now.items()
-            if found
-        }
-        BASELINE.write_text(json.dumps({name: count for name, count in kept.items() if count}, indent=1) + "\n")
-        print(f"{sum(kept.values())} findings are left, in {sum(map(bool, kept.values()))} files")
+    if arguments.sample is not None:
+        print("\n".join(sample(arguments.sample)))
         return 0
-    worse = {name: found for name, found in now.items() if len(found) > allowed.get(name, 0)}
-    for name, found in worse.items():
-        print(f"{name}: {len(found)} findings, {allowed.get(name, 0)} are allowed (see scripts/language.py)")
-        for line, text in found:
-            print(f"  {name}:{line}: {text}")
-    return int(bool(worse))
+    paths = [path.resolve() for path in arguments.files] or files()
+    rows = [(path.relative_to(ROOT), line, text) for path in paths for line, text in findings(path)]
+    for path, line, text in rows:
+        print(f"{path}:{line}: {text}")
+    return int(bool(rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What open consoles watch: one stream each, whose bytes they share."""
+"""Open consoles watch the network over one stream each, and share the encoded bytes."""
 
 import asyncio
 import json
