@@ -130,7 +130,7 @@ async def take(port: int) -> None:
 
 @dataclass
 class State:
-    """What was measured with consoles, or without."""
+    """The measurements with consoles, or without."""
 
     p50_ms: list[float] = field(default_factory=list)
     """Of each second."""
@@ -192,7 +192,7 @@ def processor_ns(process: int) -> int:
 
 
 def noise(figures: Sequence[float]) -> float:
-    """What 95 % of the differences are below if the same figures are divided into two groups at random."""
+    """The difference that 95 % of random divisions of the figures into two groups stay below."""
     draw = random.Random(0)
     differences = []
     for _ in range(DIVISIONS):

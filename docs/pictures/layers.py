@@ -14,40 +14,42 @@ SOURCE = Path(__file__).parents[2] / "src"
 WIDTH, BOX, STEP = 860, (122, 44), 84
 INK, FILL, EDGE = "#1f3d66", "#eef3fa", "#8aa0bd"
 WORDS = {
-    "gapless_papers": ("protocols, laboratory", 0.3),
-    "gapless_spark": ("streams, audit", 0.38),
-    "cli": ("the command", 0.33),
+    "gapless_papers": ("papers' protocols, laboratory", 0.3),
+    "gapless_spark": ("PySpark, audits", 0.38),
+    "cli": ("the command line", 0.33),
     "http": ("gateway, console", 0.6),
-    "otel": ("spans of deliveries", 0.14),
-    "sync": ("without a loop", 0.82),
+    "otel": ("OpenTelemetry spans", 0.14),
+    "sync": ("the synchronous client", 0.82),
     "client": ("connect, publish", 0.75),
     "simulator": ("virtual time, faults", 0.42),
     "runtime": ("brokers over TCP", 0.74),
-    "checkers": ("the judge", 0.48),
+    "checkers": ("checks of traces", 0.48),
     "archive": ("history in Parquet", 0.3),
-    "security": ("who may do what", 0.75),
-    "trace": ("what happened", 0.5),
-    "registry": ("which there are", 0.3),
+    "security": ("users and permissions", 0.75),
+    "trace": ("records of runs", 0.5),
+    "registry": ("finds protocols", 0.3),
     "protocols": ("state machines", 0.13),
     "protocol": ("step(input, now)", 0.45),
-    "filters": ("the SQL after WHERE", 0.27),
-    "names": ("what lives on", 0.12),
+    "filters": ("SQL conditions", 0.27),
+    "names": ("durable calls", 0.12),
     "overlay": ("trees and graphs", 0.62),
-    "storage": ("what is kept on disk", 0.9),
-    "causes": ("what led to an event", 0.09),
-    "disk": ("what a disk is asked", 0.92),
-    "errors": ("with a way out", 0.4),
-    "toml_file": ("what people write", 0.75),
-    "private_files": ("for the owner alone", 0.24),
-    "printable": ("names, and text shown", 0.6),
-    "events": ("what is published", 0.4),
-    "positions": ("places in the stream", 0.42),
+    "storage": ("the broker's data", 0.9),
+    "causes": ("causes of an event", 0.09),
+    "disk": ("operations of a disk", 0.92),
+    "errors": ("classes of errors", 0.4),
+    "toml_file": ("configuration files", 0.75),
+    "private_files": ("readable by one user", 0.24),
+    "printable": ("checks of names", 0.6),
+    "events": ("attributes, payload", 0.4),
+    "event_runs": ("events by column", 0.1),
+    "message_pack": ("counts objects", 0.9),
+    "positions": ("places in a stream", 0.42),
 }
-"""What each part is, in as many words as fit, and how far to the right it stands; how high, the imports say."""
+"""A short description of each part, and its horizontal place. Its height follows from the imports."""
 
 
 def draw_layers() -> str:
-    """Each part stands above all that it imports; an arrow that follows from others is left out."""
+    """Returns the picture: each part above all that it imports, without arrows that follow from others."""
     arrows = _arrows()
     heights = {part: _height(part, arrows) for part in arrows}
     rows = [sorted(part for part in arrows if heights[part] == level) for level in range(max(heights.values()) + 1)]

@@ -30,5 +30,6 @@ def commands(page: str) -> list[tuple[list[str], str]]:
 
 def endless(page: str) -> list[list[str]]:
     """The words of each command that goes on, or needs a network (`bash`)."""
-    lines = [shlex.split(line, comments=True) for block in blocks(page, "bash") for line in block.splitlines()]
+    joined = [block.replace("\\\n", " ") for block in blocks(page, "bash")]
+    lines = [shlex.split(line, comments=True) for block in joined for line in block.splitlines()]
     return [words for words in lines if words]

@@ -1,54 +1,68 @@
 """The file that describes a network. Every host has the same one.
 
 ```toml
-[network] name = "shop" f = 1 edges = [["b0", "b1"], ["b0", "b2"]]
+[network]
+name = "shop"
+f = 1
+edges = [["b0", "b1"], ["b0", "b2"]]
 
-[[brokers]] name = "b0" address = "10.0.0.1:7400"
+[[brokers]]
+name = "b0"
+address = "10.0.0.1:7400"
 
-[[brokers]] name = "b1" address = "10.0.0.2:7400" http = "127.0.0.1:8400"
+[[brokers]]
+name = "b1"
+address = "10.0.0.2:7400"
+http = "127.0.0.1:8400"
 
-[[brokers]] name = "b2" address = "broker2.example:7400" listen = "0.0.0.0:7400"
+[[brokers]]
+name = "b2"
+address = "broker2.example:7400"
+listen = "0.0.0.0:7400"
 
-[protocol] name = "gapless"
+[protocol]
+name = "gapless"
 
-[protocol.options] wave_ms = 100
+[protocol.options]
+wave_ms = 100
 
-[runtime] suspect_ms = 2000
+[runtime]
+suspect_ms = 2000
 ```
 
-`[network]` : `edges` is the tree (omitted with a single broker); `f` (default 1) is how many neighbouring brokers can
-fail, and the
+`[network]`
+: `edges` is the tree (omitted with a single broker); `f` (default 1) is how many neighbouring brokers can fail, and the
   network needs at least 2f + 1 brokers.
 
-`[[brokers]]` : `address` is where others reach it; `listen` is the address to bind, if it differs; `http`, if given,
-serves
+`[[brokers]]`
+: `address` is where others reach it; `listen` is the address to bind, if it differs; `http`, if given, serves
   `/healthz` and `/metrics`. `data` is the directory of its durable data, relative to this file. Either every broker has
   one or none; without it, everything is in memory.
 
-`[security]` : enables TLS for all connections; brokers then authenticate with certificates. `authority`, `certificate`
-and `key` are
+`[security]`
+: enables TLS for all connections; brokers then authenticate with certificates. `authority`, `certificate` and `key` are
   PEM files, and `users` defines users and their permissions (`gapless.security.users_file`); all relative to this file.
   In each, `{name}` stands for the broker's name. The paths can differ between hosts.
 
-`[storage]` : how brokers with `data` sync it: `sync` is `always` (the default: no confirmed event is lost), `interval`
-(every
-  `interval_ms`, default 100: a power cut of f + 1 machines loses the events confirmed in the last interval) or
-  `never` (a power cut loses more; a crashed process loses nothing).
+`[storage]`
+: how brokers with `data` sync it: `sync` is `always` (the default: no confirmed event is lost), `interval` (every
+  `interval_ms`, default 100: a power cut of f + 1 machines loses the events confirmed in the last interval) or `never`
+  (a power cut loses more; a crashed process loses nothing).
 
-`[audit_log]` : `file` is where each broker logs logins, refusals, and operators' actions (`gapless.runtime.audit_log`),
-relative to
+`[audit_log]`
+: `file` is where each broker logs logins, refusals, and operators' actions (`gapless.runtime.audit_log`), relative to
   this file; `{name}` stands for the broker's name. The path can differ between hosts.
 
-`[http]` : what the port of `http` offers besides health and metrics, if the extra `http` is installed: `gateway` and
-`console`
+`[http]`
+: what the port of `http` offers besides health and metrics, if the extra `http` is installed: `gateway` and `console`
   (both on by default), and `origins`, the web origins whose pages may use the gateway, such as `https://app.example`.
 
-`[limits]`, `[broker_limits]` : how much of a broker the clients of one address may use, and all clients together
-(`gapless.security.limits`). A
+`[limits]`, `[broker_limits]`
+: how much of a broker the clients of one address may use, and all clients together (`gapless.security.limits`). A
   network with users has these tables in the users' file.
 
-`[protocol]`, `[runtime]` : optional. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings`
-the runtime's.
+`[protocol]`, `[runtime]`
+: optional. `gapless protocols NAME` lists a protocol's options, `gapless.runtime.settings` the runtime's.
 
 Brokers compare a *fingerprint* of all settings that must be the same everywhere, and refuse a broker with another file.
 """

@@ -1,32 +1,44 @@
 """The file of users and their permissions. It is next to the network's file, and the same on every host.
 
 ```toml
-[limits]                                  # of every user, at each broker; see limits.py connections = 100
-publications_per_s = 5000
+[limits]                                  # of every user, at each broker; see limits.py
+connections = 100
 
-[broker_limits]                           # of each broker, all its clients together connections_per_s = 200
+[broker_limits]                           # of each broker, all its clients together
+connections_per_s = 200
 
-[signed_tokens]                           # optional: who signs tokens keys = "issuer.pem"                       #
-public keys, in PEM or as a JSON Web Key Set, or the https URL of such a set keys_authority = ""                       #
-the authority of that URL's host; empty: those of the system audience = "shop" issuer = "https://id.example"
+[signed_tokens]                           # optional: who signs tokens
+keys = "issuer.pem"                       # public keys, in PEM or as a JSON Web Key Set, or the https URL of such a set
+keys_authority = ""                       # the authority of that URL's host; empty: those of the system
+audience = "shop"
+issuer = "https://id.example"
 
-[[roles]]                                 # rights that several users share name = "shopper" publish = ["topic =
-'orders/${user}'"]    # ${user} is the name of the user subscribe = ["topic LIKE 'shop/%'"] deny_subscribe = ["topic
-LIKE 'shop/internal/%'"]
+[[roles]]                                 # rights that several users share
+name = "shopper"
+publish = ["topic = 'orders/${user}'"]    # ${user} is the name of the user
+subscribe = ["topic LIKE 'shop/%'"]
+deny_subscribe = ["topic LIKE 'shop/internal/%'"]
 
-[[users]] name = "ann" roles = ["shopper"]                       # the rights of these roles, and those below
-certificate = true                        # authenticates with a certificate, tokens = ["sha256$…"]
-# with one of these tokens (gapless security token ann); one that expires is
+[[users]]
+name = "ann"
+roles = ["shopper"]                       # the rights of these roles, and those below
+certificate = true                        # authenticates with a certificate,
+tokens = ["sha256$…"]                     # with one of these tokens (gapless security token ann); one that expires is
                                           # {hash = "sha256$…", expires = 2027-01-31T00:00:00Z}
-signed_token = true                       # or with a signed token that names the user publish = ["topic LIKE 'shop/%'"]
-# within one of these filters subscribe = ["topic LIKE 'shop/%'", "topic = 'news'"] deny_publish = ["topic =
-'shop/closed'"]  # even if a role or this user allows it deny_subscribe = [] outside = "refuse"                        #
-a subscription outside the filters; "narrow" restricts it to them history = false                           # may read
-history named = ["${user}-%"]                     # names of durable subscriptions, as LIKE patterns; true: any status =
-false                            # may see the state of brokers: gapless status, /status and /metrics operate = false
-# may end sessions of other users' clients disabled = false                          # true: no access from now on
+signed_token = true                       # or with a signed token that names the user
+publish = ["topic LIKE 'shop/%'"]         # within one of these filters
+subscribe = ["topic LIKE 'shop/%'", "topic = 'news'"]
+deny_publish = ["topic = 'shop/closed'"]  # even if a role or this user allows it
+deny_subscribe = []
+outside = "refuse"                        # a subscription outside the filters; "narrow" restricts it to them
+history = false                           # may read history
+named = ["${user}-%"]                     # names of durable subscriptions, as LIKE patterns; true: any
+status = false                            # may see the state of brokers: gapless status, /status and /metrics
+operate = false                           # may end sessions of other users' clients
+disabled = false                          # true: no access from now on
 
-[users.limits]                            # override the limits above publications_per_s = 100
+[users.limits]                            # override the limits above
+publications_per_s = 100
 ```
 
 `revoked = ["0A3F…"]` at the top lists revoked certificates, also of brokers, by serial number in hexadecimal digits, as

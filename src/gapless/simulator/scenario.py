@@ -5,88 +5,112 @@ A scenario is a TOML file. All times are milliseconds from the start (fractions 
 ```toml
 name = "hello"
 
-[network] shape = "chain" brokers = 3
+[network]
+shape = "chain"
+brokers = 3
 
-[protocol] name = "gapless"
+[protocol]
+name = "gapless"
 
-[[clients]] name = "alice" broker = "b0"
+[[clients]]
+name = "alice"
+broker = "b0"
 
-[[clients]] name = "bob" broker = "b2"
+[[clients]]
+name = "bob"
+broker = "b2"
 
-[[actions]] at_ms = 0 client = "alice" do = "advertise" advertisement = "prices" filter = "topic = 'price'"
+[[actions]]
+at_ms = 0
+client = "alice"
+do = "advertise"
+advertisement = "prices"
+filter = "topic = 'price'"
 
-[[actions]] at_ms = 10 client = "bob" do = "subscribe" subscription = "cheap" filter = "topic = 'price' AND amount < 10"
+[[actions]]
+at_ms = 10
+client = "bob"
+do = "subscribe"
+subscription = "cheap"
+filter = "topic = 'price' AND amount < 10"
 
-[[actions]] at_ms = 200 client = "alice" do = "publish" attributes = { topic = "price", amount = 7 }
+[[actions]]
+at_ms = 200
+client = "alice"
+do = "publish"
+attributes = { topic = "price", amount = 7 }
 ```
 
-`name`, `description` : optional, at the top.
+`name`, `description`
+: optional, at the top.
 
-`[network]` : `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random`
-(`brokers`,
+`[network]`
+: `shape` is `binary` (with `depth`), `kary` (`fanout`, `depth`), `chain` or `star` (`brokers`), `random` (`brokers`,
   and optionally `tree_seed` and `max_degree`) or `edges` (`edges = [["b0", "b1"], …]`). Brokers are b0, b1… unless
   edges name them. Graphs with cycles, for protocols that support them, are `ring` (`brokers`), `grid` (`rows`,
   `columns`), `regular` (`brokers`, `degree`, and `tree_seed`), and `edges` that form one. With `bypass = n` each broker
-  of a tree is also linked to all at most n + 1 hops away, by links as long as the paths that they bypass.
-  `f` (default 1) is how many neighbouring failures the protocol must tolerate.
-  `loss` and `duplication` are probabilities, for protocols that claim to tolerate them.
+  of a tree is also linked to all at most n + 1 hops away, by links as long as the paths that they bypass. `f` (default
+  1) is how many neighbouring failures the protocol must tolerate. `loss` and `duplication` are probabilities, for
+  protocols that claim to tolerate them.
 
-`[network.latency]` : `model` is `constant` (`ms`, default 10), `jitter` (`min_ms`, `max_ms`: drawn for each message) or
-`per-link`
+`[network.latency]`
+: `model` is `constant` (`ms`, default 10), `jitter` (`min_ms`, `max_ms`: drawn for each message) or `per-link`
   (`min_ms`, `max_ms`: drawn once for each link). `links = { "b0-b1" = 25 }` fixes single links. `client_ms` (default 0)
   is the latency between client and broker. Brokers that are not neighbours communicate with the latencies of the links
   between them; with `direct = true` any two have their own link.
 
-`[network.detection]`, `[network.reconnect]` : `min_ms`, `max_ms`: how long until a failure is detected (default 50 to
-150), and how long until two nodes that can
+`[network.detection]`, `[network.reconnect]`
+: `min_ms`, `max_ms`: how long until a failure is detected (default 50 to 150), and how long until two nodes that can
   communicate again have a connection (default 0).
 
-`[network.node_model]` : `processing_ms` for each message received and `transmission_ms` for each copy sent; kinds of
-messages in `free` cost
+`[network.node_model]`
+: `processing_ms` for each message received and `transmission_ms` for each copy sent; kinds of messages in `free` cost
   nothing. See `gapless.simulator.queueing`.
 
-`[network.disks]` : `min_ms`, `max_ms`: brokers have disks with this sync time. See `gapless.simulator.disks`.
+`[network.disks]`
+: `min_ms`, `max_ms`: brokers have disks with this sync time. See `gapless.simulator.disks`.
 
-`[protocol]` : `name`, and `[protocol.options]`, which each protocol defines for itself.
+`[protocol]`
+: `name`, and `[protocol.options]`, which each protocol defines for itself.
 
-`[[clients]]` : `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and
-`consume_ms`
+`[[clients]]`
+: `name`, `broker`, and optionally `join_ms` (default 0), `latency_ms` (instead of `client_ms`) and `consume_ms`
   (default 0: how long deliveries wait before the application takes them).
 
-`[[actions]]` : `at_ms`, `client` and `do`:
-  `subscribe` (`subscription`, `filter`, and optionally `ready`: `whole`, or `first`, as the papers count; see
-  `protocol.Ready`; `name`, `ack` and `replace` for a durable one, `group` and `redeliver_s` if a group shares it,
-  `max_deliveries`), `unsubscribe` (`subscription`); for a durable one with `ack = "manual"`: `ack` (`subscription`: all
-  deliveries), `ack_each`, `nack` (and `delay_ms`), `in_progress` (the last delivery);
-  `move` (`name`, `filter`, `to`: `earliest`, or `nowhere`, which deletes it),
-  `advertise` (`advertisement`, `filter`), `unadvertise` (`advertisement`),
-  `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`.
-  Names of subscriptions and advertisements are unique in the whole scenario; to subscribe again, use another name.
+`[[actions]]`
+: `at_ms`, `client` and `do`: `subscribe` (`subscription`, `filter`, and optionally `ready`: `whole`, or `first`, as the
+  papers count; see `protocol.Ready`; `name`, `ack` and `replace` for a durable one, `group` and `redeliver_s` if a
+  group shares it, `max_deliveries`), `unsubscribe` (`subscription`); for a durable one with `ack = "manual"`: `ack`
+  (`subscription`: all deliveries), `ack_each`, `nack` (and `delay_ms`), `in_progress` (the last delivery); `move`
+  (`name`, `filter`, `to`: `earliest`, or `nowhere`, which deletes it), `advertise` (`advertisement`, `filter`),
+  `unadvertise` (`advertisement`), `publish` (`attributes`; `count` and `every_ms` repeat it), `leave`. Names of
+  subscriptions and advertisements are unique in the whole scenario; to subscribe again, use another name.
 
-`[[replies]]` : when `client` receives an event (for `subscription`, if given), it publishes one with `attributes`, with
-  `probability` (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later; it does not answer the
-  first `after` (default 0). `"$name"` copies an attribute of the event.
+`[[replies]]`
+: when `client` receives an event (for `subscription`, if given), it publishes one with `attributes`, with `probability`
+  (default 1), `at_most` (default 10) times in all, `delay_ms` (default 0) later; it does not answer the first `after`
+  (default 0). `"$name"` copies an attribute of the event.
 
-`[[faults]]` : `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused,
-  `disk = "old"`, `"lost"` or `"damaged"` if its disk has earlier contents, none, or parts),
-  `cut` and `heal` (`between = ["b0", "b1"]`, two brokers or a client and a broker; `one_way = true` if only messages
-  from the first to the second are lost),
-  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end),
-  `forget` (`broker`, `told`: an operator declares to one broker that another will not return),
-  `delete` (`publisher`, `told`: an operator requests that one broker delete a publisher's events from history),
-  `clock` (`broker`, `ahead_ms`, `drift`: its clock is ahead of the run's by this much, and gains this fraction of the
-  elapsed time),
-  `relink` (`old = ["b0", "b1"]`, `new = ["b0", "b2"]`: a link of the tree is replaced by another that joins the two
-  parts, at once or after `gap_ms`; messages in flight on it are lost), for protocols that claim to tolerate it.
+`[[faults]]`
+: `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused, `disk = "old"`,
+  `"lost"` or `"damaged"` if its disk has earlier contents, none, or parts), `cut` and `heal` (`between = ["b0", "b1"]`,
+  two brokers or a client and a broker; `one_way = true` if only messages from the first to the second are lost),
+  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end), `forget` (`broker`, `told`: an operator
+  declares to one broker that another will not return), `delete` (`publisher`, `told`: an operator requests that one
+  broker delete a publisher's events from history), `clock` (`broker`, `ahead_ms`, `drift`: its clock is ahead of the
+  run's by this much, and gains this fraction of the elapsed time), `relink` (`old = ["b0", "b1"]`, `new = ["b0",
+  "b2"]`: a link of the tree is replaced by another that joins the two parts, at once or after `gap_ms`; messages in
+  flight on it are lost), for protocols that claim to tolerate it.
 
-`[run]` : `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have
-  arrived), `until_ms` (the end; by default when the run has settled), `sample_ms` (how often state sizes are
-  sampled; 0 means at the end), `max_steps`, `schedule` (`latency`, or `pct:D`: messages are delivered by priorities of
-  connections; see `gapless.simulator.priorities`), `may_lose` (default false: a reported loss of a confirmed event is a
-  violation; true if the faults exceed what the protocol tolerates).
+`[run]`
+: `seed` (default 0), `settle_ms` (default 2000: how long after the last action or fault everything must have arrived),
+  `until_ms` (the end; by default when the run has settled), `sample_ms` (how often state sizes are sampled; 0 means at
+  the end), `max_steps`, `schedule` (`latency`, or `pct:D`: messages are delivered by priorities of connections; see
+  `gapless.simulator.priorities`), `may_lose` (default false: a reported loss of a confirmed event is a violation; true
+  if the faults exceed what the protocol tolerates).
 
-`[explore]` : for `gapless sim explore`: `from_ms` (earlier actions happen first, in the order of their times; default
-0), `delays`
+`[explore]`
+: for `gapless sim explore`: `from_ms` (earlier actions happen first, in the order of their times; default 0), `delays`
   and `ticks` (its bounds), `schedule` (one schedule, which is repeated instead).
 """
 

@@ -3,67 +3,83 @@
 An experiment is a TOML file; its name is the name of the file. A small one:
 
 ```toml
-title = "Subscription latency against the depth" question = "Does it take longer to subscribe in a deeper tree?"
-workload = "tree-subscriptions" measure = ["subscription-latency"] seeds = 10
+title = "Subscription latency against the depth"
+question = "Does it take longer to subscribe in a deeper tree?"
+workload = "tree-subscriptions"
+measure = ["subscription-latency"]
+seeds = 10
 
-[parameters] distance = 2
+[parameters]
+distance = 2
 
-[[grid]] protocol = ["gapless", "locaps"] depth = [3, 4, 5]
+[[grid]]
+protocol = ["gapless", "locaps"]
+depth = [3, 4, 5]
 
-[[figures]] x = "depth" y = { metric = "subscription-latency" } series = ["protocol"]
+[[figures]]
+x = "depth"
+y = { metric = "subscription-latency" }
+series = ["protocol"]
 ```
 
-`title`, `question` : the name of the experiment, and the question it answers, in one sentence each.
+`title`, `question`
+: the name of the experiment, and the question it answers, in one sentence each.
 
-`paper`, `place` : the paper that it repeats (`"001"`), and the place in that paper (`"Figure 5(a)"`).
+`paper`, `place`
+: the paper that it repeats (`"001"`), and the place in that paper (`"Figure 5(a)"`).
 
-`setup` : the set-up, and whatever the paper leaves open, for the report.
+`setup`
+: the set-up, and whatever the paper leaves open, for the report.
 
-`workload` or `scenario` : the content of a run. A workload is one of `gapless_papers.lab.workloads`, with parameters. A
-scenario is a file; its
+`workload` or `scenario`
+: the content of a run. A workload is one of `gapless_papers.lab.workloads`, with parameters. A scenario is a file; its
   parameters are paths into that file, such as `"network.f"`.
 
-`measure` : the metrics of each run: names of `gapless_papers.lab.measures`, or metrics that the workload defines.
+`measure`
+: the metrics of each run: names of `gapless_papers.lab.measures`, or metrics that the workload defines.
 
-`seeds` : the number of runs of each kind, with the seeds 0, 1, 2… (default 1), or a list of seeds.
+`seeds`
+: the number of runs of each kind, with the seeds 0, 1, 2… (default 1), or a list of seeds.
 
-`trace` : whether to keep the traces as well (default false).
+`trace`
+: whether to keep the traces as well (default false).
 
-`[parameters]` : parameters of the workload, the same for all runs.
+`[parameters]`
+: parameters of the workload, the same for all runs.
 
-`[options.NAME]` : options of the protocol NAME, the same for all its runs.
+`[options.NAME]`
+: options of the protocol NAME, the same for all its runs.
 
-`[interpretations.NAME]` : one reading of something that a paper leaves open: `says` states the assumption, and `where`
-(values of axes) selects
+`[interpretations.NAME]`
+: one reading of something that a paper leaves open: `says` states the assumption, and `where` (values of axes) selects
   the runs that make it. A claim names the interpretation by which it is judged. `free` is the number of choices that
   were made to fit the numbers; the report states it.
 
-`[[grid]]` : lists of values: `protocol`, parameters, and options of protocols as `"options.KEY"`. Each grid gives every
+`[[grid]]`
+: lists of values: `protocol`, parameters, and options of protocols as `"options.KEY"`. Each grid gives every
   combination of its values; several grids add up. `seeds` in a grid overrides the `seeds` above.
 
-`[quick]` : a reduced version: other `seeds`, `[quick.parameters]`, and `[quick.grid]` with other values for axes of the
-grids.
+`[quick]`
+: a reduced version: other `seeds`, `[quick.parameters]`, and `[quick.grid]` with other values for axes of the grids.
 
-`[[figures]]` : `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that distinguish the lines.
-  `kind = "bars"`: the same numbers as bars, for an `x` with few or unordered values.
-  `kind = "course"`: lines along the subjects of `y.metric`, which are numbers, such as points in time.
-  `kind = "distribution"`: `y.metric` counts, `by` its subjects or by their values, into the `bins` given by
-  their upper bounds.
-  `legend` names a line after its values on the axes: `"{protocol}, {covered:.0%} covered"`.
-  `y_most` is the upper bound of `y`, such as 100 %: intervals end there.
-  Further: `title`, `name`, `x_label`, `y_label`, `x_scale`, `log_x`, `log_y`, `where`.
+`[[figures]]`
+: `kind = "lines"` (default): `x` is an axis, `y` a reading, `series` the axes that distinguish the lines. `kind =
+  "bars"`: the same numbers as bars, for an `x` with few or unordered values. `kind = "course"`: lines along the
+  subjects of `y.metric`, which are numbers, such as points in time. `kind = "distribution"`: `y.metric` counts, `by`
+  its subjects or by their values, into the `bins` given by their upper bounds. `legend` names a line after its values
+  on the axes: `"{protocol}, {covered:.0%} covered"`. `y_most` is the upper bound of `y`, such as 100 %: intervals end
+  there. Further: `title`, `name`, `x_label`, `y_label`, `x_scale`, `log_x`, `log_y`, `where`.
 
-`[[claims]]` : a statement of the paper to compare with: `says` in words, `paper` the number, `y` the reading and
-`where` the runs;
+`[[claims]]`
+: a statement of the paper to compare with: `says` in words, `paper` the number, `y` the reading and `where` the runs;
   with `against` (other runs) the figure is a `ratio`, an `increase` or a `reduction` (in percent), as `as` says.
-  `noise` is the accepted deviation, as a share of the paper's number; a larger one needs a reason (`why`).
-  With `out_of` (the whole), the claim is about the missing part: the reading is subtracted from `out_of`, and `paper`
-  is the missing part in the paper. Use it if nearly everything is delivered. `paper_deviation` (of single runs) and
-  `paper_runs` give the paper's interval.
-  A number is the `mean` over the runs, or with `of = "deviation"` their standard deviation; with `along` it is the
-  mean over all values of that axis. A claim without a number has a `shape`: `flat`, `grows` or `falls`, `along` one.
-  `interpretation` names one of the experiment's interpretations; `place` is the place in the paper, if it differs
-  from that of the experiment.
+  `noise` is the accepted deviation, as a share of the paper's number; a larger one needs a reason (`why`). With
+  `out_of` (the whole), the claim is about the missing part: the reading is subtracted from `out_of`, and `paper` is the
+  missing part in the paper. Use it if nearly everything is delivered. `paper_deviation` (of single runs) and
+  `paper_runs` give the paper's interval. A number is the `mean` over the runs, or with `of = "deviation"` their
+  standard deviation; with `along` it is the mean over all values of that axis. A claim without a number has a `shape`:
+  `flat`, `grows` or `falls`, `along` one. `interpretation` names one of the experiment's interpretations; `place` is
+  the place in the paper, if it differs from that of the experiment.
 
 A reading turns a run into a number: the mean (or what `reduce` says) over the rows of `metric`, or over those with
 `subject`. With `subjects` (a range: `above`, `least`, `below`, `most`) it is the percentage of everything a metric

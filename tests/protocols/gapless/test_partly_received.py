@@ -1,5 +1,5 @@
-"""More than f brokers are lost, and another broker has received a part of their journals. Exactly the subscriptions that
-lack events are notified, once, and so is the publisher.
+"""More than f brokers are lost, and another broker has received a part of their journals. Exactly the subscriptions
+that lack events are notified, once, and so is the publisher.
 
     b0 - b1 - b2 - b3 - b4
 
