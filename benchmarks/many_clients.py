@@ -151,6 +151,7 @@ def measure(clients: int, events: int) -> dict[str, Any]:
         empty, begun = memory_kib(broker.pid), time.monotonic()
         with crowds(port, clients):
             seconds = time.monotonic() - begun
+            print(f"{clients:,} clients are there after {seconds:.0f} s", file=sys.stderr, flush=True)
             return {
                 "clients": clients,
                 "subscriptions": SUBSCRIPTIONS,
