@@ -77,7 +77,7 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
         case ClientWish() if message.broker not in s.topology.overlay:
             raise CallError(f"{client!r} wishes for broker {message.broker[:100]!r}, which this network does not have")
         case ClientLost():
-            check_numbers(client, message.first, message.last, message.settled)
+            check_numbers(client, message.first, message.last, message.settled, message.settled_by, message.lost_by)
             _parse(client, message.filter)
         case _ if isinstance(message, DURABLE_CALLS):
             check_durable_call(client, message)

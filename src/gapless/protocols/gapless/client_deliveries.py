@@ -12,7 +12,13 @@ from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_subscription import HeldState, HeldSubscription
 from gapless.protocols.gapless.durable.attachment import Attachment
 from gapless.protocols.gapless.durable.messages import DurableRecord
-from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, last_settled, publisher_of
+from gapless.protocols.gapless.tombstones import (
+    first_lost,
+    is_tombstone,
+    largest_timestamps,
+    last_settled,
+    publisher_of,
+)
 
 __all__ = ["ClientDeliveries"]
 
@@ -121,6 +127,8 @@ class ClientDeliveries:
                 ]  # fmt: skip
                 held.begin = min([held.begin, *clocks])
             connection.say(held.call(connection.session, is_new=False))
+            if not held.is_reading and not held.has_read:
+                held.was_live_until = held.position
             held.is_reading = True
 
     def is_next(self, message: messages.Delivery | messages.Note) -> bool:
@@ -241,7 +249,7 @@ class ClientDeliveries:
     def _skip(self, held: HeldSubscription, lost: EventRun) -> None:
         """Report the lost numbers of a publisher that were due and did not arrive."""
         publisher = publisher_of(lost.publisher)
-        ranges = held.lose(publisher, first_lost(lost), lost.last, last_settled(lost))
+        ranges = held.lose(publisher, first_lost(lost), lost.last, last_settled(lost), *largest_timestamps(lost))
         if ranges:
             if held.attachment is not None:
                 held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))

@@ -124,6 +124,10 @@ class ClientLost(_OfSession, frozen=True):
     last: int
     settled: int
     filter: str
+    settled_by: int = 0
+    """No event up to `settled` has a larger timestamp; 0 if that is unknown."""
+    lost_by: int = 0
+    """The same for `last`."""
 
 
 class ClientGot(_OfSession, frozen=True):
@@ -213,6 +217,8 @@ class Confirmed(_OfSession, frozen=True):
     last: int
     settled: int = 0
     """All brokers have processed the publications up to this number."""
+    timestamp: int = 0
+    """The timestamp of the last publication."""
 
 
 class Missing(_OfSession, frozen=True):

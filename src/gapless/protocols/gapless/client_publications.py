@@ -56,6 +56,8 @@ class ClientPublications:
         """The number of the last event before the client came to the incarnation that has its session."""
         self.settled = 0
         """All brokers have processed its publications up to this number."""
+        self._confirmed_by = self._settled_by = 0
+        """No event up to `confirmed`, or up to `settled`, has a larger timestamp; 0 if that is unknown."""
         self.is_successor = False
         """Whether an earlier process may have published more than this one knows, until a broker reports the last
         number."""
@@ -67,6 +69,8 @@ class ClientPublications:
         """Filters of ended advertisements, each with the number after which it ended."""
         self._losses: dict[int, messages.Missing] = {}
         """Lost publications by their first number, until f + 1 brokers have the report."""
+        self._lost_by: dict[int, int] = {}
+        """By first number: no lost event has a larger timestamp; 0 if that is unknown."""
 
     @property
     def waiting(self) -> int:
@@ -119,18 +123,20 @@ class ClientPublications:
             case messages.Unadvertised():
                 self._withdraw(message.advertisement)
             case messages.Confirmed():
-                self._confirm(message.last)
-                self.settled = max(self.settled, min(message.settled, self.confirmed))
+                self._confirm(message.last, message.timestamp)
+                settled = min(message.settled, self.confirmed)
+                if settled > self.settled:
+                    self.settled, self._settled_by = settled, message.timestamp
             case messages.Missing():
                 self._miss(message)
             case messages.LossKept():
                 self._losses = {first: lost for first, lost in self._losses.items() if lost.last > message.last}
 
-    def _confirm(self, last: int) -> None:
+    def _confirm(self, last: int, timestamp: int = 0) -> None:
         last = min(last, self.last)
         if last <= self.confirmed:
             return
-        self.confirmed = last
+        self.confirmed, self._confirmed_by = last, timestamp
         while self._unconfirmed and self._unconfirmed[0].last <= last:
             self._unconfirmed.popleft()
         if self._unconfirmed and self._unconfirmed[0].first <= last:
@@ -175,10 +181,12 @@ class ClientPublications:
     def _miss(self, message: messages.Missing) -> None:
         """Report lost publications, with a filter that they may have matched."""
         first, last = message.first, min(message.last, self.last)
+        lost_by = self._confirmed_by if last <= self.confirmed else 0
         self._confirm(last)
         told = self._losses[first].last if first in self._losses else first - 1
         if last > told:
             self._losses[first] = msgspec.structs.replace(message, last=last)
+            self._lost_by[first] = lost_by
             told = max(told, message.settled)
             if last > told:
                 self._connection.emit(PublicationsLost([(told + 1, last)]))
@@ -192,7 +200,8 @@ class ClientPublications:
             text = " OR ".join(f"({text})" for text in dict.fromkeys(texts))
             is_known = 0 < len(text) <= TEXT_MAX and len(self._withdrawn) < WITHDRAWN_MAX
             filter_ = text if is_known else "TRUE"
-            self._connection.say(messages.ClientLost(session, first, lost.last, lost.settled, filter_))
+            times = self._settled_by, self._lost_by[first]
+            self._connection.say(messages.ClientLost(session, first, lost.last, lost.settled, filter_, *times))
 
     # ---- publications --------------------------------------------------------------------------------------
 

@@ -47,7 +47,9 @@ class HeldSubscription:
         """For a durable subscription: what is acknowledged of it."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
-        self._has_read = False
+        self.has_read = False
+        self.was_live_until = 0
+        """The position at which it began to read history, if it was live before."""
         self._read: dict[str, int] = {}
         """The last numbers when it switched from history to live events."""
         self._first: dict[str, int] = {}
@@ -66,23 +68,30 @@ class HeldSubscription:
 
     def go_live(self) -> None:
         """Switch to live events."""
-        self._has_read, self._read, self._first = True, dict(self.got), {}
+        self.has_read, self._read, self._first = True, dict(self.got), {}
 
     def came(self, publisher: str, first: int, last: int) -> None:
         """Record that these numbers have arrived, and that no number between them is due."""
         self.got[publisher] = last
-        if self._has_read and publisher not in self._first:
+        if self.has_read and publisher not in self._first:
             self._first[publisher] = first
 
-    def lose(self, publisher: str, first: int, last: int, settled: int) -> list[tuple[int, int]]:
+    def lose(
+        self, publisher: str, first: int, last: int, settled: int, settled_by: int = 0, lost_by: int = 0
+    ) -> list[tuple[int, int]]:
         """Return those of a publisher's lost numbers that were due and did not arrive.
 
-        Numbers that all brokers had processed did arrive, if they matched, at a subscription that was live then.
+        Numbers that all brokers had processed did arrive, if they matched, at a subscription that was live then. Their
+        timestamps are not larger than `settled_by`, those of all lost events not larger than `lost_by`; 0: unknown.
         """
         first = max(first, self.cuts.get(publisher, 1))
+        if 0 < settled_by <= self.was_live_until:
+            first = max(first, settled + 1)
+        if 0 < lost_by <= self._due_after(publisher):
+            first = last + 1
         begin = self._first.get(publisher, 0)
         ranges = [(max(first, self._read.get(publisher, 0) + 1), min(last, begin - 1))]
-        was_live = publisher in self._first if self._has_read else not self.is_reading
+        was_live = publisher in self._first if self.has_read else not self.is_reading
         live = max(first, settled + 1) if was_live else first
         ranges.append((max(live, self.got.get(publisher, 0) + 1), last))
         if self.attachment is not None:
@@ -91,6 +100,12 @@ class HeldSubscription:
         self.got[publisher] = max(last, self.got.get(publisher, 0))
         self._first[publisher] = 0
         return [pair for pair in ranges if pair[0] <= pair[1]]
+
+    def _due_after(self, publisher: str) -> int:
+        """Return a timestamp: no event up to it is due."""
+        if self.begins is not None:
+            return self.begins.floor
+        return 0 if publisher in self.cuts else self.begin
 
     def newly_lost(self, lost: Ranges) -> Ranges:
         """Return the numbers dropped from history that were due, did not arrive, and were not reported before at

@@ -22,17 +22,17 @@ __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "set
 
 def settle(s: BrokerState) -> None:
     """Remove entries that all brokers have processed from the window, and notify their publishers."""
-    settled: dict[str, int] = {}
+    settled: dict[str, Entry] = {}
     while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
         entry = s.journal.entry(s.stable_entries)
-        settled[entry.publisher] = entry.last
+        settled[entry.publisher] = entry
         s.window_used -= s.journal.cost_at(s.stable_entries)
         s.stable_entries += 1
-    for publisher, last in settled.items():
+    for publisher, entry in settled.items():
         session = s.sessions.get(publisher)
         if session is not None:
-            session.settled = last
-            s.tell(publisher, Confirmed(session.number, last, last))
+            session.settled = entry.last
+            s.tell(publisher, Confirmed(session.number, entry.last, entry.last, entry.timestamp))
 
 
 def admit(s: BrokerState, session: Session, events: EventRun) -> None:
@@ -110,4 +110,4 @@ def release(s: BrokerState) -> None:
             if is_tombstone(entry.publisher):
                 s.tell(session.client, LossKept(session.number, entry.last))
             else:
-                s.tell(session.client, Confirmed(session.number, entry.last, session.settled))
+                s.tell(session.client, Confirmed(session.number, entry.last, session.settled, entry.timestamp))

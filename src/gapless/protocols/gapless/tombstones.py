@@ -11,7 +11,8 @@ from gapless.protocols.gapless.journal_messages import Entry
 from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = [
-    "LOST", "counted_for", "deleted", "first_lost", "is_tombstone", "last_settled", "may_have_matched", "numbers_of",
+    "LOST", "counted_for", "deleted", "first_lost", "is_tombstone", "largest_timestamps",
+    "last_settled", "may_have_matched", "numbers_of",
     "publisher_of", "tombstone",
 ]  # fmt: skip
 
@@ -19,10 +20,15 @@ LOST = "\tlost/"
 """The prefix of these publishers. Names of clients are printable, so none begins with it."""
 
 
-def tombstone(publisher: str, first: int, last: int, settled: int, text: str) -> EventRun:
+def tombstone(
+    publisher: str, first: int, last: int, settled: int, text: str, settled_by: int = 0, lost_by: int = 0
+) -> EventRun:
     """Return the event that reports these numbers of a publisher, which had advertised the filter, as lost. All brokers
-    had processed those up to `settled`."""
-    return EventRun.of_one(f"{LOST}{publisher}", last, {"first": first, "settled": settled, "filter": text})
+    had processed those up to `settled`. These had timestamps up to `settled_by`, and all of them up to `lost_by`, if
+    that is known."""
+    attributes: Attributes = {"first": first, "settled": settled, "filter": text}
+    attributes |= {"settled_by": settled_by, "lost_by": lost_by}
+    return EventRun.of_one(f"{LOST}{publisher}", last, attributes)
 
 
 def deleted(entry: Entry, text: str) -> Entry:
@@ -64,8 +70,13 @@ def last_settled(events: EventRun) -> int:
     return _number(events, "settled")
 
 
+def largest_timestamps(events: EventRun) -> tuple[int, int]:
+    """Return the largest timestamps of the events up to `last_settled`, and of all lost events; 0 if unknown."""
+    return _number(events, "settled_by"), _number(events, "lost_by")
+
+
 def _number(events: EventRun, name: str) -> int:
-    number = events.table.shared[name]
+    number = events.table.shared.get(name, 0)
     assert isinstance(number, int)
     return number
 
