@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.storage import Admit, Append, Put, Snapshot
+from gapless.storage import Admit, Put
 from tests.conftest import Cli
 from tests.storage.opened import opened
 
@@ -20,7 +20,6 @@ BEGUN = 1_790_000_000_000_000
 def data(tmp_path: Path) -> Path:
     """As a killed broker leaves it: part of it in the log."""
     with opened(tmp_path / "running") as it:
-        it.keep(*(Append("own", n, b"row %d" % n) for n in range(1, 8)), Snapshot("own", 3, b"three"))
         it.keep(*(Admit("b1", BEGUN + n, BEGUN + n, 2, b"piece %03d" % n * 100) for n in range(50)))
         it.keep(Put("life", b"7"), Put("subscription/billing", b"position"))
         shutil.copytree(tmp_path / "running", tmp_path / "b1")
@@ -36,8 +35,7 @@ def test_show_says_whose_it_is_and_how_much_there_is(cli: Cli, data: Path) -> No
     shown = cli("data", "show", data)
     assert shown.code == 0
     words = [line.split() for line in shown.out.splitlines()]
-    assert " ".join(shown.out.split()).startswith(f"{data}: broker b1 of network shop-1f3a format 1, since 2")
-    assert ["own", "3", "7", "5", "25", "B"] in words
+    assert " ".join(shown.out.split()).startswith(f"{data}: broker b1 of network shop-1f3a format 2, since 2")
     assert ["b1", "2026-09-21", "14:13:20", "2026-09-21", "14:13:20", "100", "43.9", "KiB"] in words
     assert "2 entries, 9 B" in shown.out
     assert "billing" not in shown.out
@@ -49,7 +47,6 @@ def test_show_as_json_has_all_of_it(cli: Cli, data: Path) -> None:
     shown = json.loads(cli("data", "show", data, "--json").out)
     assert shown["about"]["broker"] == "b1"
     assert shown["missing"] == 0
-    assert shown["journals"]["own"] == {"rows": 5, "bytes": 25, "first": 3, "last": 7}
     assert shown["history"]["b1"]["events"] == 100
     assert shown["entries"] == {"life": 1, "subscription/billing": 8}
 
@@ -58,7 +55,7 @@ def test_check_of_what_is_whole_ends_with_0_and_changes_nothing(cli: Cli, data: 
     before = _files(data)
     checked = cli("data", "check", data)
     assert checked.code == 0
-    assert "WHOLE  57 rows" in checked.out
+    assert "WHOLE  52 rows" in checked.out
     assert _files(data) == before
     assert json.loads(cli("data", "check", data, "--json").out)["damaged"] is False
 

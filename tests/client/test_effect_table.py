@@ -5,13 +5,13 @@ from typing import get_args
 
 from gapless.client import connect
 from gapless.overlay import chain
-from gapless.protocol import Effect, Expel, Keep, ReadHistory, Send, SetTimer
+from gapless.protocol import Effect, Expel, Keep, Send, SetTimer
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from tests.runtime.local import Local
 
 OF_THE_HOST = {Send, SetTimer}
-OF_BROKERS = {Expel, Keep, ReadHistory}
+OF_BROKERS = {Expel, Keep}
 
 
 def test_each_effect_goes_to_what_takes_it() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gapless.overlay import chain
-from gapless.protocol import Expel, Keep, ReadHistory, SetTimer
+from gapless.protocol import Expel, Keep, SetTimer
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import local_network
 from tests.runtime.local import Local
@@ -19,7 +19,7 @@ def test_each_effect_goes_to_what_takes_it(tmp_path: Path, *, has_disk: bool) ->
         broker = await network.start("b0")
         try:
             handlers = broker.links.host._handlers
-            assert set(handlers) == {SetTimer, Expel} | ({Keep, ReadHistory} if has_disk else set())
+            assert set(handlers) == {SetTimer, Expel} | ({Keep} if has_disk else set())
             for kind, handler in handlers.items():
                 (effect,) = inspect.signature(handler).parameters.values()
                 assert effect.annotation is kind, f"{handler} takes {effect.annotation}, but gets {kind}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import StorageError
-from gapless.storage import Admit, Append, DamagedError, HistoryRow, Put, StorageSettings, TruncateHistory
+from gapless.storage import Admit, DamagedError, HistoryRow, Put, StorageSettings
 from gapless.storage.inspection import check_directory
 from tests.storage import torture
 from tests.storage.opened import opened
@@ -56,9 +56,8 @@ def test_a_damaged_piece_of_history_is_named_exactly_and_can_be_mended(tmp_path:
     rows = [HistoryRow(n * 10, n * 10 + 5, 1, b"piece %d " % n * 20) for n in range(50)]
     admitted = [Admit("b1", row.first, row.last, row.count, row.blob) for row in rows]
     with opened(tmp_path, NEVER) as it:
-        it.keep(*admitted, Append("own", 1, b"row 1"), Append("b2", 1, b"untouched"), Put("life", b"7"))
-    for text in (rows[20].blob, b"row 1"):
-        _turn_over(tmp_path / "data.sqlite", text)
+        it.keep(*admitted, Admit("b2", 1, 1, 1, b"untouched"), Put("life", b"7"))
+    _turn_over(tmp_path / "data.sqlite", rows[20].blob)
     with opened(tmp_path, NEVER) as it:
         read = it.reader.history
         assert read("b1", -1, ALL, ALL) == rows[:20]
@@ -68,9 +67,7 @@ def test_a_damaged_piece_of_history_is_named_exactly_and_can_be_mended(tmp_path:
             "history", "b1", 195, 209,
         )  # fmt: skip
         assert read("b1", 209, ALL, ALL) == rows[21:]
-        with pytest.raises(DamagedError, match="row 1 of the journal 'own' is damaged"):
-            it.reader.read_journal("own")
-        assert it.reader.read_journal("b2")[0].blob == b"untouched"
+        assert read("b2", -1, ALL, ALL) == [HistoryRow(1, 1, 1, b"untouched")]
         assert it.reader.entries() == {"life": b"7"}
         it.keep(admitted[20])
         assert read("b1", -1, ALL, ALL) == rows
@@ -115,22 +112,16 @@ def test_a_range_that_has_changed_hides_nothing(tmp_path: Path) -> None:
 )
 def test_rows_that_are_not_there_are_missed(gone: str, since: int, until: int, tmp_path: Path) -> None:
     with opened(tmp_path, NEVER) as it:
-        it.keep(*(Admit("b1", n, n, 1, b"%d" % n) for n in range(10)), Append("own", 1, b""), Append("own", 2, b""))
+        it.keep(*(Admit("b1", n, n, 1, b"%d" % n) for n in range(10)))
     connection = sqlite3.connect(tmp_path / "data.sqlite")
     connection.execute(f"DELETE FROM history WHERE {gone}")
-    connection.execute("DELETE FROM journals WHERE number = 2")
     connection.commit()
     connection.close()
     with opened(tmp_path, NEVER) as it:
         with pytest.raises(DamagedError) as caught:
             it.reader.history("b1", since, ALL, ALL)
         assert (caught.value.since, caught.value.until) == (since, until)
-        with pytest.raises(DamagedError, match="'own' has 1 rows where 2 were written"):
-            it.reader.read_journal("own")
-        it.keep(TruncateHistory("b1", -1))  # all of it, to be filled anew
-        it.keep(Admit("b1", 3, 3, 1, b"3"))
-        assert len(it.reader.history("b1", -1, ALL, ALL)) == 1
-    assert any("'own'" in line for line in check_directory(tmp_path).problems)
+    assert any("the history of b1" in line for line in check_directory(tmp_path).problems)
 
 
 def test_a_log_that_was_lost_is_missed(tmp_path: Path) -> None:
@@ -167,10 +158,10 @@ def test_an_emptied_file_beside_its_log_is_damage_and_not_a_new_directory(tmp_pa
         check_directory(tmp_path / "emptied")
 
 
-@pytest.mark.parametrize("gone", ["kind = 'journal'", "kind = 'commit'", "TRUE"])
+@pytest.mark.parametrize("gone", ["kind = 'history'", "kind = 'commit'", "TRUE"])
 def test_a_file_that_says_wrong_things_of_itself_is_not_opened(gone: str, tmp_path: Path) -> None:
     with opened(tmp_path, NEVER) as it:
-        it.keep(Append("own", 1, b""))
+        it.keep(Admit("own", 1, 1, 1, b""))
     connection = sqlite3.connect(tmp_path / "data.sqlite")
     connection.execute(f"DELETE FROM heads WHERE {gone}")
     connection.commit()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 import threading
 import time
 from functools import partial
@@ -16,23 +15,17 @@ import pytest
 from gapless.errors import StorageError
 from gapless.storage import (
     Admit,
-    Append,
     Change,
     Delete,
-    Drop,
     ForgetHistory,
     HistoryRow,
     HistoryTotals,
-    JournalRow,
-    JournalTotals,
     NoRoomError,
     Put,
     Reader,
-    Snapshot,
     StorageSettings,
     Store,
     Sync,
-    TruncateHistory,
     open_store,
 )
 from gapless.storage import writer as writer_module
@@ -45,28 +38,12 @@ ALL = 2**63 - 1
 def test_a_new_directory_is_empty_and_a_known_one_is_not_new(tmp_path: Path) -> None:
     with opened(tmp_path / "deep" / "data") as it:
         assert it.store.found.is_new
-        assert it.reader.read_journal("own") == []
         assert it.reader.history("b1", 0, ALL, 1000) == []
         assert it.reader.entries() == {}
-        assert not it.store.journals()
+        assert not it.store.history_totals()
     with opened(tmp_path / "deep" / "data") as it:
         assert not it.store.found.is_new
         assert it.store.found.missing == 0
-
-
-def test_a_journal_is_read_from_its_snapshot_on(tmp_path: Path) -> None:
-    with opened(tmp_path) as it:
-        it.keep(*(Append("own", n, b"%d" % n) for n in range(1, 8)), Append("b2", 1, b"x"))
-        it.keep(Snapshot("own", 4, b"up to 4"))
-        rows = [JournalRow(4, True, b"up to 4"), *(JournalRow(n, False, b"%d" % n) for n in (5, 6, 7))]
-        assert it.reader.read_journal("own") == rows
-        assert it.store.journals() == {"own": JournalTotals(4, 10, 4, 7), "b2": JournalTotals(1, 1, 1, 1)}
-        it.keep(Append("own", 6, b"again"), Append("own", 3, b"late"), Snapshot("own", 2, b"late"))
-        rows[2] = JournalRow(6, False, b"again")
-        assert it.reader.read_journal("own") == rows
-        it.keep(Drop("own"))
-        assert it.reader.read_journal("own") == []
-        assert list(it.reader.journals()) == ["b2"]
 
 
 def test_history_is_read_in_pieces_that_meet_a_range(tmp_path: Path) -> None:
@@ -87,11 +64,9 @@ def test_history_is_read_in_pieces_that_meet_a_range(tmp_path: Path) -> None:
         assert it.reader.oldest("b1", 41) == 105
         assert it.reader.oldest("b1", 400) == 995
         assert it.reader.oldest("b1", 401) is None
-        it.keep(TruncateHistory("b1", 503))
-        assert read("b1", -1, ALL, 10**9) == rows[:51]
         it.keep(ForgetHistory("b1", 26))
-        assert read("b1", -1, ALL, 10**9) == rows[3:51]
-        assert it.store.history_totals()["b1"] == HistoryTotals(48, 192, 144, 30, 505)
+        assert read("b1", -1, ALL, 10**9) == rows[3:]
+        assert it.store.history_totals()["b1"] == HistoryTotals(97, 388, 291, 30, 995)
 
 
 def test_entries_are_read_by_their_beginning(tmp_path: Path) -> None:
@@ -113,7 +88,7 @@ def test_it_is_what_the_interface_says(tmp_path: Path) -> None:
 def test_what_cannot_be_written_at_all_is_a_failure_that_is_told(tmp_path: Path) -> None:
     with opened(tmp_path) as it:
         it.keep(Put("k", b"before"))
-        it.write(Put("k", b"after"), Append("own", 2**63, b""))
+        it.write(Put("k", b"after"), Admit("b1", 1, 2**63, 1, b""))
         assert "OverflowError" in str(it.wait_for_failure())
         with pytest.raises(StorageError, match="OverflowError"):
             it.write(Put("k", b"later"))
@@ -126,8 +101,6 @@ class Model:
     """The expected contents of a store, computed in the simplest way."""
 
     def __init__(self) -> None:
-        self.journals: dict[str, dict[int, bytes]] = {}
-        self.snapshots: dict[str, tuple[int, bytes]] = {}
         self.history: dict[str, dict[int, HistoryRow]] = {}
         self.forgotten: dict[str, int] = {}
         self.entries: dict[str, bytes] = {}
@@ -138,34 +111,16 @@ class Model:
 
     def apply(self, change: Change) -> None:
         match change:
-            case Append(name, number, blob):
-                if number > self.snapshots.get(name, (-1, b""))[0]:
-                    self.journals.setdefault(name, {})[number] = blob
-            case Snapshot(name, number, blob):
-                if number >= self.snapshots.get(name, (-1, b""))[0]:
-                    self.snapshots[name] = (number, blob)
-                    rows = self.journals.get(name, {})
-                    self.journals[name] = {n: each for n, each in rows.items() if n > number}
-            case Drop(name):
-                self.journals.pop(name, None)
-                self.snapshots.pop(name, None)
             case Admit(origin, first, last, count, blob):
                 self.history.setdefault(origin, {})[last] = HistoryRow(first, last, count, blob)
             case ForgetHistory(origin, upto):
                 self.forgotten[origin] = max(upto, self.forgotten.get(origin, -1))
                 rows_ = self.history.get(origin, {})
                 self.history[origin] = {last: row for last, row in rows_.items() if last > upto}
-            case TruncateHistory(origin, beyond):
-                rows_ = self.history.get(origin, {})
-                self.history[origin] = {last: row for last, row in rows_.items() if row.first <= beyond}
             case Put(key, blob):
                 self.entries[key] = blob
             case Delete(key):
                 self.entries.pop(key, None)
-
-    def journal(self, name: str) -> list[JournalRow]:
-        begin = [JournalRow(self.snapshots[name][0], True, self.snapshots[name][1])] if name in self.snapshots else []
-        return begin + [JournalRow(n, False, blob) for n, blob in sorted(self.journals.get(name, {}).items())]
 
     def pieces(self, origin: str, since: int, until: int) -> list[HistoryRow]:
         rows = sorted(self.history.get(origin, {}).values(), key=lambda row: row.last)
@@ -177,23 +132,15 @@ def _change(random_: random.Random) -> Change:
     blob = random_.randbytes(random_.choice((0, 3, 50, 20_000)))
     number = random_.randrange(60)
     kind = random_.randrange(20)
-    if kind < 6:
-        return Append(name, number, blob)
-    if kind < 7:
-        return Snapshot(name, number, blob)
-    if kind < 14:
+    if kind < 12:
         return Admit(name, number, number + random_.choice((0, 0, 1, 5, 20)), random_.randrange(1, 9), blob)
-    rare: list[Change] = [
-        Drop(name), ForgetHistory(name, random_.randrange(30)), TruncateHistory(name, random_.randrange(20, 80)),
-    ]  # fmt: skip
-    return [Put(f"k{number % 7}", blob), Put(f"k{number % 7}", blob), Delete(f"k{number % 7}"), *rare][kind - 14]
+    if kind < 17:
+        return Put(f"k{number % 7}", blob)
+    return Delete(f"k{number % 7}") if kind < 19 else ForgetHistory(name, random_.randrange(30))
 
 
 def _agree(it: Opened, model: Model) -> None:
     for name in ("b0", "b1", "b2"):
-        assert it.reader.read_journal(name) == model.journal(name)
-        kept = it.reader.journals().get(name)
-        assert (kept.rows if kept else 0) == len(model.journal(name))
         totals = it.store.history_totals().get(name)
         pieces = model.pieces(name, -1, ALL)
         assert (totals.rows if totals else 0) == len(pieces)
@@ -205,7 +152,6 @@ def _agree(it: Opened, model: Model) -> None:
             assert it.reader.history(name, since, until, ALL) == model.pieces(name, since, until)
     assert it.reader.entries() == dict(sorted(model.entries.items()))
     assert it.store.history_totals() == it.reader.history_totals()
-    assert it.store.journals() == it.reader.journals()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -237,32 +183,20 @@ def test_forgetting_much_is_done_little_by_little(tmp_path: Path, monkeypatch: p
     rows: list[int] = []
     with opened(tmp_path, StorageSettings("never")) as it:
         it.keep(*(Admit("b1", n, n, 1, bytes(1000)) for n in range(300)))
-        it.keep(*(Append("own", n, bytes(1000)) for n in range(300)))
         adopt = it.store._adopt
 
-        def note(touched: list[tuple[str, str]]) -> None:
+        def note(touched: list[str]) -> None:
             adopt(touched)
             rows.append(it.store.history_totals()["b1"].rows)
 
         it.store._writer._committed = note
-        it.keep(ForgetHistory("b1", 249), Snapshot("own", 299, b"all"))
-        assert it.reader.read_journal("own") == [JournalRow(299, True, b"all")]
+        it.keep(ForgetHistory("b1", 249))
         while it.store.history_totals()["b1"].rows > 50:
             time.sleep(0.001)
     assert rows[0] == 280
     assert max(before - after for before, after in pairwise(rows)) <= 20
     with opened(tmp_path, StorageSettings("never")) as it:
         assert [row.first for row in it.reader.history("b1", -1, ALL, ALL)] == list(range(250, 300))
-        while _count(tmp_path, "journals") > 1:  # an earlier life may have left some
-            time.sleep(0.001)
-
-
-def _count(path: Path, table: str) -> int:
-    connection = sqlite3.connect(f"file:{path / 'data.sqlite'}?mode=ro", uri=True)
-    try:
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def _held(it: Opened) -> tuple[threading.Event, threading.Event]:
@@ -317,24 +251,24 @@ def test_the_queue_has_a_bound(tmp_path: Path) -> None:
 def test_closing_keeps_what_was_handed_over(tmp_path: Path) -> None:
     it = Opened(tmp_path, StorageSettings("never"))
     for n in range(100):
-        it.write(Append("own", n, bytes(n)))
+        it.write(Admit("own", n, n, 1, bytes(n)))
     it.close()
     assert it.reports[-1] == 100
     assert not (tmp_path / "data.sqlite-wal").exists()
     with opened(tmp_path) as again:
-        assert len(again.reader.read_journal("own")) == 100
+        assert len(again.reader.history("own", -1, ALL, ALL)) == 100
 
 
 def test_a_reader_sees_one_state_while_others_write(tmp_path: Path) -> None:
     with opened(tmp_path, StorageSettings("never")) as it:
-        it.keep(Append("own", 0, b""))
+        it.keep(Admit("own", 0, 0, 1, b""))
         stop = threading.Event()
         wrong: list[str] = []
 
         def read() -> None:
             reader = it.store.reader()
             while not stop.is_set():
-                numbers = [row.number for row in reader.read_journal("own")]
+                numbers = [row.last for row in reader.history("own", -1, ALL, ALL)]
                 if numbers != list(range(numbers[0], numbers[-1] + 1)):
                     wrong.append(str(numbers))
             reader.close()
@@ -342,7 +276,7 @@ def test_a_reader_sees_one_state_while_others_write(tmp_path: Path) -> None:
         thread = threading.Thread(target=read)
         thread.start()
         for n in range(1, 300):
-            it.keep(Append("own", n, bytes(100)), *([Snapshot("own", n - 5, b"")] if n % 20 == 0 else []))
+            it.keep(Admit("own", n, n, 1, bytes(100)), *([ForgetHistory("own", n - 5)] if n % 20 == 0 else []))
         stop.set()
         thread.join()
         assert not wrong
@@ -373,7 +307,7 @@ def test_the_log_does_not_grow_without_end_while_somebody_always_reads(
         thread.start()
         try:
             for n in range(200):
-                it.keep(Append("own", n, bytes(100_000)))
+                it.keep(Admit("own", n, n, 1, bytes(100_000)))
             assert (tmp_path / "data.sqlite-wal").stat().st_size < 5_000_000
         finally:
             stop.set()
@@ -404,12 +338,12 @@ def test_an_event_loop_waits_for_nothing_but_reports(tmp_path: Path) -> None:
 
         async def publish(number: int) -> None:
             waiting[number] = loop.create_future()
-            store.write(number, [Append("own", number, b"event")])
+            store.write(number, [Admit("own", number, number, 1, b"event")])
             await waiting[number]
 
         await asyncio.gather(*(publish(number) for number in range(1, 501)))
         reader = store.reader()
-        assert len(await asyncio.to_thread(reader.read_journal, "own")) == 500
+        assert len(await asyncio.to_thread(reader.history, "own", -1, ALL, ALL)) == 500
         reader.close()
         await asyncio.to_thread(store.close)
 

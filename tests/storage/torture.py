@@ -20,14 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gapless.errors import StorageError
-from gapless.storage import Admit, Append, Change, DamagedError, HistoryRow, Put, Snapshot, StorageSettings
+from gapless.storage import Admit, Change, DamagedError, HistoryRow, Put, StorageSettings
 from gapless.storage.inspection import check_directory
 from gapless.storage.reader import FileReader
 from tests.storage.opened import Opened, opened
 
 DATABASE = "data.sqlite"
 ORIGINS = ("b1", "b2", "b3")
-JOURNALS = ("own", "b2")
 END = 10**9
 
 
@@ -43,14 +42,10 @@ def blob(seed: int, number: int) -> bytes:
 def changes(seed: int, number: int) -> list[Change]:
     """The batch with a number: rows of all kinds, of which a later reader knows what they were."""
     body = blob(seed, number)
-    made: list[Change] = [
+    return [
         Admit(ORIGINS[number % 3], number * 10, number * 10 + 5, 1 + number % 4, body),
-        Append(JOURNALS[number % 2], number, body),
         Put(f"k{number % 5}", b"%d" % number),
     ]
-    if number % 21 == 20:
-        made.append(Snapshot(JOURNALS[number % 2], number - 4, body))
-    return made
 
 
 def pieces(seed: int, origin: str, upto: int) -> dict[int, HistoryRow]:
@@ -77,17 +72,6 @@ def judge(reader: FileReader, seed: int, upto: int, *, may_have_more: bool = Fal
     told = 0
     for origin in ORIGINS:
         told += _judge_history(reader, seed, origin, upto, may_have_more)
-    for name in JOURNALS:
-        try:
-            rows = {row.number: row.blob for row in reader.read_journal(name) if not row.is_snapshot}
-            snapshots = [row.number for row in reader.read_journal(name) if row.is_snapshot]
-        except StorageError:
-            told += 1
-            continue
-        due = {n for n in range(1, upto + 1) if JOURNALS[n % 2] == name and n > max([0, *snapshots])}
-        assert due <= rows.keys() if may_have_more else due == rows.keys(), f"journal {name}: {due ^ rows.keys()}"
-        assert all(rows[number] == blob(seed, number) for number in rows), f"journal {name} is wrong"
-        assert bool(snapshots) or upto < 41 or may_have_more, f"journal {name} has lost its snapshot"
     return told + _judge_entries(reader, upto, may_have_more)
 
 

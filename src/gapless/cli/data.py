@@ -54,8 +54,6 @@ def show(directory: Path, *, with_entries: bool, as_json: bool) -> int:
     console.print(Text(f"format {found.version}, since {found.about.created}, {_bytes(found.file_bytes)} on disk"))
     if found.missing:
         console.print(Text(f"the last {found.missing:,} commits that were reported are not there", "yellow"))
-    if found.journals:
-        console.print(_journals(found))
     if found.history:
         console.print(_history(found))
     size = sum(found.entries.values())
@@ -70,13 +68,6 @@ def _table(*headings: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left", no_wrap=True)
-    return table
-
-
-def _journals(found: Contents) -> Table:
-    table = _table("journal", "from", "to", "rows", "size")
-    for name, kept in found.journals.items():
-        table.add_row(Text(name), str(kept.first), str(kept.last), f"{kept.rows:,}", _bytes(kept.bytes))
     return table
 
 

@@ -19,7 +19,7 @@ from gapless.names import (
     Revoked,
 )
 from gapless.positions import Position
-from gapless.protocol.inputs import Advertise, Message, Publish, ReadHistory, Subscribe, Unadvertise, Unsubscribe
+from gapless.protocol.inputs import Advertise, Message, Publish, Subscribe, Unadvertise, Unsubscribe
 
 __all__ = [
     "Activated",
@@ -198,7 +198,6 @@ Effect: TypeAlias = (
     | SetTimer
     | Expel
     | Keep
-    | ReadHistory
     | Published
     | PublishedMany
     | Deliver

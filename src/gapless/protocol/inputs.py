@@ -1,11 +1,9 @@
 """The inputs of a node: events around it, and calls of its client, operator or disk."""
 
-from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gapless.disk import HistoryRow
 from gapless.event_runs import EventTable
 from gapless.events import Attributes
 from gapless.names import AckMode, Acknowledge, AcknowledgeEach, ExtendAck, ListDurables, MoveDurable, Nack
@@ -19,14 +17,12 @@ __all__ = [
     "DeleteEvents",
     "EndSession",
     "Forget",
-    "HistoryRead",
     "Input",
     "Linked",
     "Message",
     "Persisted",
     "Publish",
     "PublishMany",
-    "ReadHistory",
     "Ready",
     "Received",
     "Resumed",
@@ -208,27 +204,10 @@ class Persisted(msgspec.Struct, frozen=True):
     number: int
 
 
-class ReadHistory(msgspec.Struct, frozen=True):
-    """An effect. Read the pieces of an origin's history that reach beyond `since` and begin no later than `until`;
-    `HistoryRead` follows. Only from a broker with a disk."""
-
-    request: int
-    origin: str
-    since: int
-    until: int
-
-
-class HistoryRead(msgspec.Struct, frozen=True):
-    """The requested history on the disk; unreadable parts are omitted."""
-
-    asked: ReadHistory
-    rows: Sequence[HistoryRow]
-
-
 Input: TypeAlias = (
     Start | Received | Connected | Suspected | Trusted | Resumed | Linked | Unlinked | TimerFired
     | Advertise | Unadvertise | Subscribe | Unsubscribe | Publish | PublishMany | Consumed | DeleteEvents | EndSession
     | Forget
-    | Persisted | HistoryRead | Acknowledge | AcknowledgeEach | Nack | ExtendAck
+    | Persisted | Acknowledge | AcknowledgeEach | Nack | ExtendAck
     | ListDurables | MoveDurable
 )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 from gapless.disk import DiskContents
 from gapless.errors import ConfigError
-from gapless.protocol import BrokerNode, BrokerPlace, DeleteEvents, Expel, Forget, HistoryRead, Owners, Persisted, Start
+from gapless.protocol import BrokerNode, BrokerPlace, DeleteEvents, Expel, Forget, Owners, Persisted, Start
 from gapless.runtime.access import CLEAR, Access
 from gapless.runtime.address import split_address
 from gapless.runtime.admission import Admission
@@ -236,7 +236,7 @@ class Broker:
         if self._telling is not None:
             self._telling.cancel()
 
-    def _hear_disk(self, item: Persisted | HistoryRead) -> None:
+    def _hear_disk(self, item: Persisted) -> None:
         self._links.give(item)
 
     def _failed(self, error: BaseException) -> None:

@@ -12,18 +12,17 @@ others that it existed before.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gapless.disk import Change, DiskContents, Drop, HistoryRow, JournalRow, Put
+from gapless.disk import Change, DiskContents, HistoryRow, Put
 from gapless.errors import StorageError
-from gapless.protocol import HistoryRead, Keep, Persisted, ReadHistory
+from gapless.protocol import Keep, Persisted
 from gapless.runtime.logs import Logger
 from gapless.runtime.network_file import NetworkConfig
-from gapless.storage import DamagedError, Reader, StorageSettings, Store, open_store
+from gapless.storage import DamagedError, StorageSettings, Store, open_store
 
 __all__ = ["BrokerDisk"]
 
@@ -45,7 +44,7 @@ class BrokerDisk:
     """
 
     def __init__(
-        self, give: Callable[[Persisted | HistoryRead], None], failed: Callable[[StorageError], None], logger: Logger
+        self, give: Callable[[Persisted], None], failed: Callable[[StorageError], None], logger: Logger
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._give = give
@@ -61,9 +60,6 @@ class BrokerDisk:
         """Descriptions of the damage found since the start."""
         self._quiet = asyncio.Event()
         self._is_closed = False
-        self._looking = ThreadPoolExecutor(1, "history")
-        self._looked: Reader | None = None
-        """The reader of that thread."""
 
     async def open(self, config: NetworkConfig, name: str, directory: Path) -> None:
         """Open or create the directory; raise a `StorageError` if that fails."""
@@ -89,11 +85,9 @@ class BrokerDisk:
     async def read(self) -> DiskContents:
         """Return everything that was kept before, for a node that starts."""
         await self._until_synced()
-        contents, damaged = await asyncio.to_thread(self._read)
+        contents = await asyncio.to_thread(self._read)
         self._entries = contents.entries
         self._kept.clear()
-        if damaged:
-            self._write([Drop(name) for name in damaged])
         return contents
 
     async def _until_synced(self) -> None:
@@ -101,22 +95,13 @@ class BrokerDisk:
             self._quiet.clear()
             await self._quiet.wait()
 
-    def _read(self) -> tuple[DiskContents, list[str]]:
+    def _read(self) -> DiskContents:
         assert self._store is not None
         reader = self._store.reader()
-        journals: dict[str, list[JournalRow]] = {}
-        damaged: list[str] = []
         try:
-            for name in reader.journals():
-                try:
-                    journals[name] = reader.read_journal(name)
-                except DamagedError as error:
-                    damaged.append(name)
-                    self._note_damage(error)
-                    self._logger.error(f"{error}; dropping it, because other brokers hold copies")
             history = {origin: self._all_history(origin) for origin in reader.history_totals()}
             entries = reader.entries()
-            return DiskContents(journals, history, entries, is_new=INCARNATION not in entries), damaged
+            return DiskContents(history, entries, is_new=INCARNATION not in entries)
         finally:
             reader.close()
 
@@ -129,46 +114,24 @@ class BrokerDisk:
         """Yield the history of an origin lazily, as it may not fit into memory."""
         assert self._store is not None
         reader = self._store.reader()
+        since = -1
         try:
-            yield from self._history(reader, origin, -1, STAMP_MAX)
+            while True:
+                try:
+                    page = reader.history(origin, since, STAMP_MAX, PAGE_BYTES)
+                except DamagedError as error:
+                    self._note_damage(error)
+                    self._logger.error(f"{error}; readers get it from other brokers")
+                    if error.until >= STAMP_MAX or error.until <= since:
+                        return
+                    since = error.until
+                    continue
+                if not page:
+                    return
+                yield from page
+                since = page[-1].last
         finally:
             reader.close()
-
-    def _history(self, reader: Reader, origin: str, since: int, until: int) -> Iterator[HistoryRow]:
-        while True:
-            try:
-                page = reader.history(origin, since, until, PAGE_BYTES)
-            except DamagedError as error:
-                self._note_damage(error)
-                self._logger.error(f"{error}; readers get it from other brokers")
-                if error.until >= until or error.until <= since:
-                    return
-                since = error.until
-                continue
-            if not page:
-                return
-            yield from page
-            since = page[-1].last
-
-    def read_history(self, effect: ReadHistory) -> None:
-        """Read history that the node no longer has in memory, in a thread."""
-        if not self._is_closed:
-            self._looking.submit(self._look_up, effect)
-
-    def _look_up(self, effect: ReadHistory) -> None:
-        assert self._store is not None
-        try:
-            if self._looked is None:
-                self._looked = self._store.reader()
-            rows = list(self._history(self._looked, effect.origin, effect.since, effect.until))
-        except StorageError as error:
-            self._on_failed(error)
-            return
-        self._loop.call_soon_threadsafe(self._tell_read, HistoryRead(effect, rows))
-
-    def _tell_read(self, item: HistoryRead) -> None:
-        if not self._is_closed:
-            self._give(item)
 
     @property
     def incarnation(self) -> int | None:
@@ -187,7 +150,7 @@ class BrokerDisk:
     @property
     def handlers(self) -> dict[type, Callable[[Any], None]]:
         """Return the handlers of the effects that concern the disk."""
-        return {Keep: self.keep, ReadHistory: self.read_history}
+        return {Keep: self.keep}
 
     def keep(self, effect: Keep) -> None:
         """Write a batch of the node."""
@@ -241,8 +204,5 @@ class BrokerDisk:
     async def close(self) -> None:
         """Write the pending batches and unlock the directory."""
         self._is_closed = True
-        await asyncio.to_thread(self._looking.shutdown, cancel_futures=True)
-        if self._looked is not None:
-            self._looked.close()
         if self._store is not None:
             await asyncio.to_thread(self._store.close)

@@ -3,8 +3,8 @@
 A disk syncs one commit after the other; each contains all batches that have gathered meanwhile.
 When its broker crashes, a random prefix of the unsynced batches survives. A broker restarts with
 its disk; with an *old* one, as it was when half of the batches had been synced; after it has *lost*
-the content; or with a *damaged* one, on which about half of the journals and half of the history
-cannot be read. A paused broker finds that everything was synced meanwhile.
+the content; or with a *damaged* one, on which about half of the history cannot be read. A
+paused broker finds that everything was synced meanwhile.
 """
 
 import random
@@ -14,21 +14,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gapless.disk import (
-    Admit,
-    Append,
-    Change,
-    Delete,
-    DiskContents,
-    Drop,
-    ForgetHistory,
-    HistoryRow,
-    JournalRow,
-    Put,
-    Snapshot,
-    TruncateHistory,
-)
-from gapless.protocol import HistoryRead, Input, Keep, Persisted, ReadHistory
+from gapless.disk import Admit, Change, Delete, DiskContents, ForgetHistory, HistoryRow, Put
+from gapless.protocol import Input, Keep, Persisted
 from gapless.simulator.event_queue import EventQueue
 from gapless.simulator.nodes import Slot
 
@@ -42,32 +29,20 @@ STAMP_MAX = 1 << 62
 
 def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
     """Return the content of a disk after these batches."""
-    journals: dict[str, dict[tuple[int, bool], JournalRow]] = {}
     history: dict[str, dict[int, HistoryRow]] = {}
     entries: dict[str, bytes] = {}
     for changes in batches:
         for change in changes:
             match change:
-                case Append(name, number, blob):
-                    journals.setdefault(name, {})[number, False] = JournalRow(number, False, blob)
-                case Snapshot(name, number, blob):
-                    beyond = {place: row for place, row in journals.get(name, {}).items() if place[0] > number}
-                    journals[name] = {(number, True): JournalRow(number, True, blob), **beyond}
-                case Drop(name):
-                    journals.pop(name, None)
                 case Admit(origin, first, last, count, blob):
                     history.setdefault(origin, {})[last] = HistoryRow(first, last, count, blob)
                 case ForgetHistory(origin, upto):
                     history[origin] = {last: row for last, row in history.get(origin, {}).items() if last > upto}
-                case TruncateHistory(origin, beyond_stamp):
-                    rows = history.get(origin, {})
-                    history[origin] = {last: row for last, row in rows.items() if row.first <= beyond_stamp}
                 case Put(key, blob):
                     entries[key] = blob
                 case Delete(key):
                     entries.pop(key, None)
     return DiskContents(
-        {name: [rows[place] for place in sorted(rows)] for name, rows in journals.items()},
         {origin: [rows[last] for last in sorted(rows)] for origin, rows in history.items() if rows},
         entries,
     )
@@ -76,9 +51,8 @@ def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
 class _Disk:
     """The disk of one broker."""
 
-    def __init__(self, dice: random.Random, reading_dice: random.Random) -> None:
+    def __init__(self, dice: random.Random) -> None:
         self.dice = dice
-        self.reading_dice = reading_dice
         self.synced: list[Sequence[Change]] = []
         self.written: list[Keep] = []
         """Batches that are not synced yet."""
@@ -107,22 +81,6 @@ class Disks:
         if not disk.is_busy:
             self._sync(slot, disk)
 
-    def read_history(self, slot: Slot, effect: ReadHistory, now: int) -> None:
-        """Read history for a broker; the result contains everything written by now, and arrives later."""
-        disk = self._of(slot)
-        batches = [*disk.synced, *(keep.changes for keep in disk.written)]
-        rows = [
-            row
-            for row in replay(batches).history.get(effect.origin, ())
-            if row.last > effect.since and row.first <= effect.until
-        ]
-        give = partial(self._read, slot, slot.life, HistoryRead(effect, rows))
-        self._event_queue.call(now + disk.reading_dice.randint(*self._sync_us), give)
-
-    def _read(self, slot: Slot, life: int, item: HistoryRead) -> None:
-        if slot.life == life:
-            self._give(slot, item)
-
     def read(self, slot: Slot, state: DiskState) -> DiskContents:
         """Return what a starting broker finds."""
         disk = self._of(slot)
@@ -142,8 +100,9 @@ class Disks:
     def _damage(self, disk: _Disk) -> None:
         """Damage the disk; the broker notices the damage and drops the damaged parts."""
         contents = replay(disk.synced)
-        changes: list[Change] = [Drop(name) for name in contents.journals if disk.dice.random() < DAMAGED]
-        changes += [ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED]
+        changes: list[Change] = [
+            ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED
+        ]
         disk.synced.append(changes)
 
     def go_on(self, slot: Slot) -> None:
@@ -155,8 +114,7 @@ class Disks:
 
     def _of(self, slot: Slot) -> _Disk:
         if slot.name not in self._disks:
-            name = f"{self._seed}/disk/{slot.name}"
-            self._disks[slot.name] = _Disk(random.Random(name), random.Random(f"{name}/reading"))
+            self._disks[slot.name] = _Disk(random.Random(f"{self._seed}/disk/{slot.name}"))
         return self._disks[slot.name]
 
     def _sync(self, slot: Slot, disk: _Disk) -> None:

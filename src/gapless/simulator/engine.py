@@ -67,7 +67,6 @@ from gapless.protocol import (
     Published,
     PublishedMany,
     PublishMany,
-    ReadHistory,
     Received,
     Rejected,
     Send,
@@ -375,7 +374,6 @@ class Simulation:
         self._record_loss = handlers[Skipped]
         if self._disks is not None:
             handlers[Keep] = self._disks.keep
-            handlers[ReadHistory] = self._disks.read_history
         return handlers | {
             Send: self._send, SetTimer: self._set_timer, Deliver: self._deliver, Rejected: self._refuse,
             Expel: self._expel, PublishedMany: self._publish_many, DeliverMany: self._deliver_many,

@@ -3,9 +3,8 @@
 Rows of history are chained: each row stores the last timestamp of the row before it. A reader of a
 range can tell from the rows alone that none is missing inside it or at its ends.
 
-Many rows are never deleted at once. Rows that a snapshot replaced, or that are to be forgotten, are
-deleted a few megabytes at a time, together with later commits. This pending work is called
-*chores*.
+Many rows are never deleted at once. Rows that are to be forgotten are deleted a few megabytes at a
+time, together with later commits. This pending work is called *chores*.
 """
 
 import sqlite3
@@ -13,18 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from gapless.storage.checksums import checksum, link, piece, span
-from gapless.storage.heads import NONE, Heads, HistoryHead, JournalHead
-from gapless.storage.interface import (
-    Admit,
-    Append,
-    Change,
-    Delete,
-    Drop,
-    ForgetHistory,
-    Put,
-    Snapshot,
-    TruncateHistory,
-)
+from gapless.storage.heads import NONE, Heads, HistoryHead
+from gapless.storage.interface import Admit, Change, Delete, ForgetHistory, Put
 from gapless.storage.schema import insert_rows
 
 __all__ = ["Changes"]
@@ -32,14 +21,13 @@ __all__ = ["Changes"]
 CHORE_ROWS = 10_000
 """Maximum number of rows that one commit deletes: about 20 ms for small rows."""
 
-_ADD_JOURNAL_ROW = "INSERT INTO journals (name, number, is_snapshot, size, crc, blob) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD_HISTORY_ROW = (
     "INSERT INTO history (origin, first, last, count, size, previous, link, crc, blob)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 _Row: TypeAlias = tuple[int, int, int, int]
-"""An id, a number or timestamp, a size, and a count or a flag that marks a snapshot."""
+"""An id, a timestamp, a size, and a count."""
 
 
 class Changes:
@@ -48,14 +36,9 @@ class Changes:
     def __init__(self, connection: sqlite3.Connection, heads: Heads) -> None:
         self._connection = connection
         self._heads = heads
-        self._journal_rows: list[tuple[object, ...]] = []
         self._history_rows: list[tuple[object, ...]] = []
-        self._chores: dict[tuple[str, str], int] = {
-            ("journal", name): head.snapshot for name, head in heads.journals.items() if head.snapshot != NONE
-        }
-        """Pending deletions: up to which number or timestamp. At start, the chores of an earlier
-        process are looked up once.
-        """
+        self._chores: dict[str, int] = {}
+        """Pending deletions: by origin, up to which timestamp."""
 
     @property
     def has_chores(self) -> bool:
@@ -66,91 +49,21 @@ class Changes:
             match change:
                 case Admit():
                     self._admit(change)
-                case Append():
-                    self._append(change)
                 case Put():
                     self._put(change)
                 case Delete():
                     self._delete(change)
-                case Snapshot():
-                    self._snapshot(change)
-                case Drop():
-                    self._drop(change.journal)
                 case ForgetHistory():
-                    known = self._chores.get(("history", change.origin), NONE)
-                    self._chores["history", change.origin] = max(known, change.upto)
-                case TruncateHistory():
-                    self._truncate(change)
+                    self._chores[change.origin] = max(self._chores.get(change.origin, NONE), change.upto)
 
-    def finish(self) -> list[tuple[str, str]]:
-        """Write the gathered rows and the heads; return the kinds and names that changed."""
+    def finish(self) -> list[str]:
+        """Write the gathered rows and the heads; return the origins that changed."""
         self._flush()
         return self._heads.write(self._connection)
 
     def _flush(self) -> None:
-        insert_rows(self._connection, _ADD_JOURNAL_ROW, self._journal_rows)
         insert_rows(self._connection, _ADD_HISTORY_ROW, self._history_rows)
-        self._journal_rows.clear()
         self._history_rows.clear()
-
-    # ---- journals -------------------------------------------------------------------------------------------
-
-    def _append(self, change: Append) -> None:
-        name, number, size = change.journal, change.number, len(change.blob)
-        head = self._heads.journals.get(name)
-        if head is None:
-            head = JournalHead(0, 0, number, NONE, NONE)
-        if number <= head.snapshot:
-            return
-        if number <= head.last:
-            head = self._without(name, number, head)
-        self._journal_rows.append((name, number, 0, size, checksum(change.blob, name, number, 0), change.blob))
-        self._heads.set_journal(
-            name,
-            JournalHead(
-                head.rows + 1,
-                head.bytes + size,
-                min(head.first, number),
-                max(head.last, number),
-                head.snapshot,
-            ),
-        )
-
-    def _without(self, name: str, number: int, head: JournalHead) -> JournalHead:
-        self._flush()
-        for row, size in self._connection.execute(
-            "SELECT id, size FROM journals WHERE name = ? AND number = ? AND is_snapshot = 0", (name, number)
-        ).fetchall():
-            self._connection.execute("DELETE FROM journals WHERE id = ?", (row,))
-            head = head._replace(rows=head.rows - 1, bytes=head.bytes - size)
-        return head
-
-    def _snapshot(self, change: Snapshot) -> None:
-        name, number, size = change.journal, change.number, len(change.blob)
-        head = self._heads.journals.get(name)
-        if head is not None and number < head.snapshot:
-            return
-        self._flush()
-        self._connection.execute(
-            "DELETE FROM journals WHERE name = ? AND number = ? AND is_snapshot = 1", (name, number)
-        )
-        self._connection.execute(
-            _ADD_JOURNAL_ROW, (name, number, 1, size, checksum(change.blob, name, number, 1), change.blob)
-        )
-        rows, size_beyond, last = 0, 0, number
-        if head is not None and head.last > number:
-            last = head.last
-            rows, size_beyond = self._connection.execute(
-                "SELECT count(*), ifnull(sum(size), 0) FROM journals WHERE name = ? AND number > ?", (name, number)
-            ).fetchone()
-        self._heads.set_journal(name, JournalHead(rows + 1, size_beyond + size, number, last, number))
-        self._chores["journal", name] = number
-
-    def _drop(self, name: str) -> None:
-        self._flush()
-        self._connection.execute("DELETE FROM journals WHERE name = ?", (name,))
-        self._heads.set_journal(name, None)
-        self._chores.pop(("journal", name), None)
 
     # ---- history --------------------------------------------------------------------------------------------
 
@@ -216,28 +129,6 @@ class Changes:
             events=head.events - sum(row[3] for row in rows),
         )
 
-    def _truncate(self, change: TruncateHistory) -> None:
-        origin, beyond = change.origin, change.beyond
-        head = self._heads.history.get(origin)
-        if head is None:
-            return
-        self._flush()
-        gone = self._connection.execute(
-            "SELECT id, last, size, count FROM history WHERE origin = ? AND last > ? AND first > ?",
-            (origin, beyond, beyond),
-        ).fetchall()
-        head = self._remove(head, gone)
-        (last,) = self._connection.execute(
-            "SELECT max(last) FROM history WHERE origin = ? AND last <= ?", (origin, beyond)
-        ).fetchone()
-        previous = NONE if last is None else last
-        for row, first, last in self._connection.execute(
-            "SELECT id, first, last FROM history WHERE origin = ? AND last > ? ORDER BY last", (origin, beyond)
-        ).fetchall():
-            self._chain(origin, row, first, last, previous)
-            previous = last
-        self._heads.set_history(origin, head._replace(last=previous))
-
     # ---- entries --------------------------------------------------------------------------------------------
 
     def _put(self, change: Put) -> None:
@@ -258,23 +149,12 @@ class Changes:
         """Delete up to `bytes_max` of the pending deletions, oldest request first."""
         self._flush()
         while self._chores and bytes_max > 0:
-            (kind, name), upto = next(iter(self._chores.items()))
-            tidy = self._tidy_journal if kind == "journal" else self._forget
-            spent, is_done = tidy(name, upto, bytes_max)
+            origin, upto = next(iter(self._chores.items()))
+            spent, is_done = self._forget(origin, upto, bytes_max)
             bytes_max -= spent
             if not is_done:
                 return
-            del self._chores[kind, name]
-
-    def _tidy_journal(self, name: str, upto: int, bytes_max: int) -> tuple[int, bool]:
-        rows = self._connection.execute(
-            "SELECT id, number, size, is_snapshot FROM journals WHERE name = ? AND number <= ?"
-            " ORDER BY number, is_snapshot LIMIT ?",
-            (name, upto, CHORE_ROWS),
-        ).fetchall()
-        some, spent = _some([row for row in rows if not (row[1] == upto and row[3])], bytes_max)
-        self._connection.executemany("DELETE FROM journals WHERE id = ?", [(row[0],) for row in some])
-        return spent, len(some) >= len(rows) - 1 and len(rows) < CHORE_ROWS
+            del self._chores[origin]
 
     def _forget(self, origin: str, upto: int, bytes_max: int) -> tuple[int, bool]:
         head = self._heads.history.get(origin)

@@ -13,9 +13,9 @@ from pathlib import Path
 from gapless.errors import StorageError
 from gapless.storage.directory import Directory
 from gapless.storage.heads import NONE, Heads, read_heads
-from gapless.storage.interface import DamagedError, HistoryTotals, JournalTotals
+from gapless.storage.interface import DamagedError, HistoryTotals
 from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
-from gapless.storage.reader import read_entries, read_history, read_journal_rows
+from gapless.storage.reader import read_entries, read_history
 from gapless.storage.schema import VERSION, About, open_for_reading, read_about
 
 __all__ = ["Checked", "Contents", "check_directory", "show_directory"]
@@ -36,7 +36,6 @@ class Contents:
     """Number of commits that were reported but are not in the file."""
     file_bytes: int
     """Including the write-ahead log."""
-    journals: dict[str, JournalTotals]
     history: dict[str, HistoryTotals]
     entries: dict[str, int]
     """The size of each entry by its key."""
@@ -58,7 +57,6 @@ def show_directory(path: Path) -> Contents:
         entries = read_entries(connection, directory.database, heads)
         return Contents(
             VERSION, about, heads.commits, max(0, directory.read_mark() - heads.commits), _file_bytes(directory),
-            {name: heads.journals[name].totals for name in sorted(heads.journals)},
             {origin: heads.history[origin].totals for origin in sorted(heads.history)},
             {key: len(blob) for key, blob in entries.items()},
         )  # fmt: skip
@@ -141,13 +139,6 @@ def _contents(
     connection: sqlite3.Connection, file: Path, heads: Heads, tell: Callable[[str], None]
 ) -> Iterator[tuple[int, int] | DamagedError]:
     """Count the intact rows and their bytes, and collect the problems."""
-    for name in sorted(heads.journals):
-        tell(f"journal {name}")
-        try:
-            rows = read_journal_rows(connection, file, heads, name)
-            yield len(rows), sum(len(row.blob) for row in rows)
-        except DamagedError as error:
-            yield error
     for origin in sorted(heads.history):
         tell(f"history of {origin}")
         yield from _history(connection, file, heads, origin)
@@ -176,11 +167,10 @@ def _history(
 
 
 def _strangers(connection: sqlite3.Connection, file: Path, heads: Heads) -> Iterator[str]:
-    """Yield a sentence for each journal and origin whose rows have no head."""
-    for table, column, known in (("journals", "name", heads.journals), ("history", "origin", heads.history)):
-        try:
-            found = {str(row[0]) for row in connection.execute(f"SELECT DISTINCT {column} FROM {table}")}
-        except SQLITE_ERRORS:
-            continue  # SQLite's own check has reported it
-        for name in sorted(found - set(known)):
-            yield f"{file}: table {table} has rows of {name!r}, which is not registered"
+    """Yield a sentence for each origin whose rows have no head."""
+    try:
+        found = {str(row[0]) for row in connection.execute("SELECT DISTINCT origin FROM history")}
+    except SQLITE_ERRORS:
+        return  # SQLite's own check has reported it
+    for origin in sorted(found - set(heads.history)):
+        yield f"{file}: the table of history has rows of {origin!r}, which is not registered"

@@ -1,8 +1,7 @@
 """The interface of a broker's store: what it keeps, and how it is written and read.
 
-A store keeps three kinds of data, all of them opaque bytes:
+A store keeps two kinds of data, all of them opaque bytes:
 
-- *Journals*: numbered blobs under a name. A snapshot replaces everything up to its number.
 - *History*: blobs by origin, each with the range of timestamps that it covers.
 - *Entries*: a blob under a key, for small items.
 
@@ -20,46 +19,28 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from gapless.disk import (
-    Admit,
-    Append,
-    Change,
-    Delete,
-    Drop,
-    ForgetHistory,
-    HistoryRow,
-    JournalRow,
-    Put,
-    Snapshot,
-    TruncateHistory,
-)
+from gapless.disk import Admit, Change, Delete, ForgetHistory, HistoryRow, Put
 from gapless.errors import StorageError
 
 __all__ = [
     "SYNCS",
     "Admit",
-    "Append",
     "Change",
     "DamagedError",
     "Delete",
-    "Drop",
     "Failed",
     "ForgetHistory",
     "Found",
     "HistoryRow",
     "HistoryTotals",
-    "JournalRow",
-    "JournalTotals",
     "NoRoomError",
     "Put",
     "Reader",
-    "Snapshot",
     "StorageError",
     "StorageSettings",
     "Store",
     "Sync",
     "Synced",
-    "TruncateHistory",
 ]
 
 Sync: TypeAlias = Literal["always", "interval", "never"]
@@ -77,15 +58,6 @@ SYNCS: tuple[Sync, ...] = ("always", "interval", "never")
 
 
 # ---- what is read ---------------------------------------------------------------------------------------------
-
-
-class JournalTotals(Struct, frozen=True):
-    """Totals of a journal, its snapshot included. `last` is the highest number."""
-
-    rows: int
-    bytes: int
-    first: int
-    last: int
 
 
 class HistoryTotals(Struct, frozen=True):
@@ -116,15 +88,15 @@ class DamagedError(StorageError):
     """A part of the data is damaged; the rest can be read.
 
     For history, (`since`, `until`] is the damaged range: continue at `until` and fetch the range
-    from another broker. A damaged journal or entry is lost as a whole.
+    from another broker. A damaged entry is lost as a whole.
     """
 
     def __init__(self, message: str, kind: str, name: str, since: int = 0, until: int = 0) -> None:
         super().__init__(message)
         self.kind = kind
-        """`journal`, `history` or `entry`."""
+        """`history` or `entry`."""
         self.name = name
-        """The name of the journal, the origin, or the key."""
+        """The origin, or the key."""
         self.since = since
         self.until = until
 
@@ -169,9 +141,6 @@ class Store(Protocol):
     def room(self) -> int:
         """Return how many bytes can be written before the queue is full. Each `synced` report frees some."""
 
-    def journals(self) -> Mapping[str, JournalTotals]:
-        """Return the totals of all journals as of the last commit; cheap."""
-
     def history_totals(self) -> Mapping[str, HistoryTotals]:
         """Return the totals by origin as of the last commit; cheap."""
 
@@ -186,11 +155,6 @@ class Reader(Protocol):
     """Reads a store. Calls block, and belong to one thread at a time. Each call sees the state
     after one commit.
     """
-
-    def journals(self) -> Mapping[str, JournalTotals]: ...
-
-    def read_journal(self, name: str) -> list[JournalRow]:
-        """Return the rows from the last snapshot on, ascending; an empty list if there is no such journal."""
 
     def history(self, origin: str, since: int, until: int, bytes_max: int) -> list[HistoryRow]:
         """Return pieces that overlap (since, until], ascending by last timestamp; continue from the

@@ -9,11 +9,11 @@ from typing import Any
 from gapless.errors import StorageError
 from gapless.storage.checksums import checksum, link, piece, span
 from gapless.storage.heads import Heads, HistoryHead, read_heads
-from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals, JournalRow, JournalTotals
+from gapless.storage.interface import DamagedError, HistoryRow, HistoryTotals
 from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
 from gapless.storage.schema import open_for_reading
 
-__all__ = ["FileReader", "read_entries", "read_history", "read_journal_rows"]
+__all__ = ["FileReader", "read_entries", "read_history"]
 
 _HISTORY = (
     "SELECT last, first, count, size, previous, link, crc, CASE WHEN first <= :until THEN blob END, id"
@@ -39,17 +39,9 @@ class FileReader:
     def close(self) -> None:
         self._connection.close()
 
-    def journals(self) -> Mapping[str, JournalTotals]:
-        with self._state() as heads:
-            return {name: head.totals for name, head in heads.journals.items()}
-
     def history_totals(self) -> Mapping[str, HistoryTotals]:
         with self._state() as heads:
             return {origin: head.totals for origin, head in heads.history.items()}
-
-    def read_journal(self, name: str) -> list[JournalRow]:
-        with self._state() as heads:
-            return read_journal_rows(self._connection, self._file, heads, name)
 
     def history(self, origin: str, since: int, until: int, bytes_max: int) -> list[HistoryRow]:
         until = min(until, STAMP_MAX)
@@ -90,33 +82,6 @@ class FileReader:
                     self._connection.execute("ROLLBACK")
         except SQLITE_ERRORS as error:
             raise cannot_open(self._file, error) from None
-
-
-def read_journal_rows(connection: sqlite3.Connection, file: Path, heads: Heads, name: str) -> list[JournalRow]:
-    """Return the current rows of a journal; raise `DamagedError` if one is damaged or missing."""
-    head = heads.journals.get(name)
-    if head is None:
-        return []
-    rows: list[JournalRow] = []
-    try:
-        found = connection.execute(
-            "SELECT number, is_snapshot, crc, blob FROM journals WHERE name = ? AND number >= ?"
-            " ORDER BY number, is_snapshot",
-            (name, head.snapshot),
-        )
-        for number, is_snapshot, check, blob in found:
-            if number == head.snapshot and not is_snapshot:
-                continue  # replaced by the snapshot, and waits to be deleted
-            if checksum(blob, name, number, is_snapshot) != check:
-                raise DamagedError(f"{file}: row {number} of the journal {name!r} is damaged", "journal", name)
-            rows.append(JournalRow(number, bool(is_snapshot), blob))
-    except (*SQLITE_ERRORS, TypeError) as error:
-        raise DamagedError(f"{file}: the journal {name!r} cannot be read: {error}", "journal", name) from None
-    if len(rows) != head.rows:
-        raise DamagedError(
-            f"{file}: the journal {name!r} has {len(rows)} rows where {head.rows} were written", "journal", name
-        )
-    return rows
 
 
 def read_entries(connection: sqlite3.Connection, file: Path, heads: Heads) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ from gapless.storage.messages import REFILL, SQLITE_ERRORS, cannot_open
 
 __all__ = ["VERSION", "About", "insert_rows", "open_for_reading", "open_for_writing", "read_about", "write_schema"]
 
-VERSION = 1
+VERSION = 2
 APPLICATION = int.from_bytes(b"Gpls", "big")
 
 PAGE_BYTES = 8192
@@ -32,11 +32,6 @@ ROWS_AT_ONCE = 32
 
 TABLES = """
 CREATE TABLE about (network TEXT NOT NULL, broker TEXT NOT NULL, created TEXT NOT NULL, crc INTEGER NOT NULL);
-
-CREATE TABLE journals (
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL, number INTEGER NOT NULL, is_snapshot INTEGER NOT NULL,
-  size INTEGER NOT NULL, crc INTEGER NOT NULL, blob BLOB NOT NULL);
-CREATE INDEX journal_rows ON journals (name, number, is_snapshot, size);
 
 CREATE TABLE history (
   id INTEGER PRIMARY KEY, origin TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL,

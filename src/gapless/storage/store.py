@@ -19,7 +19,6 @@ from gapless.storage.interface import (
     Failed,
     Found,
     HistoryTotals,
-    JournalTotals,
     StorageSettings,
     Synced,
 )
@@ -124,7 +123,6 @@ class FileStore:
         self._guard = open_for_reading(directory.database)
         self._guard.execute("SELECT 1 FROM heads").fetchone()
         self._lock = threading.Lock()
-        self._journals = {name: head.totals for name, head in heads.journals.items()}
         self._history = {origin: head.totals for origin, head in heads.history.items()}
         self._is_closed = False
         self._writer = Writer(
@@ -141,10 +139,6 @@ class FileStore:
 
     def room(self) -> int:
         return self._writer.room()
-
-    def journals(self) -> Mapping[str, JournalTotals]:
-        with self._lock:
-            return dict(self._journals)
 
     def history_totals(self) -> Mapping[str, HistoryTotals]:
         with self._lock:
@@ -166,16 +160,11 @@ class FileStore:
             self._guard.close()
         self._directory.close()
 
-    def _adopt(self, touched: list[tuple[str, str]]) -> None:
+    def _adopt(self, touched: list[str]) -> None:
         """Take over the totals after a commit; called in the writer's thread."""
         with self._lock:
-            for kind, name in touched:
-                if kind == "journal":
-                    if name in self._heads.journals:
-                        self._journals[name] = self._heads.journals[name].totals
-                    else:
-                        self._journals.pop(name, None)
-                elif name in self._heads.history:
-                    self._history[name] = self._heads.history[name].totals
+            for origin in touched:
+                if origin in self._heads.history:
+                    self._history[origin] = self._heads.history[origin].totals
                 else:
-                    self._history.pop(name, None)
+                    self._history.pop(origin, None)

@@ -23,7 +23,7 @@ from gapless.errors import StorageError
 from gapless.storage.changes import Changes
 from gapless.storage.directory import Directory
 from gapless.storage.heads import Heads
-from gapless.storage.interface import Admit, Append, Change, Failed, NoRoomError, Put, Snapshot, StorageSettings, Synced
+from gapless.storage.interface import Admit, Change, Failed, NoRoomError, Put, StorageSettings, Synced
 from gapless.storage.messages import cannot_write
 from gapless.storage.schema import PAGE_BYTES
 
@@ -71,7 +71,7 @@ class Writer:
         *,
         synced: Synced,
         failed: Failed,
-        committed: Callable[[list[tuple[str, str]]], None],
+        committed: Callable[[list[str]], None],
     ) -> None:
         self._directory = directory
         self._connection = connection
@@ -176,7 +176,7 @@ class Writer:
         if self._fresh_bytes >= FOLD_BYTES or self._log_bytes >= LOG_BYTES_MAX:
             self._fold()
 
-    def _report(self, batches: list[_Batch], size: int, touched: list[tuple[str, str]]) -> None:
+    def _report(self, batches: list[_Batch], size: int, touched: list[str]) -> None:
         self._directory.write_mark(self._heads.commits)
         self._committed(touched)
         with self._wake:
@@ -220,6 +220,6 @@ class Writer:
 
 
 def _size(change: Change) -> int:
-    if isinstance(change, Admit | Append | Snapshot | Put):
+    if isinstance(change, Admit | Put):
         return CHANGE_BYTES + len(change.blob)
     return CHANGE_BYTES
