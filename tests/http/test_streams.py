@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
+import pytest
+
 from gapless.client import Client, connect
+from gapless.http import clients
 from gapless.overlay import chain
 from gapless.runtime.detector import IN_PROCESS_PACE
 from gapless.runtime.event_loop import run
@@ -257,5 +261,46 @@ def test_a_broker_pings_the_clients_in_its_own_process_seldom() -> None:
             async with asyncio.timeout(20):
                 while links.detector._in_process:
                     await asyncio.sleep(0.05)
+
+    run(main())
+
+
+async def _status_of(address: str, leave: asyncio.Event) -> tuple[int, str, str]:
+    """Open a stream; return status, head and beginning of the response, and keep the stream until all may leave."""
+    reader, writer = await asyncio.open_connection(*address.split(":"))
+    try:
+        writer.write(f"GET /events?filter=n%20%3D%201 HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        body = (await reader.read(4_000)).decode()
+        if " 200 " in head.splitlines()[0]:
+            await leave.wait()
+        return int(head.split()[1]), head, body
+    finally:
+        writer.close()
+
+
+def test_many_streams_may_be_opened_at_once_and_those_without_room_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "STREAMS_MAX", 190)
+
+    async def main() -> None:
+        async with serving(1, f=0, runtime=UNHURRIED) as http:
+            leave = asyncio.Event()
+            address = http.network.brokers["b0"].entry.http
+            opening = [asyncio.ensure_future(_status_of(address, leave)) for _ in range(200)]
+            async with asyncio.timeout(60):
+                while http.servers["b0"].streams < 190 or sum(each.done() for each in opening) < 10:
+                    await asyncio.sleep(0.05)
+            leave.set()
+            answers = await asyncio.gather(*opening)
+            assert Counter(status for status, _, _ in answers) == {200: 190, 503: 10}
+            head, body = next((head, body) for status, head, body in answers if status == 503)
+            assert "content-type: application/problem+json" in head.lower()
+            assert "retry-after: 5" in head.lower()
+            assert "serves 190 streams; use another broker's" in body
+            async with asyncio.timeout(60):
+                while http.servers["b0"].streams:
+                    await asyncio.sleep(0.05)
+            leave.set()
+            assert (await _status_of(address, leave))[0] == 200
 
     run(main())

@@ -35,8 +35,10 @@ __all__ = ["HttpServer"]
 
 PATIENCE_S = 5.0
 """How long a connection can be silent before its first request, and between two requests."""
-SILENT_MAX = 100
+SILENT_MAX = 1_000
 IDLE_MAX = 500
+BACKLOG = 1_024
+"""Connections that the kernel accepts before we do: many streams may be opened at the same time."""
 HEAD_MAX = 32 * 1024
 """The maximum size of the request line and all headers, in bytes."""
 MESSAGE_MAX = 512 * 1024
@@ -74,7 +76,7 @@ class HttpServer:
     async def _listen(self, host: str, port: int) -> asyncio.Server | TlsListener:
         broker_security = self._broker.broker_security
         if broker_security is None:
-            return await asyncio.get_running_loop().create_server(self._accept, host, port)
+            return await asyncio.get_running_loop().create_server(self._accept, host, port, backlog=BACKLOG)
         listener = TlsListener(
             self._accept,
             broker_security.server_context,
