@@ -176,6 +176,7 @@ def test_the_log_of_each_broker_can_be_read_and_continued(caplog: pytest.LogCapt
             await http.network.crash("b1")
             gone = await browser.get("/api/log", params={"broker": "b1"})
             assert (gone.status_code, gone.json()["type"]) == (503, "/docs/problems#unavailable")
+            assert gone.headers["retry-after"] == "1"
 
     run(main())
 
