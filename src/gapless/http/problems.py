@@ -89,10 +89,11 @@ def problem_of(error: BaseException) -> ProblemError:
 
 def problem_response(problem: ProblemError, instance: str = "") -> Response:
     """Return the response that reports it."""
+    again = {"Retry-After": "1"} if problem.status == 503 else {}
     return Response(
         msgspec.json.encode(problem.document(instance)),
         problem.status,
-        problem.headers | {"Cache-Control": "no-store"},
+        again | problem.headers | {"Cache-Control": "no-store"},
         "application/problem+json",
     )
 
