@@ -1,5 +1,11 @@
-"""How the site is built from these pages: `make docs`. Every warning is an error."""
+"""Settings for building the site: `make docs`. Every warning is an error.
 
+`DOCS_EDIT_URL` adds an edit link to each page: a URL in which `{filename}` stands for the file under `docs`, such as
+`https://forge.example/gapless/edit/main/docs/{filename}`. `DOCS_VERSIONS` lists other versions of the site in the side
+bar: `0.1=https://docs.example/0.1/ dev=https://docs.example/dev/`.
+"""
+
+import os
 import re
 import sys
 from pathlib import Path
@@ -39,6 +45,19 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["copy.css"]
 html_js_files = ["copy.js"]
+html_theme_options = {"source_edit_link": os.environ.get("DOCS_EDIT_URL", "")}
+templates_path = ["_templates"]
+html_context = {"versions": [each.split("=", 1) for each in os.environ.get("DOCS_VERSIONS", "").split()]}
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/versions.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 
 AT_THE_TOP = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING|SECURITY)\.md")
 """Links to documents that stand beside `docs` in the checkout, and have a page under `site` here."""

@@ -1,26 +1,33 @@
-"""The site is built without a warning, no link in it is dead, and the API page has every name."""
+"""The site is built without a warning or a dead link, the API page has every name, and searches find the right page."""
 
+import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from sphinx.search.en import SearchEnglish
 
 import gapless
 import gapless.sync
 from tests.pages.page import ROOT
+
+EDIT = {"DOCS_EDIT_URL": "https://forge.example/edit/{filename}", "DOCS_VERSIONS": "0.0=https://docs.example/0.0/"}
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(place / "doctrees")]
-    told = subprocess.run(
-        [*build, str(ROOT / "docs"), str(place / "html")], capture_output=True, text=True, timeout=250, check=False
-    )
-    assert (told.returncode, told.stdout + told.stderr) == (0, "")
+    built = subprocess.run(
+        [*build, str(ROOT / "docs"), str(place / "html")],
+        env={**os.environ, **EDIT}, capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+    assert (built.returncode, built.stdout + built.stderr) == (0, "")
     return place / "html"
 
 
@@ -61,3 +68,36 @@ def test_the_reference_has_every_name(site: Path) -> None:
     assert not wanted - named - errors
     inner = re.compile(r"(?<!Admin)\.(begin_in|confirmations|end|holds_back|oldest|put|reach|release|skip|withdraw)$")
     assert not [name for name in named if inner.search(name)]
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("durable", "CLIENT"), ("consumer group", "CLIENT"), ("exactly-once", "RECIPES"), ("idempotent", "RECIPES"),
+        ("dead letter", "RECIPES"), ("retry", "RECIPES"), ("ordering", "CONCEPTS"), ("backpressure", "WHAT_HAPPENS"),
+        ("partition", "WHAT_HAPPENS"), ("split brain", "WHAT_HAPPENS"), ("Jupyter", "RECIPES"), ("pydantic", "CLIENT"),
+        ("OpenTelemetry", "RECIPES"),
+    ],
+)  # fmt: skip
+def test_a_search_finds_the_page(site: Path, query: str, page: str) -> None:
+    index = json.loads((site / "searchindex.js").read_text(encoding="utf-8").removeprefix("Search.setIndex(")[:-1])
+    in_titles, in_text = (_matches(index, kind, query) for kind in ("titleterms", "terms"))
+    assert page in (in_titles or in_text)
+    assert len(in_titles or in_text) < 8
+
+
+def _matches(index: Any, kind: str, query: str) -> set[str]:
+    """Returns the pages that have all words of a query in their headings, or in their text."""
+    stem = SearchEnglish({}).stem
+    found = [index[kind].get(stem(word.lower()), []) for word in re.findall(r"\w+", query)]
+    numbers = [{each} if isinstance(each, int) else set(each) for each in found]
+    return {index["docnames"][number] for number in set.intersection(*numbers)}
+
+
+def test_pages_have_edit_links_and_versions(site: Path) -> None:
+    page = (site / "protocols/gapless.html").read_text(encoding="utf-8")
+    assert 'href="https://forge.example/edit/protocols/gapless.md"' in page
+    assert 'href="https://docs.example/0.0/"' in page
+    assert f"Gapless {gapless.__version__}" in page
+    assert 'rel="next"' in page
+    assert 'rel="prev"' in page

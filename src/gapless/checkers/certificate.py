@@ -1,7 +1,7 @@
-"""The certificate: what it claims of every past, whether that is true, and `false-past` where it is not.
+"""Checks the certificate of causality: `false-past` anomalies where it differs from the computed pasts.
 
-The table `pasts` claims, for each event, how far its past reaches for each other publisher, and says so only
-where it reaches further than for the same publisher's previous event. It is held against the pasts computed from
+The table `pasts` claims, for each event, the last event of each other publisher in its past. It has a row only
+where that differs from the same publisher's previous event. It is compared with the pasts computed from
 `history`. There is a `false-past` of event e about publisher q
 
 - if a row claims a number that is not the highest of q in the past of e;
@@ -9,7 +9,7 @@ where it reaches further than for the same publisher's previous event. It is hel
 - if a row is about e's own publisher (its earlier events are in the past by their numbers, and are not written)
   or about an event that was never published.
 
-A row that repeats what the previous event knew already is superfluous, but no lie. Each wrong or missing row is
+A row that repeats the past of the previous event is superfluous, but not wrong. Each wrong or missing row is
 reported once: later events are held against the truth, not against the lie.
 
 **A run can be judged without a replay of all its histories.** If the claims about each publisher's events follow from

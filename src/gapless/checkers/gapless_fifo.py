@@ -71,9 +71,7 @@ def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
 
 
 def gap_at(history: History, missing: Publication, following: int | None) -> Anomaly:
-    """Return the anomaly of an event that never came, though a later number did, or the ending cut
-    covers it.
-    """
+    """Return the anomaly of an event that was not delivered, though a later one was, or the ending cut includes it."""
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     proof = [] if publisher in history.cuts else [f"{publisher}:{history.lowest[publisher]}"]
     proof.append(missing.event_id)

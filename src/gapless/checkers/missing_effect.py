@@ -38,10 +38,9 @@ def find_missing_effects(
     accepted: Sequence[Publication] = (),
     chains: Chains | None = None,
 ) -> Iterator[Anomaly]:
-    """Yield an anomaly for each effect of an accepted event that is missing before the start of its
-    publisher.
+    """Yield an anomaly for each effect of an accepted event that is missing before the start of its publisher.
 
-    The proof leads from one of `accepted`, the whole history, if chains are searched for.
+    With `chains`, the proof starts at an event of `accepted`, the whole history.
     """
     if not history.accepted:
         return

@@ -79,7 +79,7 @@ def _covered(narrower: Conjunction, wider: Sequence[Conjunction], work: Work) ->
 
 
 def _left_over_is_covered(narrower: Conjunction, first: Conjunction, others: Sequence[Conjunction], work: Work) -> bool:
-    """Return whether the others certainly include what the first one leaves of the conjunction."""
+    """Return whether the others certainly cover the part of the conjunction that the first one does not cover."""
     for name, constraint in first.constraints.items():
         known = narrower.constraints.get(name, ANYTHING)
         for piece in constraints.difference(known, constraint, work):

@@ -48,7 +48,7 @@ FIRST_STRING = TRUE + 1
 Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Run = tuple[int, int]
-"""A first row, and the one after the last."""
+"""A range of rows: the first one, and the end (exclusive)."""
 
 
 class PageColumn:

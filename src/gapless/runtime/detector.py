@@ -94,7 +94,7 @@ class Detector:
         self._due: list[Link] = []
         """Clients that are due now."""
         self._pace = 1
-        """The pace of our clients."""
+        """The factor by which idle clients are pinged less often."""
         self._rounds = 0
         self._in_process: set[str] = set()
         """Clients that run in this process."""

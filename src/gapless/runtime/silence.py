@@ -50,7 +50,7 @@ class Silence:
         self.begin(now, late)
 
     def begin(self, now: int, late: int) -> None:
-        """Restart the count, as for a new connection, which says nothing about the time before."""
+        """Restart the count, as for a new connection."""
         self.heard_at, self._late = now, late
 
     def so_far(self, now: int, late: int) -> int:

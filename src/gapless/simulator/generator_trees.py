@@ -93,7 +93,7 @@ def _regular(tree: _Growing) -> int:
 
 
 def _comb(tree: _Growing) -> int:
-    """Return the next parent in a chain with occasional teeth."""
+    """Return the next parent: first in a chain, then any broker of that chain."""
     return _chain(tree) if tree.size <= tree.spine else tree.rng.randrange(tree.spine)
 
 

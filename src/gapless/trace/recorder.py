@@ -225,7 +225,7 @@ class Recorder:
             self._messages.append((kind, sender, receiver, sent_us, received_us, size))
 
     def finish(self, *, quiesced: bool) -> Trace:
-        """Return the trace of the run. `quiesced`: it ended in silence, with all faults healed."""
+        """Return the trace of the run. `quiesced`: it ended without messages in flight, with all faults healed."""
         run = msgspec.structs.replace(self._run, quiesced=quiesced)
         if self._groups:
             self._enter_groups()

@@ -67,7 +67,7 @@ class Pushdown:
         return " AND ".join(f"({part})" for part in (text, *self._texts)) if self._texts else text
 
     def _narrow(self, condition: ds.Filter) -> bool:
-        """Limit the range of timestamps by a condition, if it does."""
+        """Apply a condition on timestamps to the range; return whether it is one."""
         if isinstance(condition, ds.IsNotNull):
             return True
         if not isinstance(

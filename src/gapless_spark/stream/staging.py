@@ -176,7 +176,7 @@ class Staging:
         return state.later()
 
     def outrun(self) -> State | None:
-        """Return None: the lock excludes that another process changes the state meanwhile."""
+        """Return None: the lock prevents other processes from changing the state."""
         return None
 
     def keep(self, state: State) -> None:

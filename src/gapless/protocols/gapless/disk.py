@@ -160,7 +160,7 @@ def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, c
 
 
 def _write_replaced(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Write the rows again in which entries were replaced, with the same ends."""
+    """Rewrite the rows whose entries were replaced. Their ends stay the same."""
     ends = s.disk.row_ends.get(incarnation, [])
     for row in sorted({bisect_left(ends, timestamp) for timestamp in journal.replaced}):
         if row < len(ends):

@@ -64,8 +64,7 @@ ClientWord: TypeAlias = ClientAdvertise | ClientUnadvertise | ClientSubscribe | 
 
 
 class Started(Message, frozen=True):
-    """Says where the subscription starts with some publishers; without any, if no publisher advertises
-    matching events."""
+    """Contains the subscription's start for some publishers; for none if no publisher advertises matching events."""
 
     number: int
     cuts: Cuts
