@@ -66,6 +66,8 @@ class Outcome(msgspec.Struct):
     """Deliveries of confirmed events that neither arrived nor were reported as lost."""
     wrong: int = 0
     """Deliveries that came twice, or out of order."""
+    false: int = 0
+    """Deliveries that were told to be lost and came, or were told twice."""
     untold_publishers: int = 0
     """Publishers of events reported as lost that were not notified themselves."""
     healed_s: float = 0.0
@@ -75,7 +77,7 @@ class Outcome(msgspec.Struct):
     @property
     def is_fine(self) -> bool:
         """Whether nothing was silently wrong."""
-        return not (self.missing or self.wrong or self.untold_publishers)
+        return not (self.missing or self.wrong or self.false or self.untold_publishers)
 
 
 class Reader:
@@ -84,7 +86,7 @@ class Reader:
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self.came: dict[str, list[int]] = {}
-        self.lost: dict[str, set[int]] = {}
+        self.lost: dict[str, Counter[int]] = {}
         self.last = time.monotonic()
 
     async def read(self) -> None:
@@ -95,7 +97,7 @@ class Reader:
             except SkippedError as error:
                 for publisher, ranges in error.lost.items():
                     for first, last in ranges:
-                        self.lost.setdefault(publisher, set()).update(range(first, last + 1))
+                        self.lost.setdefault(publisher, Counter()).update(range(first, last + 1))
                 continue
             for event in events:
                 self.came.setdefault(event.publisher, []).append(event.seq)
@@ -203,7 +205,9 @@ class Trial:
         buried: dict[str, set[int]] = {}
         for reader in readers:
             for publisher, numbers in self.confirmed.items():
-                came, told = reader.came.get(publisher, []), reader.lost.get(publisher, set())
+                came, lost = reader.came.get(publisher, []), reader.lost.get(publisher, Counter[int]())
+                told = set(lost)
+                outcome.false += len(told & set(came)) + lost.total() - len(told)
                 outcome.delivered += len(came)
                 outcome.wrong += sum(count - 1 for count in Counter(came).values())
                 outcome.wrong += sum(one > other for one, other in pairwise(came))
@@ -267,12 +271,12 @@ def main() -> int:
         print(json.dumps([msgspec.to_builtins(outcome) for outcome in outcomes]))
     else:
         table = Table("kind", box=None)
-        for name in ("confirmed", "meanwhile", "delivered", "told lost", "silent", "wrong", "healed", "lives"):
+        for name in ("confirmed", "meanwhile", "delivered", "told lost", "silent", "false", "wrong", "healed", "lives"):
             table.add_column(name, justify="right")
         for outcome in outcomes:
             counts = (
                 outcome.confirmed, outcome.while_it_lasted, outcome.delivered, outcome.lost,
-                outcome.missing + outcome.untold_publishers, outcome.wrong,
+                outcome.missing + outcome.untold_publishers, outcome.false, outcome.wrong,
             )  # fmt: skip
             table.add_row(
                 outcome.kind, *(f"{count:,}" for count in counts), f"{outcome.healed_s} s", f"{outcome.lives}"

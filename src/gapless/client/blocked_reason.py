@@ -7,6 +7,7 @@ while publications are blocked.
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 
@@ -22,6 +23,9 @@ ASKED_MAX = 64
 """The maximum number of brokers that are asked."""
 OF_OTHERS = ("attach", "durable", "history")
 """Kinds of waits that delay only the client that they name."""
+
+_DURATION = re.compile(r", for \d+ s\b")
+"""The part of a reason that changes from one question to the next."""
 
 _logger = logging.getLogger("gapless.client")
 
@@ -63,8 +67,8 @@ class BlockedReason:
                 reason = await self._ask()
                 self.reason = reason if progress()[1] == before else ""
                 due = now + PATIENCE_S
-            if self.reason and self._log_backoff.due(self.reason.rpartition(", for ")[0]):
-                _logger.warning(f"publications of {self._client} wait: {self.reason}")
+                if self.reason and self._log_backoff.due(_DURATION.sub("", self.reason)):
+                    _logger.warning(f"publications of {self._client} wait: {self.reason}")
 
     async def _ask(self) -> str:
         some = list(self._addresses.items())[:ASKED_MAX]
