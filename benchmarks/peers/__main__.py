@@ -6,6 +6,7 @@ that all processes of a machine share.
 
 import asyncio
 import json
+import os
 import struct
 import sys
 import time
@@ -27,7 +28,7 @@ IN_MEMORY: tuple[type[System], ...] = (
 ON_DISK: tuple[type[System], ...] = (GaplessOnDisk, JetStreamOnFile, JetStreamSynced, RedisSynced)
 SYSTEMS = {system.name: system for system in (*IN_MEMORY, *ON_DISK)}
 STAMP = struct.Struct(">QQ")
-PAYLOAD = 100
+PAYLOAD = int(os.environ.get("BENCH_PAYLOAD", "100"))
 
 
 def say(**facts: object) -> None:

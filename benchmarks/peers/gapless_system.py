@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,10 @@ class Gapless(System):
     longest_turn = (0.0, "nothing")
     """Of all brokers of all runs: milliseconds of the processor, and what it did."""
 
-    def __init__(self, brokers: int = 1, f: int = 0) -> None:
+    def __init__(self, brokers: int = 1, f: int = 0, edges: Sequence[tuple[int, int]] | None = None) -> None:
+        """A chain, or brokers with these edges."""
         self._f = f
+        self._edges = [(number, number + 1) for number in range(brokers - 1)] if edges is None else edges
         self.ports = free_ports(brokers)
 
     def attributes(self) -> Iterator[dict[str, Any]]:
@@ -64,7 +66,7 @@ class Gapless(System):
 
     @contextlib.contextmanager
     def serve(self, folder: Path) -> Iterator[int]:
-        edges = ", ".join(f'["b{n}", "b{n + 1}"]' for n in range(len(self.ports) - 1))
+        edges = ", ".join(f'["b{one}", "b{other}"]' for one, other in self._edges)
         text = f'[network]\nf = {self._f}\nedges = [{edges}]\n[protocol]\nname = "{self.protocol}"\n'
         for number, port in enumerate(self.ports):
             text += f'[[brokers]]\nname = "b{number}"\naddress = "127.0.0.1:{port}"\n'
@@ -76,7 +78,7 @@ class Gapless(System):
             for number in range(len(self.ports)):
                 servers.append(self.start(f"b{number}", folder))
             for port, server in zip(self.ports, servers, strict=True):
-                wait_for(port, server)
+                wait_for(port, server, 20.0 + 4 * len(servers))
             yield self.ports[0]
             self._note_turns()
         finally:

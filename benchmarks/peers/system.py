@@ -20,11 +20,21 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def distinct_attributes() -> Iterator[dict[str, Any]]:
-    """Of one event after the other, as applications publish them: four distinct values beside the topic."""
-    return (
-        {"topic": TOPIC, "symbol": f"S{number % 5_000}", "price": 0.25 * number, "qty": number % 1_000, "id": number}
-        for number in count()
-    )
+    """Return the attributes of one event after the other: a topic and four distinct values, or as many as asked for."""
+    asked = os.environ.get("BENCH_ATTRIBUTES")
+    if asked is None:
+        return (
+            {
+                "topic": TOPIC,
+                "symbol": f"S{number % 5_000}",
+                "price": 0.25 * number,
+                "qty": number % 1_000,
+                "id": number,
+            }
+            for number in count()
+        )
+    names = [f"a{number}" for number in range(int(asked))]
+    return ({"topic": TOPIC, **dict.fromkeys(names, number)} for number in count())
 
 
 class System(ABC):
