@@ -33,7 +33,7 @@ AXES: dict[str, tuple[list[int], list[int]]] = {
     "brokers in a row": ([1, 2, 3, 5, 7, 9], [1, 3]),
     "brokers in a binary tree": ([3, 7, 15, 31, 63], [3, 7]),
 }
-"""What grows: the values, and those for a glance."""
+"""The axes: the values, and those for a glance."""
 LOADS = ([500, 1_000, 2_000, 4_000, 8_000], [1_000])
 """Events per second, one by one."""
 

@@ -45,7 +45,7 @@ class Projection(NamedTuple):
     """Which events have each; None if there is one row, which all have."""
 
 
-class EventTable(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
+class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The attributes and payloads of some events, by column."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=RUN_MAX)]
@@ -284,7 +284,12 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
         return map(Event, repeat(self.publisher), seqs, table.rows(), table.payload_list(), repeat(self.stamp))
 
     def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, EventRun | list) else NotImplemented
+        """Return whether they are the same events. As with events, the timestamp is not compared."""
+        if isinstance(other, EventRun):
+            return (self.publisher, self.first, self.numbers, self.table) == (
+                other.publisher, other.first, other.numbers, other.table,
+            )  # fmt: skip
+        return list(self) == other if isinstance(other, list) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -53,7 +53,7 @@ class Shapes:
             case inspect.BoolType():
                 return dice.random() < 0.5
             case inspect.BytesType():
-                return bytes(dice.choice((0, 1, 50)))
+                return dice.choice((b"", bytes(50), pack([b""]), pack([1, None]), pack(["a"])))
             case inspect.NoneType():
                 return None
         return None

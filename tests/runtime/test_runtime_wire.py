@@ -173,8 +173,10 @@ def test_a_message_that_fits_into_no_frame_is_named() -> None:
         b"\x91",
         msgspec.msgpack.encode({"a": 1}),
         msgspec.msgpack.encode([["NoSuchMessage", 1]]),
-        msgspec.msgpack.encode([["ClientPublish", 1, [["p", 1, {"x": None}, b""]]]]),
-        msgspec.msgpack.encode([["ClientPublish", 1, [["p", 1, {"x": [1]}, b""]]]]),
+        msgspec.msgpack.encode([["ClientPublish", 1, ["p", 1, [1, {"x": None}, {}, b"\x91\xc4\x00"], 0, []]]]),
+        msgspec.msgpack.encode([["ClientPublish", 1, ["p", 1, [1, {}, {"x": b"\x91\x90"}, b"\x91\xc4\x00"], 0, []]]]),
+        msgspec.msgpack.encode([["ClientPublish", 1, ["p", 1, [2, {}, {"x": b"\x91\x01"}, b"\x91\xc4\x00"], 0, []]]]),
+        msgspec.msgpack.encode([["ClientPublish", 1, ["p", 1, [0, {}, {}, b"\x90"], 0, []]]]),
         msgspec.msgpack.encode([["ClientGot", "one", 1]]),
     ],
 )

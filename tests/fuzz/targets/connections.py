@@ -54,7 +54,8 @@ class Connections(Target):
         likely: tuple[list[object], ...] = (
             ["ClientSubscribe", attempt, own, dice.choice(("TRUE", "x = 1", "x LIKE 'a%'"))],
             ["ClientAdvertise", attempt, own, "TRUE", number],
-            ["ClientPublish", attempt, [[name, number, {"x": number}, b""]]],
+            ["ClientPublish", attempt, [name, number, [1, {"x": number}, {}, pack([b""])], 0, []]],
+            ["ClientPublish", attempt, [name, number, [2, {}, {"x": pack([1, "a"])}, pack([b"", b""])], 0, []]],
             ["ClientUnadvertise", attempt, own],
             ["ClientUnsubscribe", attempt, own],
         )

@@ -44,14 +44,17 @@ class Sessions(Target):
     def _call(self, dice: Random, client: str, session: int) -> list[Any]:
         own, number = f"{client}/{dice.choice(('s1', 's2', 'a1'))}", dice.choice((1, 1, 2, 3))
         text = dice.choice(("TRUE", "x = 1", "price < 10", "x LIKE 'a%'", "topic = 'honest'"))
-        event = [client, number, {"x": 1}, b""]
+        one = [client, number, [1, {"x": 1}, {}, pack([b""])], 0, []]
+        columns = {"x": pack(dice.choice(([1, 2], [1.0, None], ["a"], [[], {}], [1 << 63, 1])))}
+        two = [client, number, [2, {"y": 1}, columns, pack([b"", b"x"])], 0, dice.choice(([], [], [number, 9]))]
         home = dice.choice((None, ["b0", 0], ["b1", 0], ["b0", 1_000], ["b1", 1_000]))
         likely: tuple[list[Any], ...] = (
             ["ClientSubscribe", session, own, text],
             ["ClientSubscribe", session, own, text, dice.choice((0, 5, 1 << 53)), dice.choice((0, 9, 1 << 53))],
             ["ClientSubscribe", session, own, text, 0, 0, True, b""],
             ["ClientAdvertise", session, own, text],
-            ["ClientPublish", session, [event]],
+            ["ClientPublish", session, one],
+            ["ClientPublish", session, two],
             ["ClientUnadvertise", session, own],
             ["ClientUnsubscribe", session, own],
             ["ClientGot", session, number],
