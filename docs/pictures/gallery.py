@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from docs.pictures.growth import draw_growth
 from docs.pictures.layers import draw_layers
 from docs.pictures.micro_batch import draw_micro_batch
 from docs.pictures.space_time import SpaceTime
@@ -86,7 +85,6 @@ _RUNS = {
 }  # fmt: skip
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "growth.svg": draw_growth,
     "layers.svg": draw_layers,
     "micro-batch.svg": draw_micro_batch,
     "start-on-another-node.svg": draw_start_on_another_node,
