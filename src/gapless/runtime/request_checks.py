@@ -44,6 +44,7 @@ from gapless.security.filter_limits import check_text, understand
 from gapless.security.identity import Identity, client_prefix, user_of
 from gapless.security.limits import BrokerLimits, Bucket, Limits
 from gapless.security.permissions import Within
+from gapless.security.placeholders import USER
 from gapless.security.users_file import User, Users
 
 __all__ = ["Gate"]
@@ -459,9 +460,8 @@ def _owner(identity: Identity, host: str) -> str:
 
 
 def _not_held(user: User, name: str) -> str:
-    return (
-        f"user {user.name!r} may not hold a subscription under the name {name[:SHOWN]!r}; {user.may_hold.text} allowed"
-    )
+    names = user.may_hold.text.replace(USER, user.name)
+    return f"user {user.name!r} may not hold a subscription under the name {name[:SHOWN]!r}; {names} allowed"
 
 
 def _outside(user: User, what: str, text: str, within: Within) -> str:
