@@ -87,7 +87,7 @@ class Covered:
         self._indexed = len(self.accepted)
 
     def revoke(self, event_id: str) -> None:
-        """Remove an event: what only its past reached is not covered."""
+        """Remove an event, and what was reached only through its past."""
         self._index()
         for publisher, grown in self._growth.items():
             if any(effect.event_id == event_id for _, effect in grown):

@@ -160,7 +160,7 @@ class WatchedLinks(Links):
     look: Callable[[], None]
     not_understood: Callable[[str, str], None]
     has_session: bool
-    """Whether the node says everything again when it is connected, so that what it said before is not needed."""
+    """Whether the node repeats all its changes when it is connected, so that earlier ones are not needed."""
 
     def _establish(self, link: Link, connection: Connection, boot: int) -> None:
         if self.has_session:

@@ -148,7 +148,9 @@ async def _bug(request: Request, error: Exception) -> Response:
     """Return the response for an unexpected exception."""
     gateway: Gateway = request.app.state.gateway
     facts = {"path": request.url.path[:200]}
-    gateway.broker.logger.error("a request over HTTP failed: this is a bug in Gapless", exc_info=error, extra=facts)
+    gateway.broker.logger.error(
+        "a request over HTTP failed: this is a bug in Gapless", exc_info=error, extra={"event": "http.failed", **facts}
+    )
     return problem_response(problem_of(error), request.url.path)
 
 

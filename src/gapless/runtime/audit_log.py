@@ -70,7 +70,7 @@ class AuditLog:
         except OSError as error:
             raise ConfigError(f"audit_log.file: {file}: cannot be written: {error.strerror}") from None
         if complaint:
-            self._logger.warning(complaint)
+            self._logger.warning(complaint, extra={"event": "file.exposed"})
 
     # ---- what happens ---------------------------------------------------------------------------------------
 
@@ -113,7 +113,10 @@ class AuditLog:
         except OSError as error:
             self.failures += 1
             if self._log_backoff.due("failure"):
-                self._logger.error(f"cannot write the audit log {self._file}: {error.strerror}; free some space for it")
+                self._logger.error(
+                    f"cannot write the audit log {self._file}: {error.strerror}; free some space for it",
+                    extra={"event": "audit.failed"},
+                )
 
     def _was_moved(self, file: Path) -> bool:
         try:

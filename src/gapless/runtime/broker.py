@@ -146,7 +146,7 @@ class Broker:
             await self._close_disk()
             raise listen_error(f"broker {self.name!r}", f"{host}:{port}", error) from None
         self.recent_log.start()
-        self.logger.info("listening", extra={"address": f"{host}:{port}"})
+        self.logger.info("listening", extra={"event": "broker.listening", "address": f"{host}:{port}"})
         self._log_membership()
         remembered = None if self._disk is None else self._disk.incarnation
         if remembered is not None:
@@ -249,7 +249,7 @@ class Broker:
         """Forget everything and restart with a new incarnation, because a peer remembers an earlier start."""
         self.logger.warning(
             "other brokers remember an earlier start of this broker: restarting with a new incarnation",
-            extra={"peer": peer},
+            extra={"event": "broker.restarting", "peer": peer},
         )
         self._is_ready = False
         await self._links.close(with_goodbye=False)
@@ -279,7 +279,7 @@ class Broker:
         self._is_ready = False
         self._hush()
         self.clocks.stop()
-        self.logger.info("draining")
+        self.logger.info("draining", extra={"event": "broker.draining"})
         self._close_security()
         self._links.queues.pause(True)
         deadline = time.monotonic() + self.config.runtime.drain_ms / 1000
@@ -289,7 +289,7 @@ class Broker:
         await self._links.close()
         await self._close_disk()
         self.audit.close()
-        self.logger.info("stopped", extra={"unsent": left})
+        self.logger.info("stopped", extra={"event": "broker.stopped", "unsent": left})
         self.recent_log.stop()
 
     def _close_security(self) -> None:
@@ -329,7 +329,7 @@ class Broker:
             times = self._links.log_backoff.due((peer, "refused", refusal.reason))
             if times:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
-                self.logger.error(f"refused by a peer: {refusal.reason}", extra=facts)
+                self.logger.error(f"refused by a peer: {refusal.reason}", extra={"event": "broker.refused", **facts})
 
     def cheated(self, client: str, reason: str) -> None:
         """End the session of a client that asked for something that it may not do, and notify it."""

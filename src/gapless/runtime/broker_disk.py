@@ -76,9 +76,12 @@ class BrokerDisk:
         )
         found = self._store.found
         for sentence in found.exposed:
-            self._logger.warning(sentence)
+            self._logger.warning(sentence, extra={"event": "file.exposed"})
         if found.missing:
-            self._logger.warning(f"{directory} holds stale data: {found.missing} synced commits are missing")
+            self._logger.warning(
+                f"{directory} holds stale data: {found.missing} synced commits are missing",
+                extra={"event": "disk.stale"},
+            )
 
     # ---- what is there ------------------------------------------------------------------------------------
 
@@ -121,7 +124,9 @@ class BrokerDisk:
                     page = reader.history(origin, since, STAMP_MAX, PAGE_BYTES)
                 except DamagedError as error:
                     self._note_damage(error)
-                    self._logger.error(f"{error}; readers get it from other brokers")
+                    self._logger.error(
+                        f"{error}; readers get it from other brokers", extra={"event": "disk.unreadable"}
+                    )
                     if error.until >= STAMP_MAX or error.until <= since:
                         return
                     since = error.until

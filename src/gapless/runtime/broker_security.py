@@ -100,7 +100,7 @@ class BrokerSecurity:
         users = load_users(files["users"], self._note) if "users" in files else None
         complaint = exposure(files["users"], is_secret=True) if "users" in files else ""
         if complaint:
-            self._logger.warning(complaint)
+            self._logger.warning(complaint, extra={"event": "file.exposed"})
         expiries = {kind: expiry_of(files[kind]) for kind in ("authority", "certificate")}
         context = server_context(*shown)
         tickets = None if users is None else Tickets(self.network, self._brokers, TicketKeys(files))
@@ -148,12 +148,15 @@ class BrokerSecurity:
             self._read = await asyncio.to_thread(self._load)
         except ConfigError as error:
             self.failed_reloads += 1
-            self._logger.error(f"reload failed, keeping the previous configuration: {error}", extra={"because": why})
+            self._logger.error(
+                f"reload failed, keeping the previous configuration: {error}",
+                extra={"event": "security.reload_failed", "because": why},
+            )
             self.reloaded("security.reload_failed", why)
             return False
         self._remote_keys.adopt(self._read.users)
         self.reloads += 1
-        self._logger.info("reloaded certificates and users", extra={"because": why})
+        self._logger.info("reloaded certificates and users", extra={"event": "security.reloaded", "because": why})
         self.reloaded("security.reloaded", why)
         if before.users is not None:
             self.changed(before.users)
@@ -169,9 +172,14 @@ class BrokerSecurity:
                 self._told[kind] = now
                 facts = {"file": str(self._files[kind]), "days": round(left / 86_400, 1)}
                 if left > 0:
-                    self._logger.warning(f"the {kind} of this broker expires soon", extra=facts)
+                    self._logger.warning(
+                        f"the {kind} of this broker expires soon", extra={"event": "certificate.expires_soon", **facts}
+                    )
                 else:
-                    self._logger.error(f"the {kind} of this broker has expired: no new peer can connect", extra=facts)
+                    self._logger.error(
+                        f"the {kind} of this broker has expired: no new peer can connect",
+                        extra={"event": "certificate.expired", **facts},
+                    )
 
     @property
     def expiries(self) -> Mapping[str, float]:

@@ -126,7 +126,7 @@ class ClockCheck:
             if self.is_wrong(FAR):
                 self.complaint = f"for the clock of its host to be set: it is {self._words()}"
                 if self._log_backoff.due("far"):
-                    self._logger.error(f"waiting {self.complaint}; use NTP")
+                    self._logger.error(f"waiting {self.complaint}; use NTP", extra={"event": "clock.waiting"})
             elif self.differences or not self._are_busy or self._steady_s() > give_up_s:
                 break
             await asyncio.sleep(ASK_AGAIN_S)
@@ -152,9 +152,11 @@ class ClockCheck:
     def _tell(self) -> None:
         if self.is_wrong():
             if self._log_backoff.due("wrong"):
-                self._logger.warning(f"the clock of this host is {self._words()}; use NTP")
+                self._logger.warning(
+                    f"the clock of this host is {self._words()}; use NTP", extra={"event": "clock.wrong"}
+                )
         elif self._log_backoff.forget("wrong"):
-            self._logger.info("the clock of this host is right again")
+            self._logger.info("the clock of this host is right again", extra={"event": "clock.right"})
 
     def _words(self) -> str:
         side = "ahead of" if self.ahead_s > 0 else "behind"

@@ -220,7 +220,9 @@ class Detector:
         try:
             work(link, *facts)
         except Exception:
-            self._logger.exception("closed a connection: handling its peer failed", extra={"peer": link.name})
+            self._logger.exception(
+                "closed a connection: handling its peer failed", extra={"event": "connection.failed", "peer": link.name}
+            )
             if link.connection is not None:
                 link.connection.lose()
 

@@ -67,7 +67,9 @@ async def choose_incarnation(
         if time.monotonic() - begun >= MOMENT_S:
             for peer, reason in awaited.items():
                 if log_backoff.due((peer, reason)):
-                    logger.warning(f"waiting for {peer} to start: {reason}", extra={"peer": peer})
+                    logger.warning(
+                        f"waiting for {peer} to start: {reason}", extra={"event": "broker.waiting", "peer": peer}
+                    )
         await asyncio.sleep(ASK_AGAIN_S)
 
 

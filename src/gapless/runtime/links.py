@@ -169,7 +169,10 @@ class Links:
             reason = why_unreachable(link.address, error)
             times = self.log_backoff.due((link.name, "unreachable", reason))
             if times:
-                self._logger.info(f"cannot be reached: {reason}", extra={"peer": link.name, "times": times})
+                self._logger.info(
+                    f"cannot be reached: {reason}",
+                    extra={"event": "peer.unreachable", "peer": link.name, "times": times},
+                )
             return
         await connection.greeted
         if connection.refusal is not None:
@@ -260,7 +263,9 @@ class Links:
             connection.pause_reading()
         if link.outbox:
             self.queues.flush([link])
-        self._logger.debug("connected", extra={"peer": link.name, "address": connection.peer_address})
+        self._logger.debug(
+            "connected", extra={"event": "peer.connected", "peer": link.name, "address": connection.peer_address}
+        )
         self.host.give(Connected(link.name))
         self.detector.trust(link)
 
@@ -317,7 +322,7 @@ class Links:
         link = connection.link
         if link is None or link.connection is not connection:
             return
-        self._logger.debug("disconnected", extra={"peer": link.name})
+        self._logger.debug("disconnected", extra={"event": "peer.disconnected", "peer": link.name})
         self._disconnect(link)
         if connection.refusal is not None:
             self._owner.refused(link.name, connection.refusal)

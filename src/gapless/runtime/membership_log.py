@@ -60,8 +60,15 @@ class MembershipLog:
             if client not in self._lagging:
                 is_said = self._lagging[client] = bool(self._log_backoff.due(client))
                 if is_said:
-                    self._logger.warning(f"client {client} lags: it is served from history from now on")
+                    self._logger.warning(
+                        f"client {client} lags: it is served from history from now on",
+                        extra={"event": "client.lagging"},
+                    )
         for client in [client for client in self._lagging if client not in lagging]:
             if self._lagging.pop(client) and len(lagging) < LAGGING_MAX:
-                how = "has caught up" if has_session(client) else "lagged, and has no session here any more"
-                self._logger.info(f"client {client} {how}")
+                if has_session(client):
+                    self._logger.info(f"client {client} has caught up", extra={"event": "client.caught_up"})
+                else:
+                    self._logger.info(
+                        f"client {client} lagged, and has no session here any more", extra={"event": "client.lag_ended"}
+                    )

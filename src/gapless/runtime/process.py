@@ -74,10 +74,13 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
         if broker.failure.done():
             error = broker.failure.result()
             if isinstance(error, StorageError):
-                broker.logger.critical(f"shutting down, because the data directory is unusable: {error}")
+                broker.logger.critical(
+                    f"shutting down, because the data directory is unusable: {error}",
+                    extra={"event": "broker.disk_failed"},
+                )
                 await broker.links.close(reason=str(error))
                 return UNUSABLE_DATA
-            broker.logger.critical("failed: this is a bug in Gapless", exc_info=error)
+            broker.logger.critical("failed: this is a bug in Gapless", exc_info=error, extra={"event": "broker.failed"})
             await broker.links.close(with_goodbye=False)
             return FAILED
         await broker.stop()
@@ -90,7 +93,10 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
 
 def _hang_up(broker: Broker) -> None:
     if broker.broker_security is None:
-        broker.logger.info("SIGHUP: the network's file is read at the start only; SIGTERM stops the broker")
+        broker.logger.info(
+            "SIGHUP: the network's file is read at the start only; SIGTERM stops the broker",
+            extra={"event": "broker.sighup"},
+        )
     else:
         broker.reloading = asyncio.get_running_loop().create_task(broker.broker_security.reload("SIGHUP"))
 

@@ -79,7 +79,7 @@ class Queues:
             self._counters.messages_out += min(start, len(outbox))
             del outbox[:start]
         except WireError as error:
-            self._logger.error(f"cannot be sent: {error}", extra={"peer": link.name})
+            self._logger.error(f"cannot be sent: {error}", extra={"event": "message.unsendable", "peer": link.name})
             self._give_up(link)
             return
         if outbox:
@@ -114,7 +114,10 @@ class Queues:
         for link in list(self._congested):
             waiting = len(link.outbox)
             if waiting > self._settings.queue_max:
-                self._logger.error("closed a connection: its send queue is full", extra={"peer": link.name})
+                self._logger.error(
+                    "closed a connection: its send queue is full",
+                    extra={"event": "connection.congested", "peer": link.name},
+                )
                 self._give_up(link)
             else:
                 longest = max(longest, waiting)

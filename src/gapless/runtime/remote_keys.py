@@ -74,7 +74,7 @@ class RemoteKeys:
         before, self._text, self._fetched = self._text, text, now
         signed.is_refresh_wanted = False
         if before != text:
-            self._logger.info("loaded the keys that sign tokens", extra={"url": url})
+            self._logger.info("loaded the keys that sign tokens", extra={"event": "keys.loaded", "url": url})
             if _keys_in(before) - _keys_in(text):
                 self._removed()
 
@@ -85,10 +85,12 @@ class RemoteKeys:
         if self._text and age >= STALE_S:
             self._text = ""
             users.signed.forget_keys()
-            self._logger.error(f"no signed token is trusted any more: {reason}")
+            self._logger.error(f"no signed token is trusted any more: {reason}", extra={"event": "keys.expired"})
             self._removed()
         else:
-            self._logger.warning(f"cannot load the keys that sign tokens: {reason}")
+            self._logger.warning(
+                f"cannot load the keys that sign tokens: {reason}", extra={"event": "keys.unreachable"}
+            )
 
 
 def _keys_in(text: str) -> set[bytes]:

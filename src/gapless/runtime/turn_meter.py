@@ -88,7 +88,10 @@ class TurnMeter:
         if turn_ms > LONG_MS:
             self.long += 1
             if self._log_backoff.due("long"):
-                self._logger.warning(f"a turn of the event loop took {turn_ms:.0f} ms: {_describe(who, what)}")
+                self._logger.warning(
+                    f"a turn of the event loop took {turn_ms:.0f} ms: {_describe(who, what)}",
+                    extra={"event": "broker.slow_turn"},
+                )
 
     def told(self) -> dict[str, Any]:
         """Return the values for reports."""

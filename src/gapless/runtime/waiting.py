@@ -115,7 +115,7 @@ class Waiting:
         self._waits = [Wait(kind, what, names, now - since[kind, name][0]) for kind, name, _, _, what, names in found]
         for wait in self._waits:
             if wait.is_long and wait.kind not in ("start", "clock") and self._log_backoff.due((wait.kind, wait.names)):
-                self._logger.warning(wait.text, extra={"waits_for": ",".join(wait.names)})
+                self._logger.warning(wait.text, extra={"event": "wait.began", "waits_for": ",".join(wait.names)})
                 self._warned.add((wait.kind, wait.names))
         self._tell_what_is_over()
 
@@ -130,7 +130,7 @@ class Waiting:
             elif (kind, names) not in self._warned:
                 continue
             self._warned.discard((kind, names))
-            self._logger.info("no longer waiting", extra={"waited_for": ",".join(names)})
+            self._logger.info("no longer waiting", extra={"event": "wait.ended", "waited_for": ",".join(names)})
         self._told = lasting
 
 
