@@ -82,14 +82,14 @@ def _codec() -> Codec:
         ),
     ],
 )
-def test_what_takes_long_to_decode_is_refused_before(messages: list[Any], complaint: str) -> None:
+def test_input_that_is_slow_to_decode_is_refused_before_decoding(messages: list[Any], complaint: str) -> None:
     body = memoryview(msgspec.msgpack.encode(messages))
     with pytest.raises(WireError, match=complaint):
         _codec().decode(body, is_client=True)
     assert _codec().decode(body, is_client=False) == messages
 
 
-def test_what_an_honest_client_says_again_at_another_broker_is_taken() -> None:
+def test_repeated_messages_at_another_broker_are_accepted() -> None:
     large = [Event("c", n, {"topic": "x"}, b"x" * (SETTINGS.event_max - 100)) for n in range(1, 131)]
     many = [Event("c", n, {f"a{k}": k for k in range(2)}, b"x" * 500) for n in range(1, 8_001)]
     for events in (large, many):

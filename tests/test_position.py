@@ -76,7 +76,7 @@ def test_each_event_of_a_run_has_its_own() -> None:
         (None, "copy the whole text of one"),
     ],
 )
-def test_what_is_no_position_is_refused_with_a_way_out(text: str, complaint: str) -> None:
+def test_invalid_positions_are_refused_with_a_remedy(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
         Position(text)
 

@@ -14,7 +14,7 @@ def listed(since: int, until: int) -> ArchivedFile:
     return ArchivedFile(f"date=2026-11-16/{until}.parquet", Position.at(since), Position.at(until), events=1, size=1)
 
 
-def test_what_was_never_written_holds_nothing(tmp_path: Path) -> None:
+def test_an_unwritten_archive_is_empty(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "a")
     assert archive.contents_if_any() is None
     with pytest.raises(ArchiveError, match="there is no archive at"):

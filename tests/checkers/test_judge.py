@@ -106,7 +106,7 @@ def test_counts() -> None:
     assert verdict.reason.endswith("(and 1 more)")
 
 
-def test_what_each_guarantee_forbids() -> None:
+def test_anomalies_that_each_guarantee_forbids() -> None:
     assert JUDGED["gcd"] == set(ANOMALY_KINDS)
     assert JUDGED["gcd"] - JUDGED["gfd"] == {"causal-inversion", "late-start", "missing-effect"}
     assert JUDGED["gcd"] - JUDGED["topic-causal"] == {"late-start", "missing-effect"}
@@ -246,7 +246,7 @@ def test_a_duplicate_after_the_end_is_a_duplicate_and_a_late_first_one_is_spurio
     assert kinds(play(script)) == [("duplicate", "ann:1"), ("spurious", "ann:2")]
 
 
-def test_a_superfluous_row_of_the_certificate_is_no_lie() -> None:
+def test_a_superfluous_row_of_the_certificate_is_valid() -> None:
     recording = recorder()
     recording.subscribe("bob", "s", "topic = 't'", 0)
     recording.publish("ann", event("ann:1"), 1)

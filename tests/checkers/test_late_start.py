@@ -143,7 +143,7 @@ def test_the_publication_must_be_later_by_more_than_the_clocks_differ() -> None:
     assert script.judge(clock_skew_ms=5.0).status == "valid"
 
 
-def test_what_is_published_at_the_very_moment_is_not_promised() -> None:
+def test_events_published_at_the_same_moment_are_not_promised() -> None:
     script = _Script()
     script.recorder.fix_cut("s", "ann", 2)
     script.recorder.activate("s", 10_000)
@@ -177,7 +177,7 @@ def test_an_ended_subscription_owes_what_its_ending_cut_covers() -> None:
         assert named(script.judge()) == expected
 
 
-def test_what_is_published_after_the_end_is_not_owed() -> None:
+def test_events_published_after_the_end_are_not_due() -> None:
     script = _Script()
     script.recorder.fix_cut("s", "ann", 2)
     script.recorder.activate("s", 1_000)

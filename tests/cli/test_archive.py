@@ -44,7 +44,7 @@ def kept(directory: Path, text: str = "TRUE", since: Position = ALL, until: Posi
     return [event for some in read_files(Archive(directory), text, since, until) for event in some]
 
 
-def test_what_is_archived_again_and_again_is_there_once_and_longer_than_brokers_keep_it(
+def test_repeated_archiving_stores_events_once_and_longer_than_brokers_do(
     cli: Cli, fleet: Fleet, tmp_path: Path
 ) -> None:
     arguments = ("archive", "--url", fleet.config.url, "--filter", "topic = 't'", "--to", tmp_path / "a", "--once")
@@ -76,7 +76,7 @@ def test_what_is_archived_again_and_again_is_there_once_and_longer_than_brokers_
         assert "another process writes to the archive" in cli(*arguments).err
 
 
-def test_what_brokers_have_lost_ends_it_or_is_remembered(cli: Cli, fleet: Fleet, tmp_path: Path) -> None:
+def test_losses_at_brokers_end_the_query_or_are_recorded(cli: Cli, fleet: Fleet, tmp_path: Path) -> None:
     arguments = ("archive", "--url", fleet.config.url, "--to", tmp_path / "a", "--once")
     said(fleet, 0, 10)
     assert cli(*arguments).code == 0

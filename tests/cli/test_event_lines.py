@@ -24,7 +24,7 @@ def test_half_a_character_is_said_to_be_one(line: bytes) -> None:
 @pytest.mark.parametrize(
     "line", [rb'{"a": "\ud83d\ude00', rb'{"a": "\ud800', b'{"a": "x', b'{"a": "\xff"}', rb'{"a": "\ud8"}', b"[" * 9_999]
 )
-def test_what_is_no_json_is_not_taken_for_it(line: bytes) -> None:
+def test_invalid_json_is_refused(line: bytes) -> None:
     with pytest.raises(EventError, match="line 3: this is n"):
         read_line(line, "line 3")
 

@@ -181,7 +181,7 @@ def test_a_rate_that_nobody_reads_ends(fleet: Fleet) -> None:
         assert unread.stderr.read() == ""
 
 
-def test_what_was_published_is_told_to_programs(fleet: Fleet, cli: Cli) -> None:
+def test_published_events_are_reported_to_programs(fleet: Fleet, cli: Cli) -> None:
     ran = cli("pub", "--url", fleet.config.url, "--event", '{"n": 1}', "--count", "3", "--json")
     assert (ran.code, ran.err, json.loads(ran.out)["published"]) == (0, "", 3)
 

@@ -72,7 +72,7 @@ def test_a_user_that_is_named_is_added_and_who_is_there_is_shown(cli: Cli, tmp_p
     assert _secured(load_network(file), made)[1] == "boss"
 
 
-def test_what_has_expired_is_made_again(cli: Cli, tmp_path: Path) -> None:
+def test_expired_certificates_are_created_again(cli: Cli, tmp_path: Path) -> None:
     file, made = _network(tmp_path), tmp_path / "security"
     cli("security", "init", str(made), "--config", str(file))
     authority = Authority.load(made / "authority.pem", made / "authority.key")

@@ -34,7 +34,9 @@ def test_all_protocols_run_where_there_are_topics_only(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("example", "runs", "does_not"), [("crash", "gapless", "gryphon"), ("loss", "gryphon", "gapless")]
 )
-def test_who_cannot_says_so_and_the_others_go_on(cli: Cli, example: str, runs: str, does_not: str) -> None:
+def test_protocols_that_cannot_run_the_scenario_say_so_and_others_continue(
+    cli: Cli, example: str, runs: str, does_not: str
+) -> None:
     ran = cli("sim", "compare", EXAMPLES / f"{example}.toml", "--protocols", f"{does_not},{runs}", "--json")
     assert ran.code == 0
     left_out, row = json.loads(ran.out)["protocols"]
@@ -155,7 +157,7 @@ def test_large_numbers_and_long_reasons_keep_the_width() -> None:
     assert list(cost_table([entries[2]])) == []
 
 
-def test_what_was_lost_counts_beside_what_was_held(cli: Cli) -> None:
+def test_lost_events_are_counted_beside_the_kept_ones(cli: Cli) -> None:
     ran = cli("sim", "compare", EXAMPLES / "topics.toml", "--protocols", "epidemic")
     assert "✓ best effort  1 of " in ran.out
     assert "not gapless FIFO: 1 of " in " ".join(ran.out.split())

@@ -23,7 +23,7 @@ async def gapless(network: Local, *words: str) -> tuple[int, str, str]:
     return process.returncode or 0, out.decode(), errors.decode()
 
 
-def test_what_was_printed_does_not_come_again_and_the_name_can_be_listed_moved_and_ended() -> None:
+def test_printed_events_are_not_redelivered_and_the_subscription_can_be_listed_moved_and_ended() -> None:
     async def main() -> None:
         async with local(chain(3)) as network, connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("n > 0")

@@ -29,7 +29,7 @@ def test_a_sign_of_life_goes_on_while_standard_error_leads_elsewhere(tmp_path: P
     assert [line for line in ran.lines if line] == ["the verdict"]
 
 
-def test_what_is_printed_goes_where_it_belongs(tmp_path: Path) -> None:
+def test_output_goes_to_the_right_stream(tmp_path: Path) -> None:
     ran = on_a_terminal([sys.executable, "-c", TURNED_AWAY], out=tmp_path / "out")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "the verdict\n"
     assert [line for line in ran.lines if line] == []

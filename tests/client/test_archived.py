@@ -76,9 +76,7 @@ def numbers(events: list[Event]) -> list[int]:
     return [int(event.attributes["n"]) for event in events]
 
 
-def test_what_brokers_dropped_comes_from_the_archive_and_the_rest_from_them(
-    kept: Kept, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_events_dropped_by_brokers_are_read_from_the_archive(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
     with sync.connect(kept.url, timeout_s=PATIENCE_S) as client, caplog.at_level(logging.INFO, "gapless.client"):
         reading = client.archive(kept.archive).read(TEXT)
         assert reading.archive_end is None
@@ -121,7 +119,7 @@ def test_a_range_within_the_archive_asks_no_broker_and_typed_events_come_too(kep
         assert [value.n for value in typed] == numbers(inside)
 
 
-def test_who_gives_up_waiting_loses_nothing_and_closing_ends_it(kept: Kept) -> None:
+def test_cancelling_a_wait_loses_nothing_and_closing_ends_it(kept: Kept) -> None:
     async def listen() -> list[Event]:
         events: list[Event] = []
         async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client:
@@ -142,7 +140,7 @@ def test_who_gives_up_waiting_loses_nothing_and_closing_ends_it(kept: Kept) -> N
     assert numbers(asyncio.run(listen()))[: kept.said] == list(range(kept.said))
 
 
-def test_what_the_archive_lacks_is_told_in_its_place(kept: Kept, tmp_path: Path) -> None:
+def test_gaps_of_the_archive_are_reported_in_place(kept: Kept, tmp_path: Path) -> None:
     at = 1_700_000_000_000_000
 
     def position(after: int) -> Position:

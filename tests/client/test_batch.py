@@ -69,7 +69,7 @@ def test_one_that_cannot_be_published_ends_a_batch_wherever_it_stands(odd: Any, 
     assert re.search(complaint, str(error))
 
 
-def test_what_is_not_ascii_counts_with_its_bytes() -> None:
+def test_non_ascii_text_counts_by_its_bytes() -> None:
     items: list[Any] = [{"x": "ä", "n": n} for n in range(3)]
     batch, error = check_all(items, 100)
     assert error is None
@@ -81,7 +81,7 @@ def test_a_zero_keeps_its_sign() -> None:
     assert [str(call.attributes["x"]) for call in batch.call(0, 4).publications()] == ["0.0", "-0.0", "0.0", "0"]
 
 
-def test_what_comes_before_a_bad_one_is_there() -> None:
+def test_events_before_an_invalid_one_are_delivered() -> None:
     batch, error = check_all([({"x": "a"}, b"1"), ({"x": "a"}, bytes(200)), ({"x": "a"}, b"3")], 100)
     assert batch.payloads == [b"1"]
     assert "has 218 bytes, but 100 is the limit" in str(error)

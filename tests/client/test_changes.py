@@ -88,7 +88,7 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
     run(main())
 
 
-def test_who_does_not_look_hears_how_much_was_missed_and_costs_a_bounded_amount() -> None:
+def test_a_slow_console_receives_a_count_of_missed_events_and_uses_bounded_memory() -> None:
     async def main() -> None:
         changes = ConnectionChanges()
         for n in range(KEPT_MAX + 5):
@@ -100,7 +100,7 @@ def test_who_does_not_look_hears_how_much_was_missed_and_costs_a_bounded_amount(
     run(main())
 
 
-def test_who_no_longer_looks_is_forgotten() -> None:
+def test_consoles_that_left_are_removed() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             for _ in range(50):

@@ -245,7 +245,7 @@ def test_a_client_waits_for_a_network_that_is_about_to_start() -> None:
     run(main())
 
 
-def test_what_is_closed_says_so() -> None:
+def test_closed_objects_raise_an_error() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             client = await connect(network.url)
@@ -302,7 +302,7 @@ def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
 # ---- slow consumers ---------------------------------------------------------------------------------------
 
 
-def test_who_takes_nothing_holds_nobody_back_and_nobodys_memory_grows() -> None:
+def test_a_stalled_consumer_delays_nobody_and_memory_does_not_grow() -> None:
     async def main() -> None:
         opening = local(chain(2), delivery_window=64, lag_window=200, wave_ms=20)
         async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
@@ -345,7 +345,7 @@ def test_a_consumer_that_answers_does_not_lock_itself_out() -> None:
     run(main())
 
 
-def test_who_fails_ends_with_an_error_after_what_did_fit_and_holds_nobody_back() -> None:
+def test_a_slow_subscription_ends_with_an_error_and_delays_nobody() -> None:
     async def main() -> None:
         opening = local(chain(2), window=200, delivery_window=64, wave_ms=20)
         async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
@@ -406,7 +406,7 @@ async def _attached(client: Client, broker: str) -> bool:
 
 
 @pytest.mark.parametrize("way", ["crash", "stop"])
-def test_a_client_goes_on_at_another_broker_with_no_gap_and_no_duplicate(way: str) -> None:
+def test_a_client_continues_at_another_broker_without_gap_or_duplicate(way: str) -> None:
     async def main() -> None:
         opening = local(chain(4))
         async with opening as network, connect(network.at("b3")) as ann, connect(network.at("b1")) as bob:

@@ -20,7 +20,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_who_publishes_a_name_with_a_hyphen_is_told_how_filters_write_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_published_name_with_a_hyphen_gets_a_hint_about_filters(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             await client.advertise("TRUE")
@@ -35,7 +35,7 @@ def test_who_publishes_a_name_with_a_hyphen_is_told_how_filters_write_it(caplog:
 
 
 @pytest.mark.parametrize("call", ["subscribe", "advertise"])
-def test_who_asks_for_a_subtraction_is_told_once(call: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hint_about_a_subtraction_is_given_once(call: str, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             for _ in range(2):
@@ -47,7 +47,7 @@ def test_who_asks_for_a_subtraction_is_told_once(call: str, caplog: pytest.LogCa
     assert 'write "order-id"' in hint
 
 
-def test_who_quotes_the_name_gets_its_events_and_no_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_quoted_name_matches_and_gets_no_hint(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             await client.advertise('"in" IS NOT NULL')

@@ -37,6 +37,6 @@ def test_lost_publications_are_named_in_the_message(caplog: pytest.LogCaptureFix
     assert said.startswith(f"client {name}: publications 3 to 5, 7 were confirmed and are lost")
 
 
-def test_what_others_call_themselves_begins_no_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+def test_names_of_peers_cannot_start_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     client_logger("ann").warning("disconnected", extra={"peer": "b0\nERROR forged %s"})
     assert caplog.messages == ["client ann: disconnected (peer b0\\nERROR forged %s)"]

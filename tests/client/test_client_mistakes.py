@@ -97,7 +97,7 @@ def test_a_mistake_is_an_error_of_ours_and_the_client_goes_on(mistake: str) -> N
         ({"name": "a\0"}, "a client's name is 'a\\x00', but only what can be printed"),
     ],
 )
-def test_a_mistake_at_the_door_is_an_error_of_ours(library: Any, arguments: dict[str, Any], complaint: str) -> None:
+def test_an_error_while_connecting_is_an_error_of_ours(library: Any, arguments: dict[str, Any], complaint: str) -> None:
     with pytest.raises(CallError, match=re.escape(complaint)):
         library.connect(**{"url": "gapless://127.0.0.1:1", **arguments})
 
@@ -118,7 +118,7 @@ def test_text_counts_by_its_bytes_and_names_count() -> None:
     run(main())
 
 
-def test_what_cannot_be_sent_after_all_ends_every_call_with_a_word() -> None:
+def test_unsendable_messages_end_every_call_with_an_error() -> None:
     """Past all checks: without an end, everything would wait for an answer to what never left."""
 
     async def main() -> None:

@@ -42,7 +42,7 @@ def clock_off_by(seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seconds", [12.0, 2 * HOUR_S, -2 * HOUR_S])
-def test_what_is_published_after_a_position_comes_after_it_whatever_the_clock_says(seconds: float) -> None:
+def test_events_published_after_a_position_follow_it_whatever_the_clock(seconds: float) -> None:
     async def main() -> None:
         async with two_clients() as (ann, bob):
             await ann.publish({"n": 1})

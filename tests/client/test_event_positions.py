@@ -145,7 +145,7 @@ def test_a_durable_subscription_moves_to_an_event_and_is_confirmed_up_to_one(*, 
     together(test)
 
 
-def test_what_is_published_has_no_position_and_type_checkers_know() -> None:
+def test_published_events_have_no_position_and_type_checkers_know_it() -> None:
     async def test(network: Local, ann: Client, bob: Client) -> None:
         live = await bob.subscribe("n > 0")
         published = await ann.publish({"n": 1}, b"payload")

@@ -43,7 +43,7 @@ async def heard(network: Local) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("protocol", ["gapless"])
-def test_what_was_taken_is_not_taken_again_and_the_process_before_is_not_heard(protocol: str) -> None:
+def test_processed_batches_are_not_repeated_and_the_previous_process_is_rejected(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(2), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))
@@ -130,7 +130,7 @@ def test_after_the_session_has_expired_numbers_go_on(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["gapless"])
-def test_after_its_broker_has_died_numbers_go_on_at_the_heir(protocol: str) -> None:
+def test_after_its_broker_has_died_numbers_continue_at_the_successor(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(3), protocol=protocol) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))

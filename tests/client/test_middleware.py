@@ -97,7 +97,7 @@ def test_one_that_fails_harms_no_delivery(caplog: pytest.LogCaptureFixture) -> N
     assert "the middleware Failing failed at the delivery of" in caplog.text
 
 
-def test_what_is_no_middleware_is_refused() -> None:
+def test_objects_that_are_no_middleware_are_refused() -> None:
     async def main() -> None:
         async with local(1, f=0, protocol="gapless") as network:
             with pytest.raises(CallError, match=r"a list of gapless\.Middleware, but this is str"):

@@ -25,7 +25,7 @@ async def _publish(network: Local, first: int, count: int, payload: bytes = b"")
         await speaker.publish_many([({"n": number}, payload) for number in range(first, first + count)])
 
 
-def test_what_lies_between_milestones_is_everything_in_order_in_portions() -> None:
+def test_ranges_between_milestones_contain_all_events_in_order() -> None:
     async def main() -> None:
         async with local(chain(2)) as network, asyncio.timeout(PATIENCE_S), connect(network.at("b1")) as client:
             for first in (0, ROUND, 2 * ROUND):
@@ -45,7 +45,7 @@ def test_what_lies_between_milestones_is_everything_in_order_in_portions() -> No
     run(main())
 
 
-def test_what_is_gone_is_told_with_the_milestones() -> None:
+def test_missing_history_is_reported_with_the_milestones() -> None:
     async def main() -> None:
         async with (
             local(chain(2), history_bytes=100_000) as network,

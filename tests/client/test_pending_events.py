@@ -36,7 +36,7 @@ def test_each_comes_once_and_in_order(seed: int) -> None:
         assert [event.id for event in got] == [name for _, name in expected[: len(got)]]
 
 
-def test_what_is_withdrawn_is_gone_and_the_rest_stays() -> None:
+def test_withdrawn_items_are_removed_and_the_rest_stays() -> None:
     pending_events = PendingEvents()
     pending_events.put(1, run(1, 3))
     pending_events.put(4, [*run(4, 1)])
@@ -50,7 +50,7 @@ def test_what_is_withdrawn_is_gone_and_the_rest_stays() -> None:
     assert not pending_events
 
 
-def test_who_changes_the_attributes_of_an_event_changes_no_other() -> None:
+def test_changing_the_attributes_of_an_event_changes_no_other() -> None:
     pending_events = PendingEvents()
     pending_events.put(1, run(1, 4))
     pending_events.put(5, run(5, 2))

@@ -56,7 +56,7 @@ def test_ages_and_times_are_held_against_the_newest_position(written: Any, befor
         ("99999d", "since is '99999d', which lies before all positions; 'earliest' is everything there is"),
     ],
 )
-def test_what_the_network_has_not_reached_or_never_had_is_refused(written: Any, complaint: str) -> None:
+def test_positions_in_the_future_or_of_another_network_are_refused(written: Any, complaint: str) -> None:
     with pytest.raises(CallError, match=re.escape(complaint)):
         moment_of("since", written).position(NEWEST)
 
@@ -73,7 +73,7 @@ def test_what_the_network_has_not_reached_or_never_had_is_refused(written: Any, 
         (None, "since is a position, a time, an age, 'earliest' or 'now', but this is None"),
     ],
 )
-def test_what_is_no_position_is_refused(written: Any, complaint: str) -> None:
+def test_invalid_positions_are_refused(written: Any, complaint: str) -> None:
     with pytest.raises(CallError, match=re.escape(complaint)):
         moment_of("since", written)
 

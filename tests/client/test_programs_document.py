@@ -112,7 +112,7 @@ def test_orders_are_booked_once_whenever_the_program_is_killed(tmp_path: Path) -
     with_network(story)
 
 
-def test_a_replay_goes_on_live(tmp_path: Path) -> None:
+def test_a_replay_continues_live(tmp_path: Path) -> None:
     write(tmp_path)
 
     async def story(network: Local, shop: gapless.Client) -> None:

@@ -37,7 +37,7 @@ def test_events_show_what_fits_in_a_line() -> None:
 async def _no_reply(request: Event) -> None: ...
 
 
-def test_what_a_client_makes_shows_its_state() -> None:
+def test_objects_of_a_client_show_their_state() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url, name="ann") as ann:
             advertisement = await ann.advertise("n > 0")

@@ -54,7 +54,7 @@ def test_each_request_goes_to_one_worker() -> None:
     run(main())
 
 
-def test_what_a_worker_leaves_unanswered_goes_to_another_and_says_so() -> None:
+def test_unanswered_requests_go_to_another_worker_and_are_marked() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as ann, asyncio.timeout(120):
             await ann.advertise("topic = 'ask'")

@@ -14,7 +14,7 @@ WINDOW = 20
 
 
 @pytest.mark.parametrize("is_reading", [True, False])
-def test_who_stands_in_the_way_is_named(
+def test_the_peers_that_a_call_waits_for_are_named(
     is_reading: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(pacing, "PATIENCE_S", 0.3)

@@ -278,7 +278,7 @@ def test_an_async_source_that_is_cancelled_ends_the_call() -> None:
     run(main())
 
 
-def test_what_came_before_a_bad_event_is_published() -> None:
+def test_events_before_an_invalid_one_are_published() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             await client.advertise("TRUE")

@@ -12,7 +12,7 @@ DISTANT = msgspec.structs.replace(QUICK, delay_ms=20.0, suspect_ms=3_000)
 ROUNDS = 5
 
 
-def test_what_a_far_publisher_says_after_subscribe_has_returned_is_not_missed() -> None:
+def test_events_of_a_distant_publisher_after_subscribe_are_delivered() -> None:
     async def main() -> None:
         async with (
             local(chain(5), runtime=DISTANT) as network,

@@ -109,7 +109,7 @@ def test_publish_subscribe_and_iterate(url: str) -> None:
             ann.publish({"topic": "price", "amount": 1})
 
 
-def test_what_is_lost_is_told_in_a_thread_that_may_make_calls(url: str) -> None:
+def test_losses_are_reported_in_a_thread_that_may_make_calls(url: str) -> None:
     with gapless.sync.connect(url) as client:
         client.advertise("TRUE")
         told: list[list[tuple[int, int]]] = []
@@ -135,7 +135,7 @@ def test_what_is_lost_is_told_in_a_thread_that_may_make_calls(url: str) -> None:
         assert client.on_publications_lost is None
 
 
-def test_what_is_known_of_a_client_and_how_things_end(url: str) -> None:
+def test_knowledge_about_a_client_and_the_ends_of_its_subscriptions(url: str) -> None:
     with gapless.sync.connect(url) as client:
         advertisement = client.advertise("TRUE")
         subscription = client.subscribe("TRUE")
@@ -243,7 +243,7 @@ def test_changes_are_iterated_over_until_the_client_is_closed(url: str) -> None:
     assert kinds == ["connected"]
 
 
-def test_what_cannot_be_sent_is_refused_and_later_calls_do_not_hang(url: str) -> None:
+def test_unsendable_messages_are_refused_and_later_calls_do_not_hang(url: str) -> None:
     with gapless.sync.connect(url) as client:
         client.advertise("TRUE")
         for call in (lambda: client.publish({"file": "\udce9t.txt"}), lambda: client.publish_many([{"\udce9": 1}])):

@@ -53,7 +53,7 @@ def test_many_short_waits_see_every_event_once() -> None:
     run(main())
 
 
-def test_who_was_too_slow_may_begin_anew_and_knows_the_gap() -> None:
+def test_a_subscription_that_was_too_slow_can_restart_and_knows_the_gap() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(60):
             await client.advertise("TRUE")

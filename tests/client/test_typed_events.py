@@ -66,7 +66,7 @@ def test_a_value_comes_back_as_it_was_published() -> None:
     run(main())
 
 
-def test_what_does_not_fit_is_said_in_its_place_and_nothing_else_is_lost() -> None:
+def test_invalid_values_are_reported_in_place_and_nothing_else_is_lost() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(20):
             await client.advertise("TRUE")

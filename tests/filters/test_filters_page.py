@@ -30,12 +30,12 @@ def rows(*heads: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(("text", "event", "answer"), rows("filter", "event", "answer"))
-def test_what_a_filter_says_of_an_event(text: str, event: str, answer: str) -> None:
+def test_evaluation_of_a_filter(text: str, event: str, answer: str) -> None:
     assert parse(text).evaluate(json.loads(event)) is {"true": True, "false": False, "unknown": None}[answer]
 
 
 @pytest.mark.parametrize(("text", "message"), rows("filter", "error"))
-def test_what_is_refused(text: str, message: str) -> None:
+def test_refused_input(text: str, message: str) -> None:
     with pytest.raises(FilterError) as caught:
         parse(text)
     assert caught.value.message.startswith(message)
@@ -47,7 +47,7 @@ def test_filters_beside_filters(text: str, other: str, covers: str, overlaps: st
     assert parse(text).overlaps(parse(other)) is (overlaps == "yes")
 
 
-def test_what_people_write_by_mistake_gets_a_hint() -> None:
+def test_common_mistakes_get_a_hint() -> None:
     mistaken = {text for text, _, _ in rows("filter", "event", "answer") if filter_hints(text)}
     assert mistaken == {"order-id = 1", "a = b", 'name = "ABC"', "name = ABC", "name LIKE 'A*'"}
 
@@ -80,6 +80,6 @@ def test_the_differences_from_selectors(text: str, event: dict[str, int | str], 
 
 
 @pytest.mark.parametrize("text", ["", "a = 0x1F", "a = 1L", "a = 2.5f", "a = 1d", "a LIKE 'x!y' ESCAPE '!'"])
-def test_what_selectors_take_and_filters_refuse(text: str) -> None:
+def test_selectors_that_filters_refuse(text: str) -> None:
     with pytest.raises(FilterError):
         parse(text)

@@ -25,7 +25,7 @@ from tests.filters import generated
         ("name NOT LIKE '*''s'", ["write LIKE '%''s'"]),
     ],
 )
-def test_what_may_be_meant_otherwise(text: str, words: list[str]) -> None:
+def test_filters_with_hints(text: str, words: list[str]) -> None:
     (hint,) = filter_hints(text)
     assert all(word in hint for word in words)
 

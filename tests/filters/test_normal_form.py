@@ -40,7 +40,7 @@ def test_trivial_constraints_disappear() -> None:
     assert list(conjunction.constraints) == ["b"]
 
 
-def test_what_is_opaque() -> None:
+def test_opaque_parts_of_filters() -> None:
     (conjunction,) = parse("a + 1 > b AND c = 1").disjunction
     assert conjunction.opaque == {"(a + 1) > b"}
     assert list(conjunction.constraints) == ["a", "b", "c"]

@@ -69,7 +69,7 @@ def in_pages(index: FilterIndex[int]) -> int:
     return sum(pages.living_count for pages in index._store._pages)
 
 
-def test_whatever_comes_and_goes_is_found_in_batches_of_mixed_types() -> None:
+def test_added_and_removed_filters_are_matched_in_batches_of_mixed_types() -> None:
     source = random.Random(3)
     index: FilterIndex[int] = FilterIndex()
     kept: dict[int, Filter] = {}

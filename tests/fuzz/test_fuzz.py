@@ -37,7 +37,7 @@ def test_rubbish_is_refused_with_a_sentence_or_taken_for_what_it_is(name: str) -
 
 
 @pytest.mark.parametrize("path", sorted(KEPT.iterdir()), ids=lambda path: path.name)
-def test_what_was_found_once_is_mended(path: Path) -> None:
+def test_findings_are_fixed(path: Path) -> None:
     name = name_of(path)
     assert name is not None
     target = TARGETS[name]()

@@ -193,7 +193,7 @@ def test_ten_consoles_ask_each_broker_as_often_as_one(monkeypatch: pytest.Monkey
     run(main())
 
 
-def test_who_loses_the_right_to_watch_sees_no_more(tmp_path: Path) -> None:
+def test_a_user_that_loses_the_right_status_sees_nothing_more(tmp_path: Path) -> None:
     users: dict[str, dict[str, Any]] = {"ops": {"status": True}, "ann": {"subscribe": ["TRUE"]}}
 
     async def main() -> None:

@@ -84,7 +84,7 @@ def test_every_message_of_a_client_is_in_the_document() -> None:
     assert members == set(Command.__struct_fields__)
 
 
-def test_what_is_delivered_and_answered_is_as_the_schema_says() -> None:
+def test_deliveries_and_responses_conform_to_the_schema() -> None:
     registry: Any = Registry().with_resource("doc", Resource.opaque(document("openapi")))
 
     def check(name: str, value: object) -> None:

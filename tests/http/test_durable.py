@@ -12,7 +12,7 @@ from .test_streams import numbers, publisher
 
 
 @pytest.mark.parametrize("protocol", ["gapless"])
-def test_what_is_acknowledged_never_comes_again_and_everything_else_does(protocol: str) -> None:
+def test_acknowledged_events_are_never_redelivered_and_all_others_are(protocol: str) -> None:
     async def main() -> None:
         async with serving(chain(3), protocol=protocol) as http:
             ann = await publisher(http, "ann", "b0")
@@ -40,7 +40,7 @@ def test_what_is_acknowledged_never_comes_again_and_everything_else_does(protoco
     run(main())
 
 
-def test_what_is_given_back_comes_again_after_its_delay() -> None:
+def test_nacked_events_are_redelivered_after_their_delay() -> None:
     async def main() -> None:
         async with serving(chain(2), protocol="gapless") as http:
             ann = await publisher(http, "ann", "b0")

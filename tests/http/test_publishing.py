@@ -170,7 +170,7 @@ def test_a_request_that_is_given_up_goes_on_and_its_retry_finds_it(monkeypatch: 
         (b"x" * (2 * 1024 * 1024 + 1), 413, "at most 2,097,152 bytes"),
     ],
 )
-def test_what_cannot_be_published_is_refused(body: bytes, status: int, words: str) -> None:
+def test_events_that_cannot_be_published_are_refused(body: bytes, status: int, words: str) -> None:
     async def main() -> None:
         async with serving(1, f=0) as http:
             answer = await http.client("b0").post("/events", content=body, headers={"Content-Type": "application/json"})

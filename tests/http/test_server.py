@@ -162,7 +162,7 @@ def test_of_many_idle_connections_the_oldest_goes(monkeypatch: pytest.MonkeyPatc
     run(main())
 
 
-def test_what_is_no_http_is_answered_with_a_problem_document() -> None:
+def test_invalid_http_is_answered_with_a_problem_document() -> None:
     heads = (
         b"Content-Length: 2\r\nContent-Length: 20\r\n", b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
         b"Content-Length: -5\r\n", b"Transfer-Encoding: xchunked\r\n", b"A: b\r\n c\r\n", b"A : b\r\n", b"A: \x00\r\n",

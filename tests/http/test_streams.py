@@ -144,7 +144,7 @@ def test_a_bounded_stream_ends_and_a_resumed_one_that_is_complete_has_no_content
     run(main())
 
 
-def test_what_no_broker_holds_any_more_is_reported_in_its_place() -> None:
+def test_dropped_history_is_reported_in_place() -> None:
     async def main() -> None:
         async with serving(1, f=0, history_bytes=65_536, wave_ms=20.0) as http:
             ann = await publisher(http, "ann", "b0")
@@ -210,7 +210,7 @@ def test_head_asks_for_no_stream() -> None:
     run(main())
 
 
-def test_what_is_asked_for_is_checked() -> None:
+def test_requested_values_are_checked() -> None:
     async def main() -> None:
         async with serving(1, f=0) as http:
             client = http.client("b0")

@@ -99,7 +99,7 @@ def test_a_certificate_proves_a_user_and_its_grant_ends_with_the_stream(tmp_path
     run(main())
 
 
-def test_what_a_user_loses_ends_its_streams_and_its_publications(tmp_path: Path) -> None:
+def test_lost_rights_of_a_user_end_its_streams_and_publications(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(2), tmp_path, users=USERS) as network, serving_secure(network) as http:
             ann = http.client("b0", token=network.token("ann"), verify=trusting(tmp_path))

@@ -9,7 +9,7 @@ def test_both_deliver_the_same(seed: int) -> None:
     assert compare(seed) == ""
 
 
-def test_what_is_compared_has_deliveries_and_crashes() -> None:
+def test_compared_runs_have_deliveries_and_crashes() -> None:
     drawn = [draw(seed) for seed in range(5)]
     assert any(kind == "crash" for each in drawn for kind, *_ in each.operations)
     assert sum(len(events) for events in by_model(drawn[0], 0).values()) > 0

@@ -92,7 +92,7 @@ def test_the_middle_of_a_chain_is_the_root() -> None:
         (["d", "a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a")], "'a' is not connected to 'd'"),
     ],
 )
-def test_what_is_no_tree_is_refused(brokers: list[str], edges: list[tuple[str, str]], message: str) -> None:
+def test_graphs_that_are_no_tree_are_refused(brokers: list[str], edges: list[tuple[str, str]], message: str) -> None:
     with pytest.raises(OverlayError, match=message):
         Overlay(brokers, edges)
 

@@ -22,7 +22,7 @@ def test_a_picture_shows_what_is_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(SCENARIOS.iterdir()), ids=lambda file: file.stem)
-def test_what_is_drawn_keeps_its_promise(file: Path) -> None:
+def test_drawn_runs_are_valid(file: Path) -> None:
     assert try_scenario(load_scenario(file)).status == "valid"
 
 

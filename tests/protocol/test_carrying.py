@@ -16,7 +16,7 @@ SAID = Publication(EventRun.of([EVENT]))
 WRAPPED = Frame(0, 0, 1, 0, 0, LinkMessage(7, SAID))
 
 
-def test_what_is_wrapped_is_found_layer_by_layer() -> None:
+def test_nested_messages_are_found_layer_by_layer() -> None:
     assert [type(layer) for layer in layers_of(WRAPPED)] == [Frame, LinkMessage, Publication]
     assert [len(events_of(layer)) for layer in layers_of(WRAPPED)] == [0, 0, 1]
     assert body_of(SAID) is None

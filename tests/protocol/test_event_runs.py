@@ -107,7 +107,7 @@ def test_only_what_is_mentioned_is_decoded() -> None:
         is_covered(broken, [parse("x < 2")])
 
 
-def test_what_is_shared_is_stored_once() -> None:
+def test_shared_attributes_are_stored_once() -> None:
     table = EventTable.of([{"note": "y" * 1_000, "n": 1.0}] * 100, [b"x"] * 100)
     assert not table.columns
     assert table.size < 2_000
@@ -163,6 +163,6 @@ def test_a_table_that_contradicts_itself_is_refused(table: EventTable, complaint
         ["p", 1],
     ],
 )
-def test_what_is_no_run_cannot_be_decoded(told: list[Any]) -> None:
+def test_invalid_runs_cannot_be_decoded(told: list[Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=EventRun)

@@ -25,7 +25,7 @@ class Crossing:
 follow(Crossing, "light", LIGHTS)
 
 
-def test_what_the_table_names_is_allowed_and_so_is_staying() -> None:
+def test_listed_transitions_are_allowed_and_so_is_staying() -> None:
     crossing = Crossing()
     for light in (Light.RED, Light.GREEN, Light.AMBER, Light.RED):
         crossing.light = light

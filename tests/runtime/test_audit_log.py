@@ -76,7 +76,7 @@ async def _use(network: Secure, admin: Access) -> None:
         assert (await ask_to_end(address, client.name, access=admin))["ended"]
 
 
-def test_who_forgets_a_broker_is_in_the_log_and_in_the_audit_log(tmp_path: Path) -> None:
+def test_declaring_a_broker_lost_is_in_the_log_and_in_the_audit_log(tmp_path: Path) -> None:
     async def main() -> None:
         audit = AuditLogEntry(str(tmp_path / "{name}.jsonl"))
         async with secure(chain(2), tmp_path, users={}, audit_log=audit) as network:

@@ -54,7 +54,7 @@ def test_a_user_is_known_by_certificate_by_token_or_by_signed_token(tmp_path: Pa
     run(main())
 
 
-def test_who_is_not_known_is_told_why(tmp_path: Path) -> None:
+def test_an_unknown_user_gets_the_reason(tmp_path: Path) -> None:
     async def main() -> None:
         (tmp_path / "keys.pem").write_text(pem(KEY), encoding="utf-8")
         users: dict[str, Any] = {
@@ -216,7 +216,7 @@ def test_nobody_comes_under_the_name_of_another(tmp_path: Path) -> None:
     run(main())
 
 
-def test_who_has_the_same_identity_may_take_a_name_over(tmp_path: Path) -> None:
+def test_a_client_with_the_same_identity_may_take_over_a_name(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": EVERYTHING}) as network:
             first = await Raw.dial(network, network.certified("ann"))
@@ -227,7 +227,7 @@ def test_who_has_the_same_identity_may_take_a_name_over(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_revoked_certificate_opens_no_door(tmp_path: Path) -> None:
+def test_a_revoked_certificate_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": EVERYTHING}) as network:
             ann = network.certified("ann")
@@ -321,7 +321,7 @@ def test_other_keys_of_who_signs_tokens_count_as_soon_as_their_file_changes(tmp_
     run(main())
 
 
-def test_who_does_not_bring_a_fresh_one_is_told(tmp_path: Path) -> None:
+def test_a_client_without_a_fresh_token_is_notified(tmp_path: Path) -> None:
     async def main() -> None:
         (tmp_path / "keys.pem").write_text(pem(KEY), encoding="utf-8")
         users = {"ann": {**EVERYTHING, "signed_token": True}}

@@ -35,7 +35,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_who_does_not_read_holds_publishers_back_at_its_own_broker() -> None:
+def test_a_client_that_does_not_read_delays_publishers_at_its_own_broker() -> None:
     async def main() -> None:
         async with local(1, f=0, protocol="locaps", runtime=SMALL) as network, connect(network.url) as client:
             await client.advertise("TRUE")

@@ -56,7 +56,7 @@ def test_before_the_greetings_are_over(kind: str) -> None:
     run(main())
 
 
-def test_a_broker_that_is_not_of_the_network_is_turned_down() -> None:
+def test_a_broker_of_another_network_is_refused() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             peer = await Raw.dial(network)
@@ -103,7 +103,7 @@ def test_after_the_greetings(kind: str) -> None:
         ),
     ],
 )
-def test_what_a_client_may_not_say_is_its_own_fault(message: Any, complaint: str) -> None:
+def test_an_invalid_message_of_a_client_ends_only_its_own_session(message: Any, complaint: str) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
             refusal = await (await Raw.attached(network, "c")).say(batch(message)).refusal()
@@ -154,7 +154,7 @@ def test_a_broker_that_is_full_says_so() -> None:
     run(main())
 
 
-def test_who_dials_something_else_is_told() -> None:
+def test_dialling_another_service_gives_an_error() -> None:
     async def greet_wrongly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example ESMTP\r\n")
         await writer.drain()

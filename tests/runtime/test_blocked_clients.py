@@ -49,7 +49,7 @@ async def publish_all(client: Client) -> int:
     return await client.publish_many({"n": number} for number in range(EVENTS))
 
 
-def test_who_takes_nothing_holds_up_nobody_and_gets_everything_when_it_goes_on() -> None:
+def test_a_stalled_consumer_delays_nobody_and_receives_everything_later() -> None:
     async def main() -> None:
         opening = local(chain(3), runtime=PATIENT, **SMALL)
         async with (
@@ -73,7 +73,7 @@ def test_who_takes_nothing_holds_up_nobody_and_gets_everything_when_it_goes_on()
     run(main())
 
 
-def test_who_takes_nothing_is_named_and_an_operator_can_end_it(cli: Cli) -> None:
+def test_a_stalled_consumer_is_named_and_an_operator_can_end_its_session(cli: Cli) -> None:
     async def main() -> None:
         opening = local(chain(3), runtime=PATIENT, **SMALL)
         async with opening as network, connect(network.at("b0"), name="ann") as ann:

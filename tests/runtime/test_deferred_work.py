@@ -9,7 +9,7 @@ from gapless.runtime.deferred_work import DeferredWork
 from gapless.runtime.event_loop import run
 
 
-def test_what_there_is_time_for_is_done_at_once() -> None:
+def test_work_within_the_time_limit_is_done_at_once() -> None:
     async def main() -> None:
         done: list[int] = []
         doing = DeferredWork(asyncio.get_running_loop())

@@ -44,7 +44,7 @@ def test_a_subscription_waits_for_the_publisher_and_a_covered_one_for_its_cover(
     run(main())
 
 
-def test_what_is_sent_arrives_later_and_in_order() -> None:
+def test_sent_messages_arrive_later_and_in_order() -> None:
     async def main() -> None:
         async with (
             local(chain(2), f=0, runtime=DISTANT) as network,

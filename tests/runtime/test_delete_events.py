@@ -14,7 +14,7 @@ from tests.conftest import Cli
 from .local import local
 
 
-def test_what_a_client_has_published_is_deleted_and_readers_are_told(cli: Cli) -> None:
+def test_events_of_a_client_are_deleted_and_readers_are_notified(cli: Cli) -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(60),

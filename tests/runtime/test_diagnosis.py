@@ -218,6 +218,6 @@ def test_damaged_data_is_named_with_the_way_out() -> None:
     assert "gapless data check '/srv/my data'" in item.todo
 
 
-def test_who_holds_its_clients_back_names_the_slowest_peer() -> None:
+def test_a_broker_that_delays_its_clients_names_the_slowest_peer() -> None:
     links = {"b1": link(queue=3), "b2": link(queue=9_000)}
     assert sentences(b0=report(links=links, paused=True)) == ["b0 pauses its clients: its send queue to b2 is too long"]

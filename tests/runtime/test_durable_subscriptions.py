@@ -111,7 +111,7 @@ def test_the_lag_of_an_attached_client_that_waits_for_events_does_not_grow(*, gr
     named(test)
 
 
-def test_it_goes_on_elsewhere_after_what_was_taken() -> None:
+def test_it_continues_elsewhere_after_the_taken_events() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             subscription = await bob.durable("billing", "n > 0")
@@ -128,7 +128,7 @@ def test_it_goes_on_elsewhere_after_what_was_taken() -> None:
     named(test)
 
 
-def test_what_waits_in_the_client_when_it_closes_was_not_taken_and_comes_again() -> None:
+def test_deliveries_waiting_in_a_closing_client_are_redelivered() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             subscription = await bob.durable("billing", "n > 0")
@@ -143,7 +143,7 @@ def test_what_waits_in_the_client_when_it_closes_was_not_taken_and_comes_again()
     named(test)
 
 
-def test_what_comes_again_says_so_and_what_never_came_does_not() -> None:
+def test_redeliveries_are_marked_and_first_deliveries_are_not() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             subscription = await bob.durable("billing", "n > 0", ack="manual")
@@ -166,7 +166,7 @@ def test_what_comes_again_says_so_and_what_never_came_does_not() -> None:
     named(test)
 
 
-def test_what_is_confirmed_by_hand_does_not_come_again_and_all_else_does() -> None:
+def test_manually_acknowledged_events_are_not_redelivered_and_all_others_are() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             subscription = await bob.durable("billing", "n > 0", ack="manual")
@@ -286,7 +286,7 @@ def test_they_are_listed_moved_and_ended() -> None:
     named(test)
 
 
-def test_what_history_has_lost_of_it_is_told() -> None:
+def test_losses_in_history_are_reported() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             await (await bob.durable("billing", "n > 0")).close()

@@ -123,7 +123,7 @@ def test_a_connection_whose_dialling_was_cut_short_when_it_stood_already_is_over
     run(main())
 
 
-def test_what_a_refused_connection_still_says_is_not_heard() -> None:
+def test_further_messages_of_a_refused_connection_are_ignored() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)

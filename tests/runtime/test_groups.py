@@ -107,7 +107,7 @@ def test_a_member_is_killed_and_another_gets_what_it_had_not_confirmed() -> None
     grouped(test)
 
 
-def test_what_is_not_confirmed_in_time_is_anothers_and_cannot_be_confirmed_any_more() -> None:
+def test_an_event_not_acknowledged_in_time_belongs_to_another_member() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             lazy = await bob.durable("billing", "n > 0", group=True, ack="manual", redeliver_s=2.0)
@@ -145,7 +145,7 @@ def test_after_the_whole_group_was_away_what_comes_again_says_so() -> None:
     grouped(test)
 
 
-def test_what_is_given_again_says_so_also_if_taking_it_confirms_it() -> None:
+def test_redeliveries_are_marked_also_with_automatic_acknowledgement() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             lazy = await bob.durable("billing", "n > 0", group=True, ack="manual", redeliver_s=2.0)
@@ -160,7 +160,7 @@ def test_what_is_given_again_says_so_also_if_taking_it_confirms_it() -> None:
     grouped(test)
 
 
-def test_who_leaves_leaves_the_rest_to_the_others_and_what_was_confirmed_comes_never_again() -> None:
+def test_a_leaving_member_leaves_unacknowledged_events_to_others() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b0"), name="cat") as cat:
             async with connect(network.at("b2"), name="bob") as bob:
@@ -225,7 +225,7 @@ def test_a_group_that_is_ended_ends_for_all_with_a_word() -> None:
     ({"name": "x", "group": True, "redeliver_s": "1"}, "redeliver_s is a number of seconds"),
     ({"name": "alone", "group": True}, "the durable subscription 'alone' is not shared; attach without group"),
 ])  # fmt: skip
-def test_what_cannot_be_shared_is_refused_with_a_sentence(options: dict[str, Any], sentence: str) -> None:
+def test_unshareable_settings_are_refused_with_a_message(options: dict[str, Any], sentence: str) -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             await (await bob.durable("alone", "n > 0")).close()
@@ -235,7 +235,7 @@ def test_what_cannot_be_shared_is_refused_with_a_sentence(options: dict[str, Any
     grouped(test)
 
 
-def test_who_shares_and_who_does_not_do_not_mix() -> None:
+def test_shared_and_exclusive_attachments_do_not_mix() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             await bob.durable("billing", "n > 0", group=True)
@@ -247,7 +247,7 @@ def test_who_shares_and_who_does_not_do_not_mix() -> None:
     grouped(test)
 
 
-def test_what_a_group_did_is_judged_from_the_parts_of_its_clients(tmp_path: Path) -> None:
+def test_deliveries_to_a_group_are_checked_from_the_parts_of_its_clients(tmp_path: Path) -> None:
     """One of them is killed, as a client that writes its part is."""
 
     async def main() -> None:
@@ -284,7 +284,7 @@ def test_what_a_group_did_is_judged_from_the_parts_of_its_clients(tmp_path: Path
     assert numbers == list(range(1, 46))
 
 
-def test_what_clients_of_one_name_got_one_after_the_other_is_judged_as_one_stream(tmp_path: Path) -> None:
+def test_successive_clients_of_a_durable_subscription_are_checked_as_one_stream(tmp_path: Path) -> None:
     async def main() -> None:
         async with local(chain(3), f=1) as network, connect(network.at("b0"), name="ann", trace=tmp_path) as ann:
             await ann.advertise("n > 0")

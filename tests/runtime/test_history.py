@@ -44,7 +44,7 @@ async def numbers(subscription: Subscription) -> list[int]:
     return [int(event.attributes["n"]) async for event in subscription]
 
 
-def test_what_was_confirmed_before_the_call_is_read_and_then_it_ends() -> None:
+def test_a_read_ends_after_events_confirmed_before_the_call() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 3_001)])
         assert await numbers(await reader.read("n > 0")) == list(range(1, 3_001))
@@ -89,7 +89,7 @@ def test_first_what_was_and_then_what_is_published_while_brokers_die() -> None:
     history(test, brokers=4)
 
 
-def test_what_its_broker_has_forgotten_is_read_from_its_backup() -> None:
+def test_entries_forgotten_by_its_broker_are_read_from_the_backup() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 501)])
         await reader.position()
@@ -100,7 +100,7 @@ def test_what_its_broker_has_forgotten_is_read_from_its_backup() -> None:
     history(test)
 
 
-def test_what_is_gone_is_told_in_its_place_and_reading_goes_on() -> None:
+def test_missing_history_is_reported_in_place_and_reading_continues() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         first = await speaker.publish({"n": 1})
         start = await reader.position()

@@ -40,6 +40,6 @@ def test_bytes_that_wait_and_a_peer_that_acknowledges_without_reading() -> None:
     run(main())
 
 
-def test_what_has_no_socket_says_nothing() -> None:
+def test_a_connection_without_a_socket_reports_nothing() -> None:
     assert not has_unread(None)
     assert not was_acknowledged_within(None, 1_000.0)

@@ -101,7 +101,7 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
     run(main())
 
 
-def test_a_crowd_does_not_keep_brokers_out(tmp_path: Path) -> None:
+def test_many_connections_do_not_keep_brokers_out(tmp_path: Path) -> None:
     """Here all come from one host, which is that of brokers, too: none of them is kept out any more."""
 
     async def main() -> None:
@@ -143,7 +143,7 @@ def test_further_subscriptions_and_advertisements_are_refused_until_one_ends(tmp
     run(main())
 
 
-def test_what_is_over_does_not_count(tmp_path: Path) -> None:
+def test_ended_subscriptions_do_not_count(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": {**_with(subscriptions=2), "history": True, "named": True, "status": True}}
         async with secure(1, tmp_path, f=0, users=users) as network:
@@ -169,7 +169,7 @@ def test_what_is_over_does_not_count(tmp_path: Path) -> None:
     run(main())
 
 
-def test_what_a_session_holds_counts_also_while_its_client_is_away(tmp_path: Path) -> None:
+def test_resources_of_a_session_count_while_its_client_is_disconnected(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": _with(subscriptions=2, advertisements=1, connections=1), "bob": EVERYTHING}
         async with secure(1, tmp_path, f=0, users=users) as network:
@@ -192,7 +192,7 @@ def test_what_a_session_holds_counts_also_while_its_client_is_away(tmp_path: Pat
     run(main())
 
 
-def test_who_comes_again_keeps_what_its_session_holds(tmp_path: Path) -> None:
+def test_a_returning_client_keeps_the_contents_of_its_session(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": _with(subscriptions=2, advertisements=1)}
         async with secure(1, tmp_path, f=0, users=users) as network:
@@ -221,7 +221,7 @@ async def _until_allowed(client: Client) -> None:
 
 
 @pytest.mark.parametrize("limit", [{"publications_per_s": 100}, {"bytes_per_s": 15_000}])
-def test_who_publishes_too_fast_waits_and_others_do_not(tmp_path: Path, limit: dict[str, float]) -> None:
+def test_a_client_that_publishes_too_fast_waits_and_others_do_not(tmp_path: Path, limit: dict[str, float]) -> None:
     """Ann's 600 events take seconds; she is not suspected for it, and Bob is through long before."""
 
     async def main() -> None:
@@ -265,7 +265,7 @@ def test_other_limits_count_as_soon_as_they_are_read(tmp_path: Path) -> None:
     run(main())
 
 
-def test_who_reads_history_too_fast_waits_and_others_do_not(tmp_path: Path) -> None:
+def test_a_client_that_reads_history_too_fast_waits_and_others_do_not(tmp_path: Path) -> None:
     """A hundred kilobytes five times, where a hundred in a second are allowed; Bob, who may, has them at once."""
 
     async def main() -> None:
@@ -293,7 +293,7 @@ def test_who_reads_history_too_fast_waits_and_others_do_not(tmp_path: Path) -> N
     run(main())
 
 
-def test_what_waited_for_its_turn_counts_for_who_sent_it(tmp_path: Path) -> None:
+def test_waiting_messages_count_for_their_sender(tmp_path: Path) -> None:
     """A batch that is too much for one turn is processed later; the rest of it is not charged to another client."""
 
     async def main() -> None:

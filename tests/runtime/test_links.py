@@ -88,7 +88,7 @@ def test_a_first_start_is_the_first_life_and_a_return_is_not() -> None:
     run(main())
 
 
-def test_a_network_that_starts_again_as_a_whole_begins_with_first_lives() -> None:
+def test_a_network_restarted_as_a_whole_begins_with_first_incarnations() -> None:
     async def main() -> None:
         async with local(chain(3), f=1) as network:
             await network.stop()
@@ -98,7 +98,7 @@ def test_a_network_that_starts_again_as_a_whole_begins_with_first_lives() -> Non
     run(main())
 
 
-def test_who_is_remembered_by_somebody_it_could_not_ask_starts_over() -> None:
+def test_a_broker_remembered_by_an_unreachable_one_restarts() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
@@ -133,7 +133,7 @@ def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
     run(main())
 
 
-def test_who_is_silent_is_suspected_and_who_is_back_is_trusted() -> None:
+def test_silent_peers_are_suspected_and_returned_ones_trusted() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
@@ -164,7 +164,7 @@ def test_a_false_suspicion_is_counted() -> None:
     run(main())
 
 
-def test_who_hears_nobody_doubts_itself_for_a_while() -> None:
+def test_a_broker_that_hears_from_nobody_waits_longer() -> None:
     async def main() -> None:
         async with local(chain(4), f=1) as network:
             await connected(network, pairs=5)
@@ -179,7 +179,7 @@ def test_who_hears_nobody_doubts_itself_for_a_while() -> None:
     run(main())
 
 
-def test_who_never_came_is_suspected() -> None:
+def test_a_peer_that_never_connected_is_suspected() -> None:
     async def main() -> None:
         config = local_network(chain(3), f=1, runtime=QUICK)
         network = Local(config)

@@ -40,7 +40,7 @@ def test_the_pauses_have_an_end() -> None:
     assert max(after - before for before, after in pairwise(told)) == LONGEST_S
 
 
-def test_what_happens_seldom_is_said_less_often_too() -> None:
+def test_rare_events_are_logged_less_and_less_often_too() -> None:
     clock = Clock()
     log_backoff = LogBackoff(clock)
     said = []
@@ -51,7 +51,7 @@ def test_what_happens_seldom_is_said_less_often_too() -> None:
     assert said == [0, 5, 10, 15, 25, 45, 80]
 
 
-def test_what_had_stopped_is_new_when_it_comes_back() -> None:
+def test_a_resumed_warning_is_new_again() -> None:
     clock = Clock()
     log_backoff = LogBackoff(clock)
     assert log_backoff.due("refused") == 1

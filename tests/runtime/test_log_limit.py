@@ -58,7 +58,7 @@ def test_few_lines_are_written_as_ever() -> None:
     assert log.lines == [f"client-{client}: suspected" for client in range(LINES_A_MINUTE)]
 
 
-def test_what_was_left_out_is_told_at_the_end_of_the_process() -> None:
+def test_omitted_log_lines_are_reported_when_the_process_ends() -> None:
     log = Log()
     for client in range(50):
         log.suspect(client)

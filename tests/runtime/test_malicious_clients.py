@@ -135,7 +135,7 @@ LIES: dict[str, tuple[Lie, str]] = {
 
 
 @pytest.mark.parametrize("kind", LIES)
-def test_a_lie_is_refused_with_a_sentence_and_harms_nobody_else(kind: str) -> None:
+def test_a_false_claim_is_refused_with_a_message_and_affects_nobody_else(kind: str) -> None:
     lie, complaint = LIES[kind]
 
     async def main() -> None:
@@ -148,7 +148,7 @@ def test_a_lie_is_refused_with_a_sentence_and_harms_nobody_else(kind: str) -> No
     run(main())
 
 
-def test_what_only_brokers_say_is_refused_from_clients() -> None:
+def test_messages_of_brokers_are_refused_from_clients() -> None:
     async def main() -> None:
         async with honest_network() as (network, _):
             spec = network.config.spec
@@ -165,7 +165,7 @@ def test_what_only_brokers_say_is_refused_from_clients() -> None:
     run(main())
 
 
-def test_acknowledging_what_was_sent_and_not_taken_costs_the_liar_its_own_events() -> None:
+def test_false_acknowledgements_lose_only_the_clients_own_events() -> None:
     async def main() -> None:
         async with honest_network() as (network, honest):
             liar = await Raw.attached(network, broker="b1")

@@ -55,7 +55,7 @@ def test_the_example_in_the_documentation_is_one() -> None:
     assert parse_network(text).network.name == "shop"
 
 
-def test_what_is_written_is_read_as_it_was() -> None:
+def test_written_data_is_read_unchanged() -> None:
     for config in (parse_network(GOOD), local_network(1), local_network(7)):
         again = parse_network(config.to_toml())
         assert again == config

@@ -63,7 +63,7 @@ def test_the_roles_in_it_can_be_read(tmp_path: Path) -> None:
     assert bob.may_publish.test({"topic": "orders/bob"})
 
 
-def test_what_a_broker_says_when_it_waits() -> None:
+def test_the_wait_of_a_broker_is_described() -> None:
     source = Path(waiting.__file__).read_text(encoding="utf-8")
     for words in (
         "in a handover around ",

@@ -165,7 +165,7 @@ def test_an_orderly_goodbye_is_no_suspicion() -> None:
     run(main())
 
 
-def test_who_cannot_be_dialled_is_named_with_the_reason() -> None:
+def test_unreachable_peers_are_named_with_the_reason() -> None:
     async def main() -> None:
         with logged() as log:
             async with local(chain(2), runtime=PATIENT) as network:
@@ -253,7 +253,7 @@ def test_the_metrics_that_are_asked_for_first() -> None:
     run(main())
 
 
-def test_what_status_says_is_in_the_report() -> None:
+def test_the_report_contains_the_status() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             endpoint, url = await with_http(network, "b0")

@@ -185,7 +185,7 @@ def test_a_reading_that_its_client_goes_on_with_is_over_when_the_right_is_gone(c
     run(main())
 
 
-def test_what_does_not_rely_on_the_right_to_history_goes_on_without_it(tmp_path: Path) -> None:
+def test_subscriptions_without_history_continue_without_the_right_to_history(tmp_path: Path) -> None:
     """Also at another broker, to which its client moves after the right is gone."""
 
     async def main() -> None:
@@ -209,7 +209,7 @@ def test_what_does_not_rely_on_the_right_to_history_goes_on_without_it(tmp_path:
 # ---- influence ----------------------------------------------------------------------------------------------------
 
 
-def test_what_a_client_says_again_is_judged_like_what_is_new(tmp_path: Path) -> None:
+def test_repeated_messages_of_a_client_are_checked_like_new_ones(tmp_path: Path) -> None:
     """A client that may publish nothing says that it had published something which nobody confirmed."""
 
     async def main() -> None:

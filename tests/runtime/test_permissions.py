@@ -53,7 +53,7 @@ async def _comes(network: Secure, user: str, broker: str = "b0") -> Client:
 # ---- calls ----------------------------------------------------------------------------------------------------
 
 
-def test_what_lies_within_works_and_what_lies_outside_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_filters_within_the_rights_work_and_others_are_refused_with_a_message(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
             ann = await _comes(network, "ann")
@@ -289,7 +289,7 @@ def test_nobody_gives_names_that_are_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind", [kind for kind in message_types(find_protocol("gapless")) if kind not in CLIENT_MESSAGES]
 )
-def test_what_only_brokers_say_is_not_taken_from_a_client(kind: type[msgspec.Struct]) -> None:
+def test_messages_of_brokers_are_not_accepted_from_a_client(kind: type[msgspec.Struct]) -> None:
     codec = Codec(find_protocol("gapless"), 1 << 24)
     name = kind.__struct_config__.tag
     with pytest.raises(WireError, match="a batch of messages is malformed"):

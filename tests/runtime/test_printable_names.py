@@ -60,7 +60,7 @@ def test_a_client_refuses_such_a_name_before_anything_is_sent() -> None:
     run(main())
 
 
-def test_what_comes_from_elsewhere_is_escaped_where_people_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_text_is_escaped_in_output(capsys: pytest.CaptureFixture[str]) -> None:
     print_text(f"{BAD} is over")
     output_console().print(BAD)
     out = capsys.readouterr().out

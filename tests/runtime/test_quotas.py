@@ -26,7 +26,7 @@ def test_every_network_has_limits_and_a_broker_as_a_whole_has_none() -> None:
     assert not BrokerLimits().attach_share
 
 
-def test_who_took_more_than_its_share_of_time_waits_and_others_do_not() -> None:
+def test_a_client_that_used_more_than_its_share_waits_and_others_do_not() -> None:
     clock = Clock()
     taken = _quotas(clock, attach_share=0.25)
     assert taken.charge_attaching("eve", 1.0) == 0, "a second is free"

@@ -45,7 +45,7 @@ async def _talks_and_listens_late(network: Local | Secure, opening: bytes, tls: 
     return reason
 
 
-def test_who_is_refused_while_it_talks_reads_why() -> None:
+def test_a_refused_peer_that_is_still_sending_reads_the_reason() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             assert "too large" in await _talks_and_listens_late(network, b"\xff" * 10)
@@ -55,7 +55,7 @@ def test_who_is_refused_while_it_talks_reads_why() -> None:
     run(main())
 
 
-def test_who_is_refused_while_it_talks_through_tls_reads_why(tmp_path: Path) -> None:
+def test_a_refused_tls_peer_that_is_still_sending_reads_the_reason(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
             authority = Path(network.certified("admin").authority)
@@ -65,7 +65,7 @@ def test_who_is_refused_while_it_talks_through_tls_reads_why(tmp_path: Path) -> 
     run(main())
 
 
-def test_who_does_not_listen_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_ignores_its_refusal_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         monkeypatch.setattr(refused_connections, "LINGER_S", 0.2)
         async with local(1, f=0) as network:

@@ -87,7 +87,7 @@ class _Asked:
         (["${user}-%"], "bob-1", False),
     ],
 )
-def test_names_are_for_who_may_hold_them(named: Any, name: str, may: bool, tmp_path: Path) -> None:
+def test_durable_subscriptions_need_the_right_to_their_name(named: Any, name: str, may: bool, tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": {**SHOP, "named": named}}) as network:
             at_gate = _Asked(network)

@@ -30,7 +30,7 @@ SHOP = {"publish": ["topic LIKE 'shop/%'"], "subscribe": ["topic LIKE 'shop/%'",
 NEWS = {"publish": [], "subscribe": ["topic = 'news'"]}
 
 
-def test_who_may_not_read_history_gets_everything_when_its_broker_dies(tmp_path: Path) -> None:
+def test_a_client_without_the_right_history_gets_everything_when_its_broker_dies(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(90),

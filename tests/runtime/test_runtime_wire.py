@@ -180,7 +180,7 @@ def test_a_message_that_fits_into_no_frame_is_named() -> None:
         msgspec.msgpack.encode([["ClientGot", "one", 1]]),
     ],
 )
-def test_what_does_not_fit_the_protocol_never_reaches_a_node(body: bytes) -> None:
+def test_messages_invalid_in_the_protocol_never_reach_a_node(body: bytes) -> None:
     with pytest.raises(WireError, match="a batch of messages is malformed"):
         codec().decode(memoryview(body), is_client=True)
 

@@ -35,7 +35,7 @@ def test_a_peer_that_gets_slower_raises_its_limit_before_it_exceeds_it() -> None
         pause *= 1.5
 
 
-def test_what_was_slow_once_is_forgotten_by_half_in_two_minutes() -> None:
+def test_slowness_decays_by_half_in_two_minutes() -> None:
     peer = Silence(0)
     peer.hear(3 * SECOND, 0)
     assert _limit(peer, 3 * SECOND) == 6

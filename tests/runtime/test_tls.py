@@ -98,7 +98,7 @@ def _bad_server(network: Secure, how: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("runner", [run, asyncio.run])
-def test_what_is_wrong_with_a_brokers_certificate_is_said(
+def test_errors_in_a_brokers_certificate_are_reported(
     tmp_path: Path, how: str, to_client: str, to_broker: str, runner: Any
 ) -> None:
     async def main() -> None:
@@ -127,7 +127,7 @@ def test_what_is_wrong_with_a_brokers_certificate_is_said(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("runner", [run, asyncio.run])
-def test_what_is_wrong_with_a_clients_certificate_is_said(
+def test_errors_in_a_clients_certificate_are_reported(
     tmp_path: Path, how: str, to_client: str, to_broker: str, runner: Any
 ) -> None:
     async def main() -> None:
@@ -185,7 +185,7 @@ def test_versions_before_1_2_are_turned_away(tmp_path: Path) -> None:
     run(main())
 
 
-def test_who_says_nothing_on_a_port_with_tls_is_sent_away(tmp_path: Path) -> None:
+def test_a_silent_peer_on_a_tls_port_is_disconnected(tmp_path: Path) -> None:
     async def main() -> None:
         quick = msgspec.structs.replace(QUICK, hello_ms=200)
         async with secure(1, tmp_path, f=0, runtime=quick) as network:
@@ -317,7 +317,7 @@ def test_certificates_are_read_again_when_they_change_and_nobody_notices(tmp_pat
     run(main())
 
 
-def test_what_is_wrong_when_read_again_does_not_count(tmp_path: Path) -> None:
+def test_an_invalid_file_is_ignored_on_reload(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
             broker_security = network.brokers["b0"].broker_security

@@ -46,7 +46,7 @@ async def take_all(client: Client) -> dict[str, list[int]]:
     raise AssertionError("the subscription ended")
 
 
-def test_who_waits_is_heard_later_with_all_that_it_sent(waits: list[str]) -> None:
+def test_messages_of_a_waiting_client_are_all_processed_later(waits: list[str]) -> None:
     async def talk(network: Local) -> None:
         clients = [await connect(network.at(f"b{number % 3}"), name=f"c{number}") for number in range(CLIENTS)]
         await asyncio.gather(*(client.advertise("TRUE") for client in clients))
@@ -65,7 +65,7 @@ def test_who_waits_is_heard_later_with_all_that_it_sent(waits: list[str]) -> Non
     assert len(set(waits)) > CLIENTS, "clients wait, and brokers"
 
 
-def test_who_goes_while_it_waits_is_forgotten(waits: list[str]) -> None:
+def test_a_client_that_leaves_while_it_waits_is_removed(waits: list[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(60):
             links = network.brokers["b0"].links

@@ -121,7 +121,7 @@ def test_where_more_clients_lag_than_are_reported_none_has_caught_up_for_sure() 
         assert log.of("b0", "has caught up") == ["client c1 has caught up"]
 
 
-def test_who_reads_history_is_shown_with_how_far_behind_and_for_whom_it_waits() -> None:
+def test_readers_of_history_are_listed_with_lag_and_waits() -> None:
     def reading(client: str, *waits_for: str) -> dict[str, Any]:
         return {"client": client, "subscription": "s1", "position": 3_000_000, "waits_for": list(waits_for)}
 
@@ -136,7 +136,7 @@ def test_who_reads_history_is_shown_with_how_far_behind_and_for_whom_it_waits() 
     ]
 
 
-def test_what_it_waits_for_in_a_cut_is_named() -> None:
+def test_publishers_that_a_cut_waits_for_are_named() -> None:
     found = Waiting(logger_of("b0"), Clock())
     found.look(
         {"suspected": ["b3"], "handovers": [{"around": ["b1", "b2"], "waits_for": [], "needs_back": ["b2"]}]}, {}

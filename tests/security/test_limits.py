@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gapless.security.limits import Bucket, Limits
 
 
-def test_what_is_more_than_a_second_holds_waits_until_it_is_paid() -> None:
+def test_amounts_above_the_limit_per_second_wait() -> None:
     bucket = Bucket(10, 0.0)
     assert bucket.take(10, 0.0) == 0
     assert bucket.take(5, 0.0) == pytest.approx(0.5)
@@ -17,7 +17,7 @@ def test_what_is_more_than_a_second_holds_waits_until_it_is_paid() -> None:
     assert bucket.take(1, 100.0) == pytest.approx(0.1)
 
 
-def test_who_must_not_wait_is_refused_until_there_is_one_again() -> None:
+def test_calls_that_must_not_wait_are_refused_until_there_is_a_broker() -> None:
     bucket = Bucket(0.5, 0.0)
     assert bucket.try_take(0.0)
     assert not bucket.try_take(1.0)
@@ -28,7 +28,7 @@ def test_who_must_not_wait_is_refused_until_there_is_one_again() -> None:
     st.floats(0.1, 1000),
     st.lists(st.tuples(st.floats(0, 10), st.integers(0, 500)), min_size=1, max_size=50),
 )
-def test_who_waits_as_told_never_exceeds_its_rate_by_more_than_a_second_and_a_batch(
+def test_clients_that_wait_as_requested_stay_within_a_second_and_a_batch_of_their_rate(
     rate: float, batches: list[tuple[float, int]]
 ) -> None:
     bucket, now, total = Bucket(rate, 0.0), 0.0, 0

@@ -60,7 +60,7 @@ def test_a_user_may_what_its_roles_and_its_own_entry_allow_together(tmp_path: Pa
     assert not bob.may_hold.has("bob-desk")
 
 
-def test_what_one_role_denies_no_other_allows(tmp_path: Path) -> None:
+def test_a_denial_of_one_role_overrides_other_roles(tmp_path: Path) -> None:
     ann, bob = (_user(tmp_path, ROLES, name) for name in ("ann", "bob"))
     inside = "topic = 'shop/internal/prices'"
     assert bob.may_subscribe.covers(inside)
@@ -123,7 +123,9 @@ SOME = st.lists(st.sampled_from(FILTERS), max_size=2)
 
 
 @given(SOME, SOME, st.sampled_from(FILTERS))
-def test_what_lies_within_never_matches_a_denied_event(allowed: list[str], denied: list[str], asked: str) -> None:
+def test_a_filter_within_the_rights_never_matches_a_denied_event(
+    allowed: list[str], denied: list[str], asked: str
+) -> None:
     """The oracle is the definition: an event is allowed if some filter allows it and none denies it."""
     within = Within(allowed, denied)
     candidates = [asked, within.narrow(asked), f"{asked} AND a = 5"]

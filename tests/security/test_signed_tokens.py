@@ -60,7 +60,7 @@ def test_a_token_names_its_user_and_its_end(checker: SignedTokens) -> None:
         ({"nbf": 1 << 40}, "it is not valid yet"),
     ],
 )
-def test_what_is_wrong_with_a_token_is_said(checker: SignedTokens, claims: dict[str, Any], reason: str) -> None:
+def test_errors_in_a_token_are_reported(checker: SignedTokens, claims: dict[str, Any], reason: str) -> None:
     with pytest.raises(DeniedError, match=reason):
         checker.user_of(signed(**{"iss": "issuer", **claims}))
 

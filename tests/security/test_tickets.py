@@ -99,7 +99,7 @@ def test_brokers_of_others_cannot_issue_one(place: Path, authority: Authority, b
         assert brokers[1].read(ticket, "ann:c", 0, NOBODY) is None
 
 
-def test_what_a_revoked_broker_issued_grants_nothing(brokers: list[Tickets]) -> None:
+def test_tokens_issued_by_a_revoked_broker_are_invalid(brokers: list[Tickets]) -> None:
     ticket = brokers[0].issue("ann:c", "TRUE", 0)
     serial = f"{_serial(ticket):X}"
     assert brokers[1].read(ticket, "ann:c", 0, frozenset({serial})) is None

@@ -101,7 +101,7 @@ def test_a_certificate_names_a_broker_or_a_user_of_one_network() -> None:
     assert user_of("dashboard-1") == ""
 
 
-def test_what_is_narrowed_to_more_than_a_filter_can_hold_is_refused_instead() -> None:
+def test_narrowing_beyond_the_size_of_a_filter_is_refused() -> None:
     within = Within(["topic = 'news'"])
     assert within.narrow("n = 1") == "(n = 1) AND ((topic = 'news'))"
     assert within.narrow("(" * 50 + "n = 1" + ")" * 50) is None

@@ -115,7 +115,7 @@ def test_lost_is_what_came_too_early_for_the_path_but_after_the_subscription_was
     )
 
 
-def test_what_was_on_its_way_when_a_subscription_ended_is_not_lost() -> None:
+def test_events_in_flight_when_a_subscription_ended_are_not_lost() -> None:
     ends = UnsubscribeAction(545.0, "reader", "s")
     [entry] = compare(chain(4, {"writer": "b0", "reader": "b3"}, *ONE_READER, ends), [LOCAPS])
     assert figures(entry).delivering.count == 2
@@ -204,13 +204,13 @@ TOPICS_ONLY: ProtocolSpec = msgspec.structs.replace(FLOODING, topics_only=True)
         (LOCAPS, {"protocol": ProtocolChoice("locaps", {"covers": 1})}, "protocol.options: protocol 'locaps' has no"),
     ],
 )  # fmt: skip
-def test_who_does_not_fit_says_why(spec: ProtocolSpec, changes: dict[str, Any], reason: str | None) -> None:
+def test_unsuitable_protocols_say_why(spec: ProtocolSpec, changes: dict[str, Any], reason: str | None) -> None:
     found = why_unfit(msgspec.structs.replace(QUIET, **changes), spec)
     assert (found is None) == (reason is None), found
     assert reason is None or (found or "").startswith(reason)
 
 
-def test_who_does_not_fit_is_left_out_and_the_others_go_on() -> None:
+def test_unsuitable_protocols_are_omitted_and_others_continue() -> None:
     scenario = msgspec.structs.replace(QUIET, faults=(Cut(600.0, ("b0", "b1")), Heal(700.0, ("b0", "b1"))))
     told: list[str] = []
     entries = compare(scenario, [LOCAPS, GRYPHON], on_start=lambda spec: told.append(spec.name))
@@ -236,7 +236,7 @@ class _FragileBroker(FloodingBroker):
         return super().step(item, now)
 
 
-def test_who_breaks_down_has_a_row_too() -> None:
+def test_a_run_that_fails_has_a_row_too() -> None:
     fragile: ProtocolSpec = msgspec.structs.replace(FLOODING, broker=_FragileBroker)
     broken, whole = compare(QUIET, [fragile, LOCAPS])
     assert broken.outcome is not None

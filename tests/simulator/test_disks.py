@@ -48,7 +48,7 @@ def test_a_simulated_disk_holds_what_a_real_one_does(seed: int, tmp_path: Path) 
         assert replay([changes]) == DiskContents(history, store.reader.entries())
 
 
-def test_what_is_forgotten_of_history_is_gone() -> None:
+def test_dropped_history_is_gone() -> None:
     contents = replay([[Admit("b0", 1, 2, 1, b"a"), Admit("b0", 3, 4, 1, b"b")], [ForgetHistory("b0", 2)]])
     assert [row.last for row in contents.history["b0"]] == [4]
 
@@ -101,7 +101,7 @@ def test_commits_follow_one_another_and_take_what_has_gathered() -> None:
     assert reports[:4] == [(10 * MS, 1), (20 * MS, 10), (30 * MS, 20), (40 * MS, 30)]
 
 
-def test_what_was_reported_is_there_and_of_the_rest_what_came_first() -> None:
+def test_reported_commits_survive_and_of_the_rest_a_prefix() -> None:
     finds, reports = written()
     reported = max(number for time, number in reports if time <= 100 * MS)
     assert numbers(finds[0]) == 0
@@ -113,13 +113,13 @@ def test_an_old_disk_holds_less_and_a_lost_one_nothing() -> None:
     assert numbers(written(disk="lost")[0][1]) == 0
 
 
-def test_who_was_paused_finds_everything_synced() -> None:
+def test_a_paused_process_finds_everything_synced() -> None:
     finds, reports = written(memory=True)
     assert len(finds) == 1
     assert (200 * MS, 101) in reports
 
 
-def test_who_writes_as_soon_as_its_pause_is_over_hears_of_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_hears_once_of_the_end_of_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Writer, "pause", 80 * MS)
     monkeypatch.setattr(Writer, "occasions", (Start, TimerFired, Resumed))
     _, reports = written(memory=True)

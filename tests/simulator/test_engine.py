@@ -81,7 +81,7 @@ def test_clients_have_a_latency_of_their_own() -> None:
     assert probe.logs.notes("b0.c") == [(6 * MS, "b0", 0)]
 
 
-def test_what_happens_at_the_same_time_happens_in_the_order_of_the_script() -> None:
+def test_simultaneous_actions_happen_in_script_order() -> None:
     probe = Probe(star(5))
     for name in ("b3", "b1", "b4", "b2"):
         probe.send(name, "b0", at=5 * MS)

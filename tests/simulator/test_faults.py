@@ -21,7 +21,7 @@ def heard(probe: Probe, name: str, *words: str) -> list[tuple[str, str]]:
 # ---- crashes
 
 
-def test_what_flies_to_a_crashed_broker_is_lost_even_if_it_is_back_in_time() -> None:
+def test_messages_in_flight_to_a_crashed_broker_are_lost_even_if_it_returns_in_time() -> None:
     probe = Probe(chain(2))
     probe.send("b0", "b1", at=0, count=3)
     probe.simulation.crash("b1", at=5 * MS)
@@ -31,7 +31,7 @@ def test_what_flies_to_a_crashed_broker_is_lost_even_if_it_is_back_in_time() -> 
     assert result.messages_lost == 3
 
 
-def test_of_what_flies_from_a_crashed_broker_a_prefix_of_each_link_survives() -> None:
+def test_a_prefix_of_the_messages_in_flight_from_a_crashed_broker_survives_on_each_link() -> None:
     lengths = set()
     for seed in range(40):
         probe = Probe(star(3), seed=seed)
@@ -242,7 +242,7 @@ def test_when_an_end_of_a_one_way_cut_dies_nothing_is_left_of_the_connection() -
     assert heard(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
 
 
-def test_of_what_flies_when_a_link_is_cut_a_prefix_survives_each_way() -> None:
+def test_a_prefix_of_the_messages_in_flight_survives_a_cut_in_each_direction() -> None:
     lengths = set()
     for seed in range(30):
         probe = Probe(chain(2), seed=seed)

@@ -134,7 +134,7 @@ def test_scenarios_keep_their_bounds() -> None:
         assert 50 <= kinds[PublishAction] <= 122
 
 
-def test_what_is_published_has_been_advertised() -> None:
+def test_published_events_have_been_advertised() -> None:
     for scenario in scenarios("all")[:20]:
         filters: dict[str, str] = {}
         for action in scenario.actions:
@@ -200,7 +200,7 @@ def test_unknown_kinds_of_fault_are_refused() -> None:
         generate(0, "flooding", "crash,meteor")
 
 
-def test_what_must_be_repeated_gets_the_time_for_it() -> None:
+def test_repetitions_get_enough_time() -> None:
     settles = {faults: generate(1, "gryphon", faults).run.settle_ms for faults in ("none", "duplication", "loss")}
     assert settles == {"none": 4000.0, "duplication": 4000.0, "loss": 12_000.0}
 

@@ -30,7 +30,9 @@ def test_the_next_night_goes_on_where_the_last_ended(tmp_path: Path, capsys: pyt
     assert told["branches"]["unreached"], "no crash was drawn, so some rules rest"  # type: ignore[index]
 
 
-def test_what_it_finds_is_saved_small_and_it_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_saved_reduced_and_the_search_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, told = night(tmp_path, capsys, "--faults", "crash", "--protocol", "gryphon")
     assert code == 1
     kind = told["kinds"]["crash"]  # type: ignore[index]

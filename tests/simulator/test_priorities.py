@@ -34,7 +34,7 @@ def test_one_connection_after_the_other_by_priority_each_in_order() -> None:
     assert len({tuple(link for link, _ in delivered(1, seed)) for seed in range(40)}) == 6
 
 
-def test_what_is_queued_can_get_lost() -> None:
+def test_queued_messages_can_be_lost() -> None:
     queue = PriorityQueue(1, 0)
     queue.plan(0)
     for number in range(3):

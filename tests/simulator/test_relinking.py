@@ -85,7 +85,7 @@ def test_the_ends_of_both_links_hear_of_it_and_nobody_else() -> None:
     assert probe.logs.news("b2")[1:] == []
 
 
-def test_what_flies_between_the_ends_is_lost_and_nothing_else() -> None:
+def test_only_messages_in_flight_on_the_link_are_lost() -> None:
     probe = Probe(chain(4), settings=STEADY)
     probe.send("b0", "b1", at=15 * MS)
     probe.send("b1", "b0", at=15 * MS)
@@ -118,7 +118,7 @@ def test_nothing_overtakes_where_the_way_gets_shorter() -> None:
     assert [now for now, _, _ in probe.logs.notes("b4")] == [40 * MS, 40 * MS, 40 * MS]
 
 
-def test_a_broker_that_starts_anew_is_told_the_present_tree() -> None:
+def test_a_restarted_broker_receives_the_current_tree() -> None:
     probe = Probe(chain(3))
     probe.simulation.relink(("b0", "b1"), ("b0", "b2"), at=10 * MS)
     probe.simulation.crash("b2", at=20 * MS)

@@ -156,7 +156,7 @@ def test_fewest_keeps_just_what_is_needed(needed: set[int]) -> None:
     assert set(fewest(range(20), lambda rows: needed.issubset(rows))) == needed
 
 
-def test_who_copes_with_crashes_but_not_with_returns_is_shown_graphs_where_crashes_are_for_ever() -> None:
+def test_protocols_without_returns_get_scenarios_with_permanent_crashes() -> None:
     scenario = generate_on_graph(5, "locaps", "crash")
     assert scenario.faults
     assert all(isinstance(fault, Crash) for fault in scenario.faults)

@@ -59,7 +59,7 @@ def got(trace: Trace, subscription: str) -> list[str]:
 
 @pytest.mark.parametrize("group", [False, True])
 @pytest.mark.parametrize("delay_ms", [0.0, 700.0])
-def test_what_is_given_back_comes_again_and_all_is_well(group: bool, delay_ms: float) -> None:
+def test_nacked_events_are_redelivered_and_the_run_is_valid(group: bool, delay_ms: float) -> None:
     trace = play(
         attach("bob", group=group),
         NackAction(2_300.0, "bob", "b", delay_ms),

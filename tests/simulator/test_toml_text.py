@@ -14,7 +14,7 @@ tables = st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1), valu
 
 
 @given(tables, st.text(st.characters(codec="utf-8"), min_size=1), tables)
-def test_what_is_written_can_be_read(
+def test_written_data_can_be_read(
     attributes: dict[str, bool | int | float | str], name: str, options: dict[str, object]
 ) -> None:
     scenario = Scenario(

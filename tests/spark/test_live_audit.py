@@ -82,7 +82,7 @@ def found_within_two(audit: LiveAudit) -> set[tuple[str, str | None, str | None]
 
 
 @pytest.mark.timeout(900)
-def test_what_is_planted_is_found_within_two_batches_and_the_audit_of_the_whole_says_the_same(
+def test_planted_anomalies_are_found_within_two_batches_and_by_the_full_audit(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     clients = Clients(tmp_path)

@@ -53,7 +53,7 @@ def test_the_stream_that_is_shown_works(
     assert datetime.fromisoformat(str(volumes[0].attributes["computed_at"])).tzinfo is not None
 
 
-def test_what_is_shown_of_traces_works(
+def test_examples_about_traces_work(
     spark: SparkSession,
     cli: Cli,
     tmp_path: Path,

@@ -52,7 +52,7 @@ def _turn_over(file: Path, text: bytes) -> None:
     file.write_bytes(whole.replace(text, bytes([text[0] ^ 1]) + text[1:]))
 
 
-def test_a_damaged_piece_of_history_is_named_exactly_and_can_be_mended(tmp_path: Path) -> None:
+def test_a_damaged_piece_of_history_is_named_exactly_and_can_be_repaired(tmp_path: Path) -> None:
     rows = [HistoryRow(n * 10, n * 10 + 5, 1, b"piece %d " % n * 20) for n in range(50)]
     admitted = [Admit("b1", row.first, row.last, row.count, row.blob) for row in rows]
     with opened(tmp_path, NEVER) as it:
@@ -224,7 +224,7 @@ def _is_all_there(path: Path, reported: int) -> None:
         assert torture.judge(it.reader, 3, written) == 0
 
 
-def test_a_disk_that_takes_no_more_is_told_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_disk_that_accepts_no_more_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     reported, told = _fails(tmp_path, file_bytes_max=1_500_000)
     assert reported > 5
     assert "the disk failed (write); nothing more is written to it" in told
@@ -234,7 +234,7 @@ def test_a_disk_that_takes_no_more_is_told_and_loses_nothing(tmp_path: Path) -> 
 IN_A_SMALL_ROOM = 'mount -t tmpfs -o size=2m none "$0" && "$@" && cp -r "$0"/. "$0"-kept'
 
 
-def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     room = tmp_path / "room"
     room.mkdir()
     prefix = ("unshare", "-r", "-m", "sh", "-c", IN_A_SMALL_ROOM, str(room))

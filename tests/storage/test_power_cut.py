@@ -23,10 +23,10 @@ def _cut(folder: Path, written: str, promised: str) -> None:
 
 
 @pytest.mark.parametrize("sync", ["always", "interval", "never"])
-def test_what_was_promised_survives_a_power_cut(sync: str, tmp_path: Path) -> None:
+def test_promises_survive_a_power_cut(sync: str, tmp_path: Path) -> None:
     _cut(tmp_path, sync, promised=sync)
 
 
-def test_who_does_not_sync_loses_what_was_reported(tmp_path: Path) -> None:
+def test_a_store_that_does_not_sync_loses_reported_commits(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"batches were reported, .* are there"):
         _cut(tmp_path, "never", promised="always")

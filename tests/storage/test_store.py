@@ -85,7 +85,7 @@ def test_it_is_what_the_interface_says(tmp_path: Path) -> None:
         reader.close()
 
 
-def test_what_cannot_be_written_at_all_is_a_failure_that_is_told(tmp_path: Path) -> None:
+def test_failed_writes_are_reported_as_failures(tmp_path: Path) -> None:
     with opened(tmp_path) as it:
         it.keep(Put("k", b"before"))
         it.write(Put("k", b"after"), Admit("b1", 1, 2**63, 1, b""))

@@ -52,7 +52,7 @@ def read(found: Recorder, since: int, until: int, got: tuple[int, ...], *, is_co
         (25, (3, 4, 4, 5), "duplicate ann:4"),
     ],
 )
-def test_who_reads_from_a_position_gets_all_with_larger_stamps(since: int, got: tuple[int, ...], verdict: str) -> None:
+def test_reading_from_a_position_gives_all_larger_timestamps(since: int, got: tuple[int, ...], verdict: str) -> None:
     assert read(recorder(), since, 0, got) == verdict
 
 
@@ -66,15 +66,15 @@ def test_who_reads_from_a_position_gets_all_with_larger_stamps(since: int, got: 
         (-1, (1, 2, 3, 4), "gap ann:5"),
     ],
 )
-def test_who_reads_up_to_a_position_gets_all_up_to_there(until: int, got: tuple[int, ...], verdict: str) -> None:
+def test_reading_up_to_a_position_gives_everything_up_to_it(until: int, got: tuple[int, ...], verdict: str) -> None:
     assert read(recorder(), 0, until, got) == verdict
 
 
-def test_who_ends_a_reading_itself_is_owed_no_more() -> None:
+def test_a_reading_that_its_client_ended_is_due_no_more() -> None:
     assert read(recorder(), 0, 45, (1, 2), is_complete=False) == "valid"
 
 
-def test_what_was_told_to_be_lost_is_not_missing() -> None:
+def test_events_reported_as_lost_are_not_missing() -> None:
     found = recorder()
     found.skip("s", {"ann": [(2, 3)]})
     assert read(found, 0, 0, (1, 4, 5)) == "valid"

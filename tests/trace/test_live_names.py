@@ -58,21 +58,21 @@ def test_one_goes_on_where_the_other_stopped(tmp_path: Path) -> None:
     assert whole == [f"p:{seq}" for seq in range(1, 7)]
 
 
-def test_what_lies_between_them_is_missing(tmp_path: Path) -> None:
+def test_events_between_them_are_missing(tmp_path: Path) -> None:
     speak(tmp_path)
     listen(tmp_path, "ann", 1, 0, [1, 2, 3, 4], 3)
     listen(tmp_path, "bob", 2, 4, [5, 6], 2)
     assert judged(tmp_path) == [("gap", "p:4")]
 
 
-def test_what_was_confirmed_and_comes_again_came_twice(tmp_path: Path) -> None:
+def test_a_redelivery_of_an_acknowledged_event_is_a_duplicate(tmp_path: Path) -> None:
     speak(tmp_path)
     listen(tmp_path, "ann", 1, 0, [1, 2, 3], 3)
     listen(tmp_path, "bob", 2, 2, [3, 4, 5, 6], 4)
     assert judged(tmp_path) == [("duplicate", "p:3")]
 
 
-def test_who_was_killed_may_have_confirmed_what_it_was_about_to(tmp_path: Path) -> None:
+def test_a_killed_client_may_have_sent_its_pending_acknowledgements(tmp_path: Path) -> None:
     speak(tmp_path)
     listen(tmp_path, "ann", 1, 0, [1, 2, 3], None)
     listen(tmp_path, "bob", 2, 3, [4, 5, 6], 3)

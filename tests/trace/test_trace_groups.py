@@ -40,14 +40,14 @@ def test_each_event_went_to_one_of_them() -> None:
 
 
 @pytest.mark.parametrize("seqs", [[2, 4], [4, 6]])
-def test_what_nobody_got_is_missing(seqs: list[int]) -> None:
+def test_events_delivered_to_nobody_are_missing(seqs: list[int]) -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", seqs, 1_000)
     assert [subscription for _, subscription in judged(made)] == ["group:n"]
 
 
-def test_what_was_not_confirmed_may_be_given_again_at_any_time() -> None:
+def test_unacknowledged_events_may_be_redelivered_at_any_time() -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
@@ -66,7 +66,7 @@ def test_two_were_told_that_the_same_is_confirmed() -> None:
     assert judged(made) == [("duplicate", "group:n")]
 
 
-def test_what_was_taken_from_one_was_not_confirmed_by_it() -> None:
+def test_an_event_taken_away_from_a_member_was_not_acknowledged_by_it() -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
@@ -77,7 +77,7 @@ def test_what_was_taken_from_one_was_not_confirmed_by_it() -> None:
     assert judged(made) == []
 
 
-def test_what_one_knew_to_be_confirmed_is_given_to_nobody_else() -> None:
+def test_events_acknowledged_by_one_member_are_delivered_to_no_other() -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
@@ -93,7 +93,7 @@ def test_a_member_gets_its_part_in_order() -> None:
     assert judged(made) == [("fifo-inversion", "ann")]
 
 
-def test_what_does_not_match_is_nobodys() -> None:
+def test_events_that_match_nothing_are_delivered_to_nobody() -> None:
     made = recorder()
     made.publish("p", Event("p", 7, {"x": -1}, b"", 800), 800)
     give(made, "ann", ALL, 1_000)

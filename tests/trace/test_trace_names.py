@@ -34,7 +34,7 @@ def judged(made: Recorder) -> dict[str, int]:
     return found
 
 
-def test_what_was_confirmed_and_then_the_rest_is_as_promised() -> None:
+def test_acknowledged_events_and_then_the_rest_are_as_promised() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
     made.acknowledged("ann/s", 3, 1_001, is_stored=False)
@@ -43,7 +43,7 @@ def test_what_was_confirmed_and_then_the_rest_is_as_promised() -> None:
     assert judged(made) == {}
 
 
-def test_what_was_confirmed_and_comes_again_came_twice() -> None:
+def test_a_redelivery_of_an_acknowledged_event_is_a_duplicate() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3], 1_000)
     made.acknowledged("ann/s", 3, 1_002, is_stored=True)
@@ -51,7 +51,7 @@ def test_what_was_confirmed_and_comes_again_came_twice() -> None:
     assert judged(made) == {"duplicate": 1}
 
 
-def test_what_was_not_confirmed_and_does_not_come_again_is_missing() -> None:
+def test_unacknowledged_events_that_are_not_redelivered_are_missing() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
     made.acknowledged("ann/s", 2, 1_002, is_stored=True)
@@ -59,7 +59,7 @@ def test_what_was_not_confirmed_and_does_not_come_again_is_missing() -> None:
     assert judged(made) == {"gap": 2}
 
 
-def test_what_was_about_to_be_confirmed_may_come_again_or_not() -> None:
+def test_events_with_a_pending_acknowledgement_may_be_redelivered() -> None:
     for again in ([3, 4, 5, 6], [5, 6]):
         made = recorder()
         listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
@@ -69,7 +69,7 @@ def test_what_was_about_to_be_confirmed_may_come_again_or_not() -> None:
         assert judged(made) == {}
 
 
-def test_what_the_client_was_delivered_for_others_is_counted_too() -> None:
+def test_deliveries_for_other_subscriptions_are_counted_too() -> None:
     made = recorder()
     made.subscribe("ann", "other", "x = 5", 500)
     made.activate("other", 500)
@@ -80,7 +80,7 @@ def test_what_the_client_was_delivered_for_others_is_counted_too() -> None:
     assert judged(made) == {}
 
 
-def test_what_was_about_to_be_confirmed_after_somebody_else_had_it_does_not_count() -> None:
+def test_a_pending_acknowledgement_after_a_redelivery_to_another_does_not_count() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [1, 2, 3, 4], 1_000)
     listen(made, "bob", 2, 400, [5, 6], 2_000)
@@ -88,7 +88,7 @@ def test_what_was_about_to_be_confirmed_after_somebody_else_had_it_does_not_coun
     assert judged(made) == {"gap": 4}
 
 
-def test_what_one_was_told_to_be_gone_is_gone_for_the_name() -> None:
+def test_a_loss_reported_to_one_client_holds_for_the_durable_subscription() -> None:
     made = recorder()
     listen(made, "ann", 1, 50, [], 1_000)
     listen(made, "bob", 2, 50, [5, 6], 2_000)

@@ -59,7 +59,7 @@ def test_parts_become_one_run_with_its_certificate(tmp_path: Path) -> None:
     assert ends == {("bob/s1", "ann"): (1, None), ("eve/s1", "ann"): (1, 1), ("eve/s1", "bob"): (1, 1)}
 
 
-def test_what_is_put_together_is_a_trace_like_any_other(tmp_path: Path) -> None:
+def test_a_merged_trace_is_a_regular_trace(tmp_path: Path) -> None:
     record(tmp_path / "live")
     trace = merge_parts(tmp_path / "live", quiesced=False)
     write_trace(trace, tmp_path / "whole")
@@ -130,7 +130,7 @@ def judged(directory: Path) -> tuple[Trace, Verdict]:
     return trace, check(trace)
 
 
-def test_who_did_not_close_is_cut_short_and_the_verdict_says_so(tmp_path: Path) -> None:
+def test_a_client_that_did_not_close_is_cut_short_in_the_verdict(tmp_path: Path) -> None:
     own = unfinished(tmp_path)
     PartRecorder(tmp_path, RUN, "zoe")
     own["ann"].close()
@@ -199,7 +199,7 @@ def test_a_subscription_that_is_cut_short_is_not_held_to_a_quiet_end(tmp_path: P
     assert judged(tmp_path)[1].counts == {"gap": 1}
 
 
-def test_what_may_never_have_left_is_due_to_nobody_and_what_was_confirmed_is(tmp_path: Path) -> None:
+def test_unsent_events_are_not_due_and_confirmed_ones_are(tmp_path: Path) -> None:
     own = unfinished(tmp_path)
     for seq in (4, 5):
         own["bob"].publish(Event("bob", seq, {}), 5_000)
@@ -245,7 +245,7 @@ def test_a_trace_that_contradicts_itself_about_what_was_sent_is_refused(tmp_path
         check(msgspec.structs.replace(trace, cut_short=[row, row]))
 
 
-def test_what_waits_in_memory_is_bounded(tmp_path: Path) -> None:
+def test_waiting_messages_in_memory_are_bounded(tmp_path: Path) -> None:
     eve = PartRecorder(tmp_path, RUN, "eve")
     written = eve.path.stat().st_size
     for seq in range(1, 20_001):
@@ -285,7 +285,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         merge_parts(tmp_path, quiesced=False)
 
 
-def test_what_is_no_part_is_named(tmp_path: Path) -> None:
+def test_files_that_are_no_parts_are_named(tmp_path: Path) -> None:
     strange = PartRecorder(tmp_path, RUN, "ann")
     assert strange._log is not None
     strange._log.append(b"\x91\xa5Other")
@@ -329,7 +329,7 @@ def test_an_event_that_nobody_published_is_left_to_the_judge(tmp_path: Path) -> 
     assert [anomaly.kind for anomaly in verdict.anomalies] == ["spurious"]
 
 
-def test_who_published_and_wrote_no_part_is_listed_and_the_network_is_not_accused(tmp_path: Path, cli: Cli) -> None:
+def test_publishers_without_a_part_are_listed_and_the_network_is_not_blamed(tmp_path: Path, cli: Cli) -> None:
     own = unfinished(tmp_path)
     for recorder in own.values():
         recorder.close()

@@ -49,7 +49,7 @@ def test_honest_runs_are_found_honest(guarantee: Guarantee, quiesced: bool, tmp_
 
 
 @pytest.mark.parametrize("what", [*PLANTS, *LATE_STARTS])
-def test_what_is_planted_is_named_as_by_the_audit_of_the_whole(what: str, tmp_path: Path) -> None:
+def test_planted_anomalies_are_named_as_by_the_full_audit(what: str, tmp_path: Path) -> None:
     plant = {**PLANTS, **LATE_STARTS}[what]
     ready: tuple[Ready, ...] = ("whole",) if what in LATE_STARTS else ("first",)
     planted = 0
@@ -77,7 +77,9 @@ def test_runs_that_went_wrong_in_random_ways_are_judged_alike(guarantee: Guarant
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_of_who_wrote_no_part_both_say_so_and_neither_accuses_the_network(guarantee: Guarantee, tmp_path: Path) -> None:
+def test_both_checks_report_clients_without_a_part_and_neither_blames_the_network(
+    guarantee: Guarantee, tmp_path: Path
+) -> None:
     missed = Counter[int]()
     for seed in range(60):
         draw = random.Random(seed)

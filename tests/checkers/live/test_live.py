@@ -152,7 +152,7 @@ def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_memory")
-def test_what_is_held_is_bounded_by_what_is_open() -> None:
+def test_memory_is_bounded_by_the_number_of_open_events() -> None:
     network = Network("ann", "bob", "eve")
     network.subscribe("bob", "s", "kind = 1", ann=1)
     network.subscribe("eve", "t", ann=1, bob=1)
@@ -188,7 +188,7 @@ def test_a_subscriber_that_is_far_behind_is_judged_all_the_same() -> None:
 
 
 @pytest.mark.usefixtures("short_memory")
-def test_what_comes_from_too_far_back_is_counted_and_not_judged() -> None:
+def test_events_from_too_far_back_are_counted_but_not_checked() -> None:
     network = Network("ann", "bob")
     for seq in range(1, 101):
         network.publish("ann", seq)

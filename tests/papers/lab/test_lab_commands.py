@@ -103,7 +103,7 @@ def test_a_report_names_the_experiments_without_runs(
     assert "Still to come: one" in (out / "index.html").read_text(encoding="utf-8")
 
 
-def test_whoever_is_interrupted_has_a_report_on_what_is_done_and_goes_on_from_there(
+def test_an_interrupted_command_leaves_a_report_and_can_continue(
     cli: Cli, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, out = tmp_path / "experiments", tmp_path / "figures"

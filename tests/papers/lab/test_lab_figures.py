@@ -143,7 +143,7 @@ def test_an_interval_wider_than_the_tolerance_tells_nothing() -> None:
     assert judge_claim(claim, ENOUGH).verdict == "uncertain"
 
 
-def test_what_is_missing_of_a_whole_is_judged_by_itself() -> None:
+def test_the_missing_part_of_a_whole_is_judged_alone() -> None:
     """97.5 % and 97.9 % of all are close; 2.5 % and 2.1 % missing are not."""
     found = runs({("a", 2): [97.8, 98.0] * 20})
     whole = Claim("", LATENCY, paper=97.5, where={"protocol": "a"}, noise=0.01)

@@ -26,12 +26,12 @@ def test_the_closed_form_is_what_a_run_gives(system: str, depth: int, pivot: int
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(("depth", "pivot"), [(3, 0), (5, 2)])
-def test_so_it_is_for_more_failures(system: str, depth: int, pivot: int) -> None:
+def test_the_same_holds_for_more_failures(system: str, depth: int, pivot: int) -> None:
     worked_out, measured = both(system, depth, covered=True, pivot=pivot, f=3)
     assert worked_out == measured
 
 
-def test_what_is_not_worked_out_is_refused() -> None:
+def test_measures_that_were_not_computed_are_refused() -> None:
     with pytest.raises(ValueError, match="depth is 17, but must be from 1 to 16"):
         SubscriptionScale("delta", 17)
     with pytest.raises(ValueError, match="a leaf is 3 hops below the root"):

@@ -127,7 +127,7 @@ def test_a_run_that_takes_its_worker_along_is_reported_and_leaves_the_others_alo
     assert set(found) == {"tiny/protocol=gapless,depth=2,seed=0"}
 
 
-def test_what_was_left_half_done_is_not_taken_for_whole(tiny: Tiny, tmp_path: Path) -> None:
+def test_incomplete_results_are_not_taken_as_complete(tiny: Tiny, tmp_path: Path) -> None:
     experiment, store = tiny(("depth = [2, 3]", "depth = [2]"), ("where = { depth = 3 }", "")), Store(tmp_path / "out")
     carried_out(experiment, store, Here())
     key = cases_of(experiment)[0].key()

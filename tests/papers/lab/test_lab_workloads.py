@@ -45,7 +45,7 @@ def test_subscribing_takes_the_way_to_the_publisher_and_back(protocol: str) -> N
 
 
 @pytest.mark.parametrize("pivot", [0, 3])
-def test_who_is_covered_waits_for_its_pivot_and_in_locaps_for_f_more(pivot: int) -> None:
+def test_covered_subscriptions_wait_for_the_pivot_and_in_locaps_for_f_more(pivot: int) -> None:
     for f in (1, 2):
         for protocol, hops in (("gapless", pivot), ("locaps", pivot + f)):
             found, _ = run(
@@ -235,7 +235,7 @@ def test_a_source_waits_for_its_acknowledgements_in_the_model_too() -> None:
 
 @pytest.mark.parametrize("drawn", ["once", "with replacement"])
 @pytest.mark.parametrize("measure", ["deliveries", "false-positives"])
-def test_what_churn_does_follows_from_who_comes_and_goes(drawn: str, measure: str) -> None:
+def test_effects_of_churn_follow_from_joining_and_leaving_members(drawn: str, measure: str) -> None:
     for seed in range(3):
         given: dict[str, Any] = {"nodes": 64, "churn": 0.25, "messages": 8, "drawn": drawn, "seed": seed}
         modelled, _ = run("topic-churn", "vcube", measure, is_model=True, **given)
@@ -253,7 +253,7 @@ def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
     assert replaced < once - 100
 
 
-def test_what_needs_a_run_is_not_worked_out() -> None:
+def test_measures_that_need_a_run_are_not_computed() -> None:
     with pytest.raises(ExperimentError, match="messages needs a run"):
         run("topic-churn", "vcube", "messages", nodes=8, is_model=True)
     with pytest.raises(ExperimentError, match="knows the repaired algorithm only"):
@@ -337,7 +337,7 @@ def test_delta_with_strict_legitimacy_delivers_one_event_to_whom_it_may(delta: i
         }
 
 
-def test_what_waits_for_legitimacy_holds_up_what_follows_from_others_too() -> None:
+def test_messages_waiting_for_legitimacy_delay_those_of_other_sources() -> None:
     """So runs deliver less than legitimacy alone would let through; see section VIII."""
     shares = {}
     for legitimacy in ("wait", "relaxed"):
@@ -418,7 +418,7 @@ def test_without_loss_everything_is_delivered() -> None:
     assert found == {"percent": 100.0}
 
 
-def test_what_is_delivered_is_counted_as_in_the_trace() -> None:
+def test_delivery_counts_agree_with_the_trace() -> None:
     given: dict[str, Any] = {
         "brokers": 12, "subscribers": 20, "patterns": 5, "patterns_per_event": 2, "rate": 20.0, "interest": 0.4,
     }  # fmt: skip
@@ -438,7 +438,7 @@ LOSSY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_what_reconfigurations_lose_is_recovered() -> None:
+def test_losses_of_reconfigurations_are_recovered() -> None:
     given = {**LOSSY, "loss": 0.0, "relinks": 8}
     without, _ = run("lossy-links", "epidemic", "delivered-course", options={"recovery": "none"}, **given)
     assert list(without) == [f"{quarter / 4:g}" for quarter in range(8)]

@@ -128,7 +128,7 @@ LIES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("kind", LIES)
-def test_a_lie_is_refused_with_a_sentence_and_harms_nobody_else(kind: str) -> None:
+def test_a_false_claim_is_refused_with_a_message_and_affects_nobody_else(kind: str) -> None:
     lie, complaint = LIES[kind]
     bench = Bench()
     bench.begin_honest()
@@ -138,7 +138,7 @@ def test_a_lie_is_refused_with_a_sentence_and_harms_nobody_else(kind: str) -> No
     bench.check_honest()
 
 
-def test_a_lie_that_waits_for_a_handover_is_refused_after_it() -> None:
+def test_a_false_claim_that_waits_for_a_handover_is_refused_after_it() -> None:
     bench = Bench()
     bench.begin_honest()
     bench.attach("liar", "b0")
@@ -153,7 +153,7 @@ def test_a_lie_that_waits_for_a_handover_is_refused_after_it() -> None:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_what_waits_is_bounded(frozen: bool) -> None:
+def test_waiting_messages_are_bounded(frozen: bool) -> None:
     """For an advertisement that never becomes stable, or for a handover."""
     bench = Bench()
     bench.begin_honest()

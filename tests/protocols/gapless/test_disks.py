@@ -120,7 +120,7 @@ def test_a_broker_that_recovers_says_whether_its_disk_is_whole(is_damaged: bool)
     assert states["b0"].copies[0].length == (1 if is_damaged else 2)
 
 
-def test_what_memory_drops_goes_from_the_disk_and_its_publishers_stay_known() -> None:
+def test_entries_dropped_from_memory_leave_the_disk_and_publishers_stay_known() -> None:
     node = Node(DiskContents())
     for place in range(0, 3_000, 100):
         node.hear("b0", hold(place, *(1_000 * (place + 1 + each) for each in range(100))))

@@ -46,7 +46,7 @@ def test_more_numbers_are_told_rather_than_fewer_when_parts_become_one(monkeypat
     assert (first <= 5, last) == (True, 6)
 
 
-def test_who_was_not_there_from_the_beginning_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_that_started_late_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dropped_between(Dropped(since=10, until=20, parts=((20, {"ann": (2, 2)}),)), 5, 20) is None
     assert dropped_between(Dropped(since=0, until=20), 0, 30) is None
     late = after_dropping(Dropped(0, 20, ((20, {"ann": (1, 2)}),)), 40, [entry("ann", 5, 50)])
@@ -58,7 +58,7 @@ def test_who_was_not_there_from_the_beginning_does_not_know(monkeypatch: pytest.
     assert dropped_between(few, 10, 20) == {"ben": [(1, 1)]}
 
 
-def test_what_a_tombstone_stood_for_counts_as_its_publishers() -> None:
+def test_events_reported_by_a_tombstone_count_as_their_publishers() -> None:
     events = tombstone("ann", 4, 7, 0, "TRUE").stamped(30)
     known = after_dropping(Dropped(), 0, [entry("ann", 3, 20), Entry(events)])
     assert dropped_between(known, 0, 30) == {"ann": [(3, 7)]}

@@ -24,7 +24,7 @@ def numbers(found: Journal) -> list[int]:
     return [entry.last for entry in found.entries]
 
 
-def test_what_is_dropped_counts_on() -> None:
+def test_dropped_events_keep_counting() -> None:
     kept = journal(10)
     size = kept.size
     kept.drop(4)
@@ -66,7 +66,7 @@ def test_earlier_pages_complete_it() -> None:
     assert (holder.start, holder.dropped, holder.size) == (0, 0, owner.size)
 
 
-def test_what_was_never_confirmed_is_cut_off_with_its_numbers() -> None:
+def test_unconfirmed_events_are_removed_with_their_numbers() -> None:
     held = journal(5)
     held.append(Entry(EventRun("q", 7, EventTable.of([{}] * 2, [b"", b""]), 60)))
     held.drop(2)

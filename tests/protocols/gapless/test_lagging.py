@@ -83,7 +83,7 @@ def test_nobody_waits_for_a_slow_client_and_it_gets_everything(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("crash_ms", [1_100, 1_250, 1_350, 1_900, 2_500])
-def test_it_goes_on_at_another_broker_where_it_was(crash_ms: int) -> None:
+def test_it_continues_at_another_broker(crash_ms: int) -> None:
     stage = Stage(4)
     stage.simulation.cut("slow", "b3", at=SECOND)
     stage.publish(200, at=SECOND + 1_000)
@@ -94,7 +94,7 @@ def test_it_goes_on_at_another_broker_where_it_was(crash_ms: int) -> None:
     assert (verdict.status, verdict.deliveries, trace.skipped) == ("valid", 400, [])
 
 
-def test_a_client_that_comes_back_after_a_while_goes_on_where_it_was() -> None:
+def test_a_client_that_returns_after_a_while_continues() -> None:
     stage = Stage(consume_us=0)
     stage.publish(10, at=SECOND)
     stage.leave_alone(2, 21)
@@ -140,7 +140,7 @@ def test_a_subscription_that_ends_while_it_lags_ends_where_its_client_is() -> No
     assert row.ended_ms is not None
 
 
-def test_what_a_lagging_client_subscribes_next_does_not_wait_for_history() -> None:
+def test_a_new_subscription_of_a_lagging_client_does_not_wait_for_history() -> None:
     stage = Stage()
     stage.publish(200, at=SECOND)
     stage.simulation.call("slow", Subscribe("new", "TRUE"), at=5 * SECOND)

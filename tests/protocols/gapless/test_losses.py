@@ -9,7 +9,7 @@ def held(since: int | None = None) -> HeldSubscription:
     return HeldSubscription("s", parse("x > 0"), None if since is None else Position.at(since), None)
 
 
-def test_what_came_is_not_lost() -> None:
+def test_received_events_are_not_reported_as_lost() -> None:
     subscription = held()
     subscription.cuts["p"] = 2
     subscription.came("p", 2, 3)
@@ -17,13 +17,13 @@ def test_what_came_is_not_lost() -> None:
     assert subscription.lose("p", 1, 5, 0) == [], "a loss is reported once"
 
 
-def test_what_was_lost_before_the_cut_is_not_told() -> None:
+def test_losses_before_the_cut_are_not_reported() -> None:
     subscription = held()
     subscription.cuts["p"] = 4
     assert subscription.lose("p", 1, 5, 0) == [(4, 5)]
 
 
-def test_what_is_lost_lies_between_what_was_read_and_what_was_published_then() -> None:
+def test_losses_are_between_the_last_read_and_the_newest_event() -> None:
     subscription = held(since=0)
     subscription.came("p", 1, 3)
     subscription.go_live()
@@ -32,7 +32,7 @@ def test_what_is_lost_lies_between_what_was_read_and_what_was_published_then() -
     assert subscription.lose("p", 2, 46, 0) == []
 
 
-def test_what_is_published_after_a_loss_is_no_part_of_it() -> None:
+def test_events_published_after_a_loss_are_not_part_of_it() -> None:
     subscription = held(since=0)
     subscription.go_live()
     assert subscription.lose("p", 1, 2, 0) == [(1, 2)]
@@ -40,7 +40,7 @@ def test_what_is_published_after_a_loss_is_no_part_of_it() -> None:
     assert subscription.lose("p", 1, 4, 0) == [(4, 4)]
 
 
-def test_what_all_brokers_had_processed_is_missed_by_readers_only() -> None:
+def test_lost_events_that_all_brokers_had_processed_are_missed_only_by_readers() -> None:
     live, reader = held(), held(since=0)
     assert live.lose("p", 1, 5, 3) == [(4, 5)]
     assert reader.lose("p", 1, 5, 3) == [(1, 5)]

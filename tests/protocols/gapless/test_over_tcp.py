@@ -38,7 +38,7 @@ def test_history_is_read_and_followed_by_what_is_published() -> None:
     run(main())
 
 
-def test_a_replay_goes_on_when_its_broker_dies() -> None:
+def test_a_replay_continues_when_its_broker_dies() -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(60),

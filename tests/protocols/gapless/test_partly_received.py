@@ -57,7 +57,7 @@ def test_nothing_is_missing_beyond_what_is_reported(told: tuple[Trace, list[Effe
 
 
 @pytest.mark.parametrize("subscription", NEAR)
-def test_who_got_the_events_is_not_told_that_they_are_missing(
+def test_subscriptions_that_received_the_events_get_no_report_of_loss(
     subscription: str, told: tuple[Trace, list[Effect]]
 ) -> None:
     assert came(told[0], subscription) == dict.fromkeys(ALL, 1)
@@ -65,7 +65,9 @@ def test_who_got_the_events_is_not_told_that_they_are_missing(
 
 
 @pytest.mark.parametrize("subscription", ["all", "some", "durable"])
-def test_who_did_not_get_them_is_told_once(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
+def test_subscriptions_that_lack_the_events_are_notified_once(
+    subscription: str, told: tuple[Trace, list[Effect]]
+) -> None:
     assert losses(told[0], subscription) == LOST
     assert not {f"{publisher}:{seq}" for publisher, seq in LOST} & came(told[0], subscription).keys()
 

@@ -27,14 +27,14 @@ def test_no_violation(faults: str, runs: int, times: int) -> None:
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_what_once_failed_is_valid(path: Path) -> None:
+def test_seeds_that_once_failed_are_valid(path: Path) -> None:
     outcome = try_scenario(load_scenario(path))
     assert outcome.status == "valid", outcome.symptoms
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EARLIER, ids=lambda path: path.stem)
-def test_what_an_earlier_recovery_failed_at_is_valid(path: Path) -> None:
+def test_a_run_that_an_earlier_recovery_failed_is_valid(path: Path) -> None:
     outcome = try_scenario(load_scenario(path))
     assert outcome.status == "valid", outcome.symptoms
 

@@ -70,7 +70,7 @@ def test_a_client_stays_while_its_broker_is_away() -> None:
     assert check(trace).status == "valid"
 
 
-def test_a_client_that_cannot_reach_the_broker_goes_on_elsewhere() -> None:
+def test_a_client_that_cannot_reach_the_broker_continues_elsewhere() -> None:
     trace = run(is_hidden=True)
     assert check(trace).status == "valid"
     assert len(delivered(trace)) == 200

@@ -22,14 +22,14 @@ def numbers(found: Ranges) -> set[tuple[str, int]]:
 
 
 @given(PAIRS)
-def test_what_is_added_is_there_and_nothing_else(pairs: list[tuple[str, int, int]]) -> None:
+def test_the_index_contains_exactly_the_added_filters(pairs: list[tuple[str, int, int]]) -> None:
     found = ranges(pairs)
     assert numbers(found) == {(p, first + step) for p, first, more in pairs for step in range(more + 1)}
     for known in found.values():
         assert all(end + 1 < begin for (_, end), (begin, _) in pairwise(known))
 
 
-def test_what_is_not_in_ranges_is_left() -> None:
+def test_numbers_outside_the_ranges_remain() -> None:
     known = [(3, 5), (8, 8)]
     assert without(known, 1, 10) == [(1, 2), (6, 7), (9, 10)]
     assert without(known, 4, 8) == [(6, 7)]

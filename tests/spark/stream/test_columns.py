@@ -45,7 +45,7 @@ def test_a_variant_holds_every_value(count: int) -> None:
     assert VariantVal(found["value"], found["metadata"]).toPython() == attributes
 
 
-def test_what_is_missing_or_of_another_type_is_null_and_the_latter_is_counted() -> None:
+def test_missing_attributes_and_those_of_another_type_are_null_and_the_latter_are_counted() -> None:
     columns = Columns(schema(s="string", n="long", i="byte", d="double", b="boolean", misfits="integer", seq="long"))
     values: list[Attributes] = [
         {"s": "x", "n": 2**62, "i": -128, "d": 0.5, "b": True},

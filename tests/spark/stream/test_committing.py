@@ -97,7 +97,7 @@ def test_a_batch_is_published_once_in_the_order_of_its_tasks(fleet: Fleet, tmp_p
     assert "price" not in history(fleet, "\"sink.id\" = 'plain' AND n = 5")[0].attributes
 
 
-def test_what_a_failed_batch_left_is_removed(fleet: Fleet, tmp_path: Path) -> None:
+def test_files_of_a_failed_batch_are_removed(fleet: Fleet, tmp_path: Path) -> None:
     writer = stream(fleet, tmp_path, "failed")
     tasks = staged(writer, rows(0, 100), rows(100, 100))
     assert len(files(tmp_path)) == 2
@@ -206,7 +206,7 @@ def test_another_query_under_the_same_name_is_refused(fleet: Fleet, tmp_path: Pa
     assert "is empty; bring that directory back" in refusal(lost, staged(lost, rows(0, 1)), 2)
 
 
-def test_what_cannot_be_published_is_told_before_anything_is(fleet: Fleet, tmp_path: Path) -> None:
+def test_unpublishable_rows_are_reported_before_any_is_published(fleet: Fleet, tmp_path: Path) -> None:
     writer = stream(fleet, tmp_path, "large")
     big = pa.RecordBatch.from_pydict({"topic": ["x"], "n": [1], "price": [1.0], "payload": [b"." * 70_000]})
     assert "an event of the batch has up to" in refusal(writer, staged(writer, iter([big])), 0)
@@ -236,7 +236,7 @@ def flood(fleet: Fleet) -> None:
             client.position()
 
 
-def test_what_brokers_have_dropped_is_counted_by_its_numbers(tmp_path: Path) -> None:
+def test_events_dropped_by_brokers_are_counted_by_number(tmp_path: Path) -> None:
     with served(tmp_path / "brokers", 1, history_bytes=100_000) as small:
         folder = tmp_path / "staging"
         writer = stream(small, folder, "short")

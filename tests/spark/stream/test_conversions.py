@@ -44,7 +44,7 @@ def test_values_are_published_as_by_the_client_and_read_as_they_were() -> None:
     assert read.to_pylist() == VALUES
 
 
-def test_what_is_no_such_value_is_null_and_counted() -> None:
+def test_invalid_values_are_null_and_counted() -> None:
     columns = Columns(COLUMNS.add("misfits", "integer"))
     wrong: Attributes = {
         "at": "2026-11-16T10:32:00",

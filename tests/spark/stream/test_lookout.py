@@ -80,7 +80,7 @@ def test_without_a_limit_a_portion_is_all_there_is_divided_into_parts(monkeypatc
     looking(test, maxEventsPerPartition="1000")
 
 
-def test_what_does_not_match_moves_on_without_a_portion() -> None:
+def test_positions_advance_past_events_that_do_not_match() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
         nothing = await watch.look(EARLIEST, None, Limit())
         assert nothing.is_empty
@@ -104,7 +104,7 @@ def test_nothing_beyond_a_target_is_looked_at() -> None:
     looking(test)
 
 
-def test_whoever_goes_back_gets_the_same_again() -> None:
+def test_reading_again_gives_the_same_events() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
         first = await watch.look(EARLIEST, None, Limit(events=500))
         await watch.look(first.until, None, Limit(events=500))

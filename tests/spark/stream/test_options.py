@@ -38,7 +38,7 @@ def test_a_bad_option_is_named(options: dict[str, str], complaint: str) -> None:
         Options.of(GOOD | options)
 
 
-def test_what_is_said_in_any_case_is_taken() -> None:
+def test_keywords_are_accepted_in_any_case() -> None:
     options = Options.of({"URL": "one:7400,two", "startingposition": "p1794843125287132", "FailOnDataLoss": "FALSE"})
     assert options.url == "gapless://one:7400,two"
     assert options.start == "p1794843125287132"

@@ -108,7 +108,7 @@ def test_conditions_on_times_narrow_the_range(condition: ds.Filter, since: int, 
     assert pushdown.filter("a = 1") == "a = 1"
 
 
-def test_what_is_no_condition_on_an_attribute_is_left_to_spark() -> None:
+def test_other_conditions_are_left_to_spark() -> None:
     pushdown = Pushdown(SCHEMA)
     attributes: Attributes = {"s": "x" * 70_000}
     for condition in (

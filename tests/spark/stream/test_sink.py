@@ -99,7 +99,7 @@ def test_a_table_is_published_and_a_named_batch_once(spark: SparkSession, fleet:
         ("1 AS n", {}, "overwrite", "what is published cannot be taken back"),
     ],
 )
-def test_what_cannot_be_written_is_told_in_a_sentence(
+def test_failed_writes_are_reported_in_one_sentence(
     spark: SparkSession, fleet: Fleet, tmp_path: Path, column: str, options: dict[str, str], mode: str, sentence: str
 ) -> None:
     given = {"url": fleet.config.url, "sink": "refused", "staging": str(tmp_path)} | options

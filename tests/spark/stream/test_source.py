@@ -219,7 +219,7 @@ def test_an_offset_that_is_none_is_told_in_a_sentence(fleet: Fleet) -> None:
         ({"url": "gapless://127.0.0.1:1", "timeout": "1"}, "no broker could be reached"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_a_sentence(
+def test_unreadable_input_is_reported_in_one_sentence(
     spark: SparkSession, fleet: Fleet, options: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(AnalysisException) as caught:

@@ -131,7 +131,7 @@ def test_one_more_cannot_be_bypassed() -> None:
     assert network.size("b2", "barriers") == 2
 
 
-def test_what_was_lost_in_flight_is_sent_again_and_what_was_not_is_recognised() -> None:
+def test_messages_lost_in_flight_are_resent_and_duplicates_are_recognised() -> None:
     network = line(6, 1)
     network.subscribe("c", 0)
     network.publish("p", *[480 + place for place in range(60)])
@@ -141,7 +141,7 @@ def test_what_was_lost_in_flight_is_sent_again_and_what_was_not_is_recognised() 
     assert network.times("p", Confirmed)[-1] < 1000
 
 
-def test_a_subscription_goes_round_the_dead() -> None:
+def test_a_subscription_bypasses_failed_brokers() -> None:
     network = line(6, 1)
     network.crash("b3", 0)
     network.subscribe("c", 20)
@@ -290,7 +290,7 @@ def beyond_f(**options: Any) -> Network:
     return network
 
 
-def test_what_is_not_legitimate_waits_until_someone_is_back() -> None:
+def test_messages_that_are_not_legitimate_wait_until_a_broker_returns() -> None:
     network = beyond_f().run(1400)
     assert network.numbers("c") == []
     network = beyond_f().run(2500)
@@ -373,7 +373,7 @@ def test_more_than_f_in_a_row_end_subscriptions_only_if_something_was_dropped() 
 # ---- unsubscribing
 
 
-def test_what_is_over_is_forgotten_everywhere_also_by_one_who_was_away() -> None:
+def test_ended_subscriptions_are_removed_everywhere_also_at_a_broker_that_was_away() -> None:
     network = line(6, 1)
     network.subscribe("c", 0)
     network.crash("b2", 200, 600, memory=True)

@@ -105,7 +105,7 @@ def test_a_copy_that_comes_later_is_confirmed_at_once() -> None:
     assert talk.hear("b2", publication(1)) == [("b2", ConfirmPublication(1))]
 
 
-def test_what_comes_before_the_start_is_not_delivered_then_or_later() -> None:
+def test_events_before_the_start_are_never_delivered() -> None:
     talk = Talk()
     talk.hear("c", Attach(0, False, (), ()))
     talk.hear("c", ClientSubscribe("c/1.1", "x = 1"))
@@ -116,21 +116,21 @@ def test_what_comes_before_the_start_is_not_delivered_then_or_later() -> None:
     assert started == Started("c/1.1", {"p": 2}, {"p": 1})
 
 
-def test_what_is_below_the_cut_is_not_delivered() -> None:
+def test_events_below_the_cut_are_not_delivered() -> None:
     talk = Talk()
     talk.subscribe(cuts={"b3": {"p": 3}})
     assert kinds(talk.hear("b2", publication(2))) == [ConfirmPublication]
     assert kinds(talk.hear("b2", publication(3))) == [Delivery]
 
 
-def test_what_missed_the_subscription_somewhere_is_not_delivered() -> None:
+def test_events_that_missed_the_subscription_somewhere_are_not_delivered() -> None:
     talk = Talk()
     talk.subscribe()
     assert kinds(talk.hear("b2", publication(1, missed=("c/1.1",)))) == [ConfirmPublication]
     assert kinds(talk.hear("b2", publication(2))) == [Delivery]
 
 
-def test_what_was_sent_before_the_sender_had_heard_has_missed_it() -> None:
+def test_events_sent_before_the_sender_knew_the_subscription_missed_it() -> None:
     """Told to b2 at once, heard there later: b2 says so before what it sends then."""
     talk = Talk()
     talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
@@ -141,7 +141,7 @@ def test_what_was_sent_before_the_sender_had_heard_has_missed_it() -> None:
     assert passed_on.missed == frozenset()
 
 
-def test_what_is_kept_when_a_subscription_becomes_known_has_missed_it() -> None:
+def test_events_kept_before_a_subscription_was_known_have_missed_it() -> None:
     """It is sent again when the connection to b0 has been lost, and says so."""
     talk = Talk()
     talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
@@ -169,7 +169,7 @@ def test_a_publication_is_tagged_with_the_partition_it_was_published_in() -> Non
     assert passed_on.tags == NOBODY
 
 
-def test_what_has_a_tag_of_the_subscription_is_withheld_until_the_partition_is_over() -> None:
+def test_tagged_events_are_withheld_until_the_partition_ends() -> None:
     talk = Talk()
     talk.subscribe(tags=frozenset({FAR}))
     assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [ConfirmPublication]
@@ -188,7 +188,7 @@ def test_a_confirmation_is_tagged_with_who_could_not_be_told() -> None:
     assert {tag.nodes for tag in confirmation.tags} == {("b3",), ("b3", "b4")}
 
 
-def test_who_has_confirmed_by_another_way_is_no_tag() -> None:
+def test_a_confirmation_over_another_path_adds_no_tag() -> None:
     talk = Talk()
     talk.subscribe(tags=frozenset({FAR}), cuts={"b3": {"p": 1}})
     assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [Delivery]
@@ -216,7 +216,7 @@ def test_publishers_here_say_where_it_starts_with_them() -> None:
     assert answer == [("b3", ConfirmSubscription("d/1.1", NOBODY, {"b4": {"p": 2}}))]
 
 
-def test_what_is_over_is_not_taken_back() -> None:
+def test_an_ended_subscription_does_not_return() -> None:
     talk = Talk()
     message = AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ())
     talk.hear("b0", message)

@@ -94,14 +94,14 @@ def test_it_ends_exactly_where_it_stands() -> None:
     assert talk.hear(Delivery(2, Event("p", 5, {"x": 1}), ("c/1.1",))) == [Send("b0", Acknowledge(2))]
 
 
-def test_what_was_given_up_has_ended() -> None:
+def test_abandoned_subscriptions_have_ended() -> None:
     talk = Talk()
     started(talk)
     assert talk.hear(Lost("c/1.1")) == [Ended("s", {"p": 2, "q": 7})]
     assert talk.hear(Lost("c/1.1")) == []
 
 
-def test_what_had_not_started_is_asked_for_anew() -> None:
+def test_broadcasts_that_had_not_started_are_requested_again() -> None:
     talk = Talk()
     talk.do(Subscribe("s", "x = 1"))
     [attach] = talk.do(Connected("b0"))

@@ -41,7 +41,7 @@ def test_the_neighbours_of_a_failed_broker_take_its_place() -> None:
     assert set(around.active) == {"b4", "b5", "b6", "b2", "b3"}
 
 
-def test_who_is_behind_someone_alive_changes_nothing() -> None:
+def test_a_broker_behind_a_live_one_changes_nothing() -> None:
     around = Neighbourhood("b2", chain(7), 3)
     assert not around.suspect("b4")
     assert around.suspect("b3")

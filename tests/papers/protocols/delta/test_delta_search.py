@@ -23,7 +23,7 @@ FIRST_SEEDS = {"duplicates": 0, "missed": 66, "synchronise": 4}
 @pytest.mark.parametrize(
     ("faults", "seed"), [(faults, seed) for faults, seeds in ONCE_FAILED.items() for seed in seeds]
 )
-def test_what_once_failed(faults: str, seed: int) -> None:
+def test_scenarios_that_once_failed(faults: str, seed: int) -> None:
     outcome = try_scenario(generate(seed, "delta", faults))
     assert not outcome.failed, (outcome.symptoms, outcome.summary)
 

@@ -26,7 +26,7 @@ def test_one_low_number_is_enough_and_the_others_count_from_then_on() -> None:
     assert sequences.is_duplicate(vector(("b2", 9)))
 
 
-def test_who_was_bypassed_gave_no_number() -> None:
+def test_a_bypassed_broker_assigned_no_number() -> None:
     sequences = Sequences("b9", 0, 1)
     assert not sequences.is_duplicate(vector(("b1", 1), ("b2", BYPASSED)))
     assert not sequences.is_duplicate(vector(("b1", 2), ("b2", BYPASSED), ("b3", VISITED)))

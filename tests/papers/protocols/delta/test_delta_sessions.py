@@ -136,7 +136,7 @@ def test_a_wrong_suspicion_ends_the_session_and_is_made_good(ends: tuple[End, En
     assert one.closed == ["b2"]
 
 
-def test_who_says_hello_to_one_that_suspects_it_is_called_back(ends: tuple[End, End]) -> None:
+def test_a_greeting_from_a_suspected_broker_is_answered_by_dialling(ends: tuple[End, End]) -> None:
     one, other = ends
     other.suspect("b0")
     talk(one, other)
@@ -146,7 +146,7 @@ def test_who_says_hello_to_one_that_suspects_it_is_called_back(ends: tuple[End, 
     assert agree(one, other)
 
 
-def test_a_restarted_broker_is_told_from_its_former_life(ends: tuple[End, End]) -> None:
+def test_a_restarted_broker_is_distinguished_from_its_previous_incarnation(ends: tuple[End, End]) -> None:
     one, other = ends
     talk(one, other)
     fresh = End("b0", incarnation=1)

@@ -107,7 +107,7 @@ def test_a_neighbours_pattern_goes_everywhere_else() -> None:
     assert kinds(sent, Interest) == [("u", Interest(1, False, (A,), ()))]
 
 
-def test_what_is_not_confirmed_is_sent_again() -> None:
+def test_unconfirmed_events_are_sent_again() -> None:
     bench = Bench(resend_ms=70)
     bench.feed("c", ClientSubscribe(1, A))
     assert bench.timers["interest/u"] == 70_000
@@ -191,7 +191,7 @@ def test_a_subscriber_asks_the_initiator_for_what_it_lacks() -> None:
     assert bench.feed("u", Publication(missing.stamped, ())) == []
 
 
-def test_who_is_no_subscriber_does_not_ask() -> None:
+def test_brokers_without_subscribers_do_not_request() -> None:
     bench = Bench("push", forward_probability=0.0)
     bench.want("w", A)
     assert bench.feed("u", PushDigest("far", A, (("p", 1),))) == []
@@ -336,7 +336,7 @@ def test_combined_pull_draws_the_direction_and_takes_the_other_if_there_is_none(
     assert {type(message) for _ in range(40) for _, message in bench.round()} == {PublisherPull, SubscriberPull}
 
 
-def test_what_was_pulled_is_delivered_and_looked_for_no_more() -> None:
+def test_pulled_events_are_delivered_and_not_requested_again() -> None:
     bench = Bench("publisher-pull")
     lose_two(bench)
     assert bench.feed("far", Retransmission(stamp(5, a=5))) == [("c", Delivery(event(5), (1,)))]
@@ -380,7 +380,7 @@ def test_a_fresh_connection_starts_over() -> None:
     assert len(bench.feed("x", Publication(Stamped(event(2, B), "s/0", {}), ()))) == 1
 
 
-def test_what_was_behind_a_link_is_held_for_a_while() -> None:
+def test_subscriptions_behind_a_lost_link_are_kept_for_a_while() -> None:
     bench = Bench("none", hold_ms=200)
     bench.want("u", A)
     bench.feed("w", InterestKnown(1))

@@ -70,7 +70,7 @@ def test_buffers_and_intervals_matter(name: str, good: float, bad: float) -> Non
         assert shares[0] > shares[1] + 0.02, (recovery, shares)
 
 
-def test_what_a_changing_tree_loses_comes_back() -> None:
+def test_losses_of_a_changing_tree_are_recovered() -> None:
     changing = {"loss": 0.0, "relink_ms": 100.0}
     lost = 1 - delivered("none", **changing)
     assert lost > 0.02

@@ -194,7 +194,7 @@ def test_sources_are_told_apart_by_their_lives() -> None:
     assert losses.of_pattern("a") == {"b0/1": (2,)}
 
 
-def test_what_is_missing_too_long_is_given_up() -> None:
+def test_events_missing_for_too_long_are_given_up() -> None:
     losses = Losses(100, 1_000)
     losses.note(stamped(1, a=1), ["a"], 0)
     losses.note(stamped(3, a=3), ["a"], 100)

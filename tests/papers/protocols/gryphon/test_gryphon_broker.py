@@ -194,7 +194,7 @@ def test_an_advertisement_is_answered_behind_the_subscriptions_that_may_match() 
     assert bench.feed("u", Answered("p/1")) == [("w", Answered("p/1"))]
 
 
-def test_what_is_over_is_taken_off_its_way_and_answered_no_more() -> None:
+def test_ended_subscriptions_are_removed_from_their_path_and_not_answered() -> None:
     bench = Bench()
     bench.feed("w", advertisement())
     bench.feed("c", ClientSubscribe(1, "TRUE"))

@@ -94,7 +94,7 @@ def test_publications_are_numbered_and_must_match_an_advertisement() -> None:
         (Start(), Unadvertise("a")),
     ],
 )
-def test_what_cannot_be_is_refused(first: Input, second: Input) -> None:
+def test_impossible_values_are_refused(first: Input, second: Input) -> None:
     bench = Bench()
     bench.step(first)
     [refused] = bench.step(second)

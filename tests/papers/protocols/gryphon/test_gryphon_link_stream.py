@@ -48,7 +48,7 @@ class End:
         return messages
 
 
-def test_what_is_sent_is_numbered_and_kept_until_it_is_acknowledged() -> None:
+def test_sent_messages_are_numbered_and_kept_until_acknowledged() -> None:
     end = End()
     end.send("a")
     end.send("b")
@@ -80,7 +80,7 @@ def test_many_packets_are_acknowledged_at_once() -> None:
     assert end.sent() == [Acknowledgement(link_stream.ACKNOWLEDGE_AFTER)]
 
 
-def test_what_is_missing_is_asked_for_once_at_once_and_again_when_the_time_is_up() -> None:
+def test_missing_events_are_requested_at_once_and_again_after_a_timeout() -> None:
     end = End()
     for number in (1, 4, 5, 8):
         end.take(packet(number, 0, str(number)))
@@ -96,7 +96,7 @@ def test_what_is_missing_is_asked_for_once_at_once_and_again_when_the_time_is_up
     assert end.got == list("12345678")
 
 
-def test_what_came_already_is_dropped_and_acknowledged() -> None:
+def test_duplicates_are_dropped_and_acknowledged() -> None:
     end = End()
     end.take(packet(1, 0, "a"))
     end.take(packet(1, 0, "a"))
@@ -104,7 +104,7 @@ def test_what_came_already_is_dropped_and_acknowledged() -> None:
     assert end.sent() == [Acknowledgement(1)]
 
 
-def test_what_is_asked_for_is_repeated() -> None:
+def test_requests_are_repeated() -> None:
     end = End()
     for body in "abcd":
         end.send(body)
@@ -114,7 +114,7 @@ def test_what_is_asked_for_is_repeated() -> None:
     assert end.sent() == [packet(2, 0, "b"), packet(3, 0, "c")]
 
 
-def test_what_stays_the_oldest_unacknowledged_packet_for_too_long_is_repeated() -> None:
+def test_the_oldest_packet_is_repeated_if_unacknowledged_for_too_long() -> None:
     end = End(repeat_ms=500)
     end.send("a")
     end.send("b")
@@ -140,7 +140,7 @@ def test_a_fresh_connection_repeats_everything() -> None:
     assert end.sent() == [packet(1, 0, "a"), packet(2, 0, "b")]
 
 
-def test_what_is_early_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_stream, "EARLY_MAX", 2)
     end = End()
     for number in (2, 3, 4):

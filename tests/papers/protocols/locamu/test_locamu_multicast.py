@@ -118,7 +118,7 @@ def test_causes_come_before_effects_and_everything_comes(graph: str, seed: int) 
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("seed", range(5))
-def test_what_the_living_say_comes_through_whoever_fails(graph: str, seed: int) -> None:
+def test_messages_of_live_brokers_arrive_whichever_brokers_fail(graph: str, seed: int) -> None:
     overlay, f = GRAPHS[graph]
     world = World(overlay, f, seed)
     doomed = world.dice.sample(overlay.brokers, f)

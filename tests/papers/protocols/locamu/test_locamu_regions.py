@@ -69,7 +69,7 @@ def test_the_partial_pivots_are_the_pivot_and_the_next_f_towards_the_publisher(f
     assert regions.frontier("b0", "b8", covered) == tuple(f"b{n}" for n in range(5 - f, 6))
 
 
-def test_who_is_covered_itself_is_alone_or_with_the_next_f() -> None:
+def test_pivots_of_covered_subscriptions_are_alone_or_with_the_next_f() -> None:
     regions = Regions(with_bypasses(chain(8), 2), 2)
     covered = regions.way("b0", "b7").brokers
     assert regions.frontier("b0", "b5", covered) == ("b5",)

@@ -161,7 +161,7 @@ def test_clients_get_an_event_once_for_all_subscriptions_that_have_started() -> 
     assert bench.feed("w", Publication(event(2))) == [("c", Delivery(event(2), [3]))]
 
 
-def test_what_was_kept_is_delivered_behind_the_start() -> None:
+def test_kept_events_are_delivered_after_the_start() -> None:
     bench = Bench(f=1)
     bench.feed("w", AddAdvertisement("p/1", "p", "TRUE"))
     bench.feed("c", ClientSubscribe(1, "TRUE"))

@@ -77,7 +77,7 @@ def test_publications_are_numbered_and_must_match_an_advertisement() -> None:
         (Start(), Unadvertise("a")),
     ],
 )
-def test_what_cannot_be_is_refused(first: Input, second: Input) -> None:
+def test_impossible_values_are_refused(first: Input, second: Input) -> None:
     client = make()
     step(client, first)
     [refused] = step(client, second)
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_refused(first: Input, second: Input) -> None:
     assert refused.call == second
 
 
-def test_what_waits_for_an_advertisement_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_wait_for_an_advertisement_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "HELD_MAX", 2)
     client = make()
     step(client, Advertise("a", "TRUE"))

@@ -86,7 +86,7 @@ def test_the_cascade_mends_what_it_is_for() -> None:
 
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
-def test_what_once_failed_does_not_any_more(seed: int) -> None:
+def test_scenarios_that_once_failed_are_valid(seed: int) -> None:
     outcome = try_scenario(generate_on_graph(seed, "locaps", "crash"))
     assert not outcome.failed, outcome.verdict
 
@@ -107,7 +107,7 @@ def test_what_once_failed_does_not_any_more(seed: int) -> None:
         "sent_again_while_it_waits",
     ],
 )
-def test_what_the_search_found_does_not_fail_any_more(name: str) -> None:
+def test_findings_of_the_search_are_valid_now(name: str) -> None:
     assert try_scenario(load_scenario(SCENARIOS / f"{name}.toml")).status == "valid"
 
 

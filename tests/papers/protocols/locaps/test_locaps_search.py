@@ -26,7 +26,7 @@ def test_no_violation(coverage: bool, runs: int, times: int) -> None:
 
 @pytest.mark.parametrize("f", range(5))
 @pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.slow)])
-def test_no_violation_in_a_crowd_at_any_f(f: int, times: int) -> None:
+def test_no_violation_with_many_subscriptions_at_any_f(f: int, times: int) -> None:
     for seed in range(10 * f, 10 * f + 2 * times):
         scenario = generate(seed, "locaps", options={"paths": "one"}, limits=CROWDED)
         scenario = msgspec.structs.replace(scenario, network=msgspec.structs.replace(scenario.network, f=f))

@@ -62,7 +62,7 @@ def test_events_are_kept_from_the_first_partial_marker_to_the_last_and_released_
     assert cut.admits(event(7))
 
 
-def test_what_a_publisher_left_incomplete_is_not_completed_after_its_return() -> None:
+def test_incomplete_publications_are_not_completed_after_the_publisher_returns() -> None:
     cut = StartingCut(2)
     cut.take_partial("v", "v", {"p": 4})
     cut.admits(event(4))

@@ -24,7 +24,7 @@ def test_no_violation() -> None:
     assert report.unknown == 0
 
 
-def test_no_violation_in_a_crowd() -> None:
+def test_no_violation_with_many_subscriptions() -> None:
     crowd = GeneratorLimits(brokers=(8, 32), publishers=(6, 10), subscriptions=(60, 120), publications=(100, 200))
     for seed in range(4):
         assert judge(generate(seed, "srpt", limits=crowd)).status == "valid", seed

@@ -163,7 +163,7 @@ def test_the_tree_is_pruned_up_to_where_it_is_needed() -> None:
     assert net.places() == 0
 
 
-def test_who_changes_its_mind_while_joining_leaves_afterwards() -> None:
+def test_a_broker_that_unsubscribes_while_joining_leaves_afterwards() -> None:
     net = Net()
     net.call(FAR, ClientSubscribe(1, "t"))
     net.call(FAR, ClientEnd(1, "t"))
@@ -172,7 +172,7 @@ def test_who_changes_its_mind_while_joining_leaves_afterwards() -> None:
     assert net.places() == 0
 
 
-def test_what_was_meant_for_an_earlier_stay_is_ignored() -> None:
+def test_events_for_a_former_stay_are_ignored() -> None:
     """1 is under way to FAR when it leaves and joins again; 2 passes in between."""
     net = Net()
     parent = parent_of(FAR, ROOT_OF_T)

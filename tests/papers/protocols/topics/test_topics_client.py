@@ -85,7 +85,7 @@ def test_any_other_filter_is_rejected_with_a_way_out(text: str) -> None:
     assert Desk().call(call) == [Rejected(call, reason)]
 
 
-def test_what_cannot_be_read_is_rejected_with_the_place() -> None:
+def test_unreadable_input_is_rejected_with_its_place() -> None:
     [rejected] = Desk().call(Advertise("a", "topic = "))
     assert isinstance(rejected, Rejected)
     assert "^" in rejected.reason
@@ -143,7 +143,7 @@ def test_ends_of_nothing_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("use", [Subscribe("u", "topic = 'news'"), Advertise("u", "topic = 'news'")])
-def test_who_subscribes_or_advertises_may_publish(use: Subscribe | Advertise) -> None:
+def test_subscribers_and_advertisers_may_publish(use: Subscribe | Advertise) -> None:
     desk = Desk()
     desk.call(use)
     event = Event("ann", 1, {"topic": "news", "x": 1}, b"!")
@@ -194,7 +194,7 @@ def test_without_a_window_nothing_is_counted() -> None:
     assert desk.client.state_size()["unconfirmed"] == 0
 
 
-def test_what_the_broker_refuses_is_rejected_and_forgotten() -> None:
+def test_calls_refused_by_the_broker_are_rejected_and_removed() -> None:
     desk = Desk()
     call = Subscribe("s", "topic = 'news'")
     desk.call(call)

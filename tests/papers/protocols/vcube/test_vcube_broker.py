@@ -91,7 +91,7 @@ def test_a_client_that_comes_and_goes_while_its_broker_joins() -> None:
     assert cube.sent["Pub"] == 0
 
 
-def test_who_has_left_says_so_to_new_members() -> None:
+def test_a_broker_that_left_notifies_new_members() -> None:
     """b1 leaves without knowing of b0, which has heard of b1 by way of another's answer."""
     cube = Cube(4)
     cube.subscribe(1, 3)
@@ -128,7 +128,7 @@ def test_an_event_goes_to_the_members_alone_one_copy_each() -> None:
     assert [number for number in range(16) if cube.got(number)] == [1, 4, 5, 11, 14]
 
 
-def test_who_advertises_makes_its_broker_a_member_and_gets_nothing() -> None:
+def test_an_advertiser_makes_its_broker_a_member_and_receives_nothing() -> None:
     cube = Cube(4)
     cube.subscribe(3)
     cube.call(0, ClientAdvertise(1, "t"))
@@ -177,7 +177,7 @@ def test_topics_do_not_wait_for_each_other() -> None:
     assert len(cube.links["b0", "b1"]) == 2
 
 
-def test_who_has_left_passes_on_what_still_reaches_it() -> None:
+def test_a_broker_that_left_forwards_messages_that_still_reach_it() -> None:
     cube = Cube(8, measured=True)
     cube.subscribe(0, 4, 5)
     cube.call(4, ClientEnd(1, "t"))
@@ -220,7 +220,7 @@ def test_a_former_publisher_still_answers_for_its_events() -> None:
     assert cube.got(3) == ["c1:1"]
 
 
-def test_what_comes_while_joining_is_kept_until_all_have_answered() -> None:
+def test_messages_received_while_joining_are_kept_until_all_have_answered() -> None:
     cube = Cube(4)
     cube.subscribe(0)
     cube.subscribe(1, settle=False)
@@ -284,7 +284,7 @@ def test_acknowledgements_are_withheld_while_too_much_waits() -> None:
     assert cube.got(3) == ["c0:1", "c1:1", "c1:2", "c1:3", "c1:4"]
 
 
-def test_what_is_withheld_is_acknowledged_on_leaving() -> None:
+def test_withheld_messages_are_acknowledged_on_leaving() -> None:
     cube = Cube(4, waiting_max=1)
     cube.subscribe(0, 1, 3)
     cube.publish(0)

@@ -46,13 +46,13 @@ def test_a_chain_is_delivered_at_once_when_its_first_link_comes() -> None:
     assert ids(order.receive(pub(0, 1))) == [(source, 1) for source in range(6)]
 
 
-def test_what_came_before_the_first_message_of_a_source_is_not_waited_for() -> None:
+def test_messages_before_the_first_one_of_a_source_are_not_awaited() -> None:
     order = CausalOrder()
     assert order.receive(pub(1, 1, (0, 6))) == []
     assert ids(order.receive(pub(0, 7))) == [(0, 7), (1, 1)]
 
 
-def test_what_others_have_delivered_is_left_out() -> None:
+def test_events_delivered_by_others_are_omitted() -> None:
     order = CausalOrder()
     order.adopt({0: stamp_of(0, 6)})
     assert ids(order.receive(pub(1, 1, (0, 6)))) == [(1, 1)]
@@ -81,7 +81,7 @@ def test_the_barrier_holds_one_message_of_a_source() -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 40))
 @settings(max_examples=60)
-def test_whatever_the_order_of_arrival_causes_come_first(seed: int, brokers: int, count: int) -> None:
+def test_causes_come_first_in_any_order_of_arrival(seed: int, brokers: int, count: int) -> None:
     """Brokers publish at random after some of what the others said; one that listens gets it in any order."""
     rng = random.Random(seed)
     orders = [CausalOrder() for _ in range(brokers)]

@@ -24,7 +24,7 @@ def test_no_violation(times: int) -> None:
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.slow)])
-def test_no_violation_in_a_crowd(times: int) -> None:
+def test_no_violation_with_many_subscriptions(times: int) -> None:
     for seed in range(2 * times):
         outcome = try_scenario(generate(seed, "vcube", limits=CROWDED))
         assert outcome.status == "valid", (seed, outcome.symptoms)

@@ -83,7 +83,7 @@ def blackout() -> Iterator[Fault]:
         yield Restart(1_600.0 + 50 * number, f"b{number}")
 
 
-def test_it_goes_on_elsewhere(story: Story) -> None:
+def test_it_continues_elsewhere(story: Story) -> None:
     trace = story(BOB, UnsubscribeAction(1_000.0, "bob", "s1"), CAT)
     assert check(trace).status == "valid"
     first, second = got(trace, "s1"), got(trace, "s2")
@@ -91,7 +91,7 @@ def test_it_goes_on_elsewhere(story: Story) -> None:
     assert 5 < second[0] <= len(first) + 1 < 30, "what came while it left may come again"
 
 
-def test_who_opens_it_takes_it_away(story: Story) -> None:
+def test_opening_the_store_removes_the_file(story: Story) -> None:
     trace = story(BOB, SubscribeAction(1_000.0, "cat", "s2", "x > 0", name="n"))
     assert check(trace).status == "valid"
     assert got(trace, "name:n") == list(range(1, 61))
@@ -99,7 +99,7 @@ def test_who_opens_it_takes_it_away(story: Story) -> None:
     assert row.ended_ms is not None
 
 
-def test_what_was_not_confirmed_comes_again(story: Story) -> None:
+def test_unacknowledged_events_are_redelivered(story: Story) -> None:
     bob = SubscribeAction(300.0, "bob", "s1", "x > 0", name="n", ack="manual")
     trace = story(bob, AckAction(1_000.0, "bob", "s1"), CAT)
     assert check(trace).status == "valid"
@@ -128,7 +128,7 @@ def test_a_keeper_dies_while_somebody_listens(story: Story) -> None:
     assert got(trace, "name:n") == list(range(1, 61))
 
 
-def test_who_is_away_for_longer_than_its_session_lives_goes_on_all_the_same(story: Story) -> None:
+def test_a_client_away_for_longer_than_its_session_continues(story: Story) -> None:
     around = [("bob", f"b{number}") for number in range(1, 4)]
     faults = [Cut(900.0, pair) for pair in around] + [Heal(4_000.0, pair) for pair in around]
     trace = story(BOB, faults=tuple(faults), session_s=1.0)

@@ -178,7 +178,7 @@ def test_changes_follow_on_each_other_whoever_makes_them(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_agreed_survives_one_replica_after_the_other(seed: int) -> None:
+def test_decisions_survive_successive_failures_of_replicas(seed: int) -> None:
     table = Table(seed)
     for number, name in enumerate(("b0", "b1", "b2", "b0")):
         proposals.propose(table.brokers["b4"], attach(f"c{number}"))
@@ -271,7 +271,7 @@ def test_an_acknowledgement_that_comes_late_changes_nothing() -> None:
         change(ACK, record(client="ann"), "eve")
 
 
-def test_what_may_have_been_delivered_is_known_exactly_after_a_leave_and_from_above_after_a_crash() -> None:
+def test_possible_deliveries_are_exact_after_a_leave_and_bounded_after_a_crash() -> None:
     begun = change(CALL, None)
     left = change(msgspec.structs.replace(ACK, is_leaving=True, done={}), begun)
     assert (left.client, left.owner) == ("", None)

@@ -120,14 +120,14 @@ def test_one_alone_gets_everything(story: Story) -> None:
     assert got(trace, "b") == ALL
 
 
-def test_who_comes_later_gets_a_part_from_then_on(story: Story) -> None:
+def test_a_client_that_joins_later_writes_a_part_from_then_on(story: Story) -> None:
     trace = story(share("bob"), share("cat", 2_200.0))
     assert check(trace).status == "valid"
     assert sorted(got(trace, "b") + got(trace, "c")) == ALL
     assert got(trace, "c")[0] > 5
 
 
-def test_what_is_not_confirmed_in_time_is_given_to_another(story: Story) -> None:
+def test_an_event_not_acknowledged_in_time_is_redelivered_to_another_member(story: Story) -> None:
     lazy = share("cat", ack="manual", redeliver_s=3.0)
     trace = story(share("bob", redeliver_s=3.0), lazy)
     assert check(trace).status == "valid"
@@ -136,7 +136,7 @@ def test_what_is_not_confirmed_in_time_is_given_to_another(story: Story) -> None
     assert sorted({*got(trace, "b"), *again(trace, "b")}) == ALL
 
 
-def test_what_was_confirmed_in_time_is_given_to_nobody_else(story: Story) -> None:
+def test_events_acknowledged_in_time_are_not_redelivered_to_others(story: Story) -> None:
     trace = story(share("bob", redeliver_s=3.0), share("cat", ack="manual", redeliver_s=3.0), *confirms("cat"))
     assert check(trace).status == "valid"
     assert sorted(got(trace, "b") + got(trace, "c")) == ALL
@@ -145,7 +145,7 @@ def test_what_was_confirmed_in_time_is_given_to_nobody_else(story: Story) -> Non
 
 
 @pytest.mark.parametrize("gone", ["bob", "cat"])
-def test_who_leaves_leaves_what_it_did_not_confirm(story: Story, gone: str) -> None:
+def test_a_leaving_member_leaves_unacknowledged_events(story: Story, gone: str) -> None:
     stays = "cat" if gone == "bob" else "bob"
     leaver = share(gone, ack="manual")
     trace = story(leaver, share(stays, 800.0), UnsubscribeAction(2_600.0, gone, gone[0]))
@@ -155,7 +155,7 @@ def test_who_leaves_leaves_what_it_did_not_confirm(story: Story, gone: str) -> N
 
 
 @pytest.mark.parametrize("gone", ["bob", "cat"])
-def test_who_is_out_of_sight_loses_what_it_did_not_confirm(story: Story, gone: str) -> None:
+def test_an_unreachable_member_loses_unacknowledged_events(story: Story, gone: str) -> None:
     """Bob opened it first, so once the one that deals is gone, and once another."""
     stays = "cat" if gone == "bob" else "bob"
     faults = out_of_sight(gone, 2_600.0, 20_000.0)
@@ -197,7 +197,7 @@ def test_the_group_goes_on_where_it_stopped(story: Story) -> None:
     assert got(trace, "group:n") == ALL
 
 
-def test_what_comes_again_after_the_whole_group_was_away_is_marked(story: Story) -> None:
+def test_redeliveries_after_the_whole_group_was_away_are_marked(story: Story) -> None:
     leave = (UnsubscribeAction(2_600.0, "bob", "b"), UnsubscribeAction(2_600.0, "cat", "c"))
     trace = story(share("bob", ack="manual"), share("cat", ack="manual"), *leave, share("eve", 6_000.0))
     assert check(trace).status == "valid"
@@ -208,7 +208,7 @@ def test_what_comes_again_after_the_whole_group_was_away_is_marked(story: Story)
     assert sorted(again(trace, "e") + got(trace, "e")) == ALL
 
 
-def test_who_shares_and_who_does_not_do_not_mix(story: Story) -> None:
+def test_shared_and_exclusive_attachments_do_not_mix(story: Story) -> None:
     trace = story(share("bob"), SubscribeAction(1_000.0, "cat", "c", "x > 0", name="n"))
     assert check(trace).status == "valid"
     assert got(trace, "b") == ALL
