@@ -30,6 +30,7 @@ def test_each_user_may_do_what_its_filters_allow(tmp_path: Path) -> None:
             assert (await ann.post("/events", json=event)).status_code == 201
             unknown = await nobody.post("/events", json=event)
             assert (unknown.status_code, unknown.headers["www-authenticate"]) == (401, 'Bearer realm="gapless"')
+            assert "Authorization: Bearer TOKEN" in unknown.json()["detail"]
             wrong = await nobody.post("/events", json=event, headers={"Authorization": "Bearer ann:wrong"})
             assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
             for client in (bob, eve):

@@ -22,6 +22,8 @@ from gapless.security.users_file import User
 
 __all__ = ["Caller", "Callers", "bearer_token"]
 
+UNKNOWN = "present a token of this network (Authorization: Bearer TOKEN), or a client certificate"
+
 
 class Caller(NamedTuple):
     """The user of one request."""
@@ -70,7 +72,8 @@ class Callers:
         if isinstance(found, Refusal):
             self._broker.links.refusals.denial(broker_security.claimed(certificate, shown), address, found.reason)
             challenge = 'Bearer realm="gapless"' + (', error="invalid_token"' if shown else "")
-            raise ProblemError("not-authenticated", found.reason, headers={"WWW-Authenticate": challenge})
+            reason = found.reason if shown or certificate else UNKNOWN
+            raise ProblemError("not-authenticated", reason, headers={"WWW-Authenticate": challenge})
         return Caller(found, shown, address)
 
     def require(self, connection: HTTPConnection, right: str, what: str) -> Caller:
