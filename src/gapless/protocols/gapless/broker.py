@@ -80,7 +80,8 @@ class GaplessBroker(BrokerNode):
         effects: list[Effect] = []
         s.effects = effects
         s.clock.now = now
-        s.read_work = s.inbox_work = 0
+        s.read_work = reading.WORK_MAX if s.is_resting else 0  # several steps may belong to one turn
+        s.inbox_work = 0
         self._handle(s, item)
         self._settle()
         return effects
@@ -152,7 +153,7 @@ class GaplessBroker(BrokerNode):
             durable.tick(s)
             s.emit(SetTimer(RETRY_TIMER, RETRY_US))
         elif kind == reading.READ_TIMER:
-            pass  # `_settle` continues the reads
+            s.is_resting, s.read_work = False, 0  # `_settle` reads on
         elif kind == sealing.PROPOSAL_TIMER:
             sealing.carry_on(s, rest)
         elif kind == membership.ACCUSATION_TIMER:

@@ -91,7 +91,9 @@ def _any_of(texts: list[str]) -> str:
 
 def rest(s: BrokerState) -> None:
     """Continue in the next turn, because enough was done in this one."""
-    s.emit(SetTimer(READ_TIMER, 0))
+    if not s.is_resting:
+        s.is_resting = True
+        s.emit(SetTimer(READ_TIMER, 0))
 
 
 # ---- rounds ------------------------------------------------------------------------------------------------

@@ -159,6 +159,8 @@ class BrokerState:
         """The reads that can continue."""
         self.read_work = 0
         """The work for them in this turn."""
+        self.is_resting = False
+        """Whether the work for this turn is done, and continues in the next one."""
         self.lagging: dict[str, None] = {}
         """Clients with too many waiting deliveries."""
         self.next_request = 1
