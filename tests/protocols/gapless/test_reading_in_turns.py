@@ -6,7 +6,7 @@ from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.protocols.gapless import history, reading
 from gapless.protocols.gapless.client_messages import ClientAdvertise, ClientGot, ClientPublish, ClientSubscribe
-from gapless.protocols.gapless.reading import look_up
+from gapless.protocols.gapless.history import look_up
 
 from .bench import Bench
 
