@@ -65,9 +65,9 @@ class Outcome(msgspec.Struct):
     missing: int = 0
     """Deliveries of confirmed events that neither arrived nor were reported as lost."""
     wrong: int = 0
-    """Deliveries that came twice, or out of order."""
+    """Deliveries that arrived twice, or out of order."""
     false: int = 0
-    """Deliveries that were told to be lost and came, or were told twice."""
+    """Deliveries that were reported as lost but arrived, or were reported twice."""
     untold_publishers: int = 0
     """Publishers of events reported as lost that were not notified themselves."""
     healed_s: float = 0.0

@@ -216,7 +216,7 @@ def _numbered(rows: Sequence[HistoryRow], numbers: Mapping[str, int]) -> list[in
 
 
 def _chosen(acts: Sequence[int], places: Mapping[int, int]) -> list[int]:
-    """Return the acts with some of the events, by their new numbers."""
+    """Return the acts that concern some of the events, which have new numbers."""
     chosen = []
     for number in acts:
         place = places.get(number if number >= 0 else ~number)

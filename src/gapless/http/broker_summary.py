@@ -1,4 +1,4 @@
-"""The summary of one broker for the console: the members of its report that people look at, under stable names.
+"""The summary of one broker for the console: selected fields of its report, under stable names.
 
 Protocols report what they support, so every member can be missing; the console shows the existing ones.
 """

@@ -8,7 +8,7 @@ from collections import deque
 __all__ = ["LoopLag"]
 
 LOOKS = 20
-"""How many measurements are kept: ten seconds of a timer of half a second."""
+"""How many measurements are kept: those of ten seconds, one each half second."""
 
 
 class LoopLag:

@@ -113,7 +113,7 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
 
 @cache
 def _words(row_type: type[Row]) -> dict[str, list[str]]:
-    """Return the columns that hold one of a few words, with the words."""
+    """Return the enumerated columns, with their allowed values."""
     choices = {field.name: get_args(field.type) for field in msgspec.structs.fields(row_type)}
     found = {name: [word for word in words if isinstance(word, str)] for name, words in choices.items()}
     return {name: words for name, words in found.items() if words}
