@@ -34,7 +34,7 @@ class RunFindings(msgspec.Struct):
     first: int = 0
     """The index of the first anomaly's subscription; anomalies without one come last."""
     silence: tuple[int, str] | None = None
-    """The first subscription whose silence proves nothing, and why."""
+    """The first subscription of which missing events prove nothing, and why."""
     accepted: int = 0
     reported_losses: int = 0
 

@@ -60,7 +60,7 @@ class Turns:
         self._waiting.pop(connection, None)
 
     def _begin(self) -> None:
-        """Begin a new turn; waiting peers are read after the tasks that the last turn left."""
+        """Begin a new turn; waiting peers are read after the remaining tasks of the last turn."""
         self._begun_us = None
         if self._waiting:
             self._loop.call_soon(self._hear)
