@@ -142,7 +142,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self if (begin, end) == (0, self.count) else self.decoded().part(begin, end)
 
     def project(self, names: Collection[str]) -> Projection:
-        """Return the table as filters see it that mention these attributes."""
+        """Return the table as seen by filters that mention these attributes."""
         columns = {name: _decode(column) for name, column in self.columns.items() if name in names}
         if not columns:
             return Projection([self.shared], None)

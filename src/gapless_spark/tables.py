@@ -207,7 +207,7 @@ def _inspected(table: str, address: str) -> dict[str, int | str | list[str] | No
 
 
 def located(address: str) -> tuple[fs.FileSystem, str]:
-    """Return the address for pyarrow of a file that Spark has named.
+    """Convert the URI of a file, as Spark reports it, to one for pyarrow.
 
     Spark writes addresses without escapes; pyarrow requires them, except for local files.
     """
