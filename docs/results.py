@@ -103,7 +103,7 @@ def _growth_table() -> str:
 
 def _start_table() -> str:
     lines = [
-        "| | `subscribe()` takes | published after it and missed | first event after |",
+        "| | `subscribe()` takes | events published later and missed | first event after |",
         "| --- | --: | --: | --: |",
     ]
     for row in start_figures()["rows"]:
