@@ -74,7 +74,7 @@ def test_a_peer_that_ignores_its_refusal_is_disconnected(monkeypatch: pytest.Mon
             writer.write(b"\xff" * 10)
             await until(lambda: len(links.refused_connections) == 1)
             await until(lambda: not len(links.refused_connections))
-            monkeypatch.setattr(refused_connections, "FAREWELLS_MAX", 0)
+            monkeypatch.setattr(refused_connections, "CLOSING_MAX", 0)
             reader, other = await asyncio.open_connection(*split_address(network.config.addresses["b0"]))
             other.write(b"\xff" * 10)
             assert "too large" in await _reason(reader)

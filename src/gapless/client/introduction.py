@@ -83,7 +83,7 @@ class Introduction:
             self._looking = None
             self._looked = time.monotonic()
         if not any(found):
-            self._fail(ConnectError(self._farewell(stranger)))
+            self._fail(ConnectError(self._difference(stranger)))
 
     async def _is_ours(self, address: str) -> bool:
         try:
@@ -92,7 +92,7 @@ class Introduction:
             return False
         return welcome.network == self._welcome.network
 
-    def _farewell(self, stranger: Welcome) -> str:
+    def _difference(self, stranger: Welcome) -> str:
         was, now = self._welcome, stranger
         what = [f"it had {was.brokers} brokers, now {now.brokers}"] if was.brokers != now.brokers else []
         what += [f"f was {was.f}, now {now.f}"] if was.f != now.f else []

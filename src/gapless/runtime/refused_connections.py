@@ -13,7 +13,7 @@ __all__ = ["LINGER_S", "RefusedConnections"]
 
 LINGER_S = 2.0
 """How long a peer may take to read the reason."""
-FAREWELLS_MAX = 1_000
+CLOSING_MAX = 1_000
 """Maximum number of connections that close this way at a time; further ones are closed at once."""
 _nowhere = memoryview(bytearray(64 * 1024))
 """A shared buffer for discarded input."""
@@ -31,7 +31,7 @@ class RefusedConnections:
 
     def begin(self, transport: asyncio.Transport) -> None:
         """Take over the transport after everything is written, and close it when the peer has read it."""
-        if len(self._under_way) >= FAREWELLS_MAX:
+        if len(self._under_way) >= CLOSING_MAX:
             transport.close()
             return
         refused_connection = _RefusedConnection(transport, self._under_way)
