@@ -21,7 +21,7 @@ POSITIONS = st.one_of(st.builds(Position.at, TIMES), EVENTS)
 
 
 @given(POSITIONS)
-def test_its_text_stands_for_it_and_needs_no_quotes(position: Position) -> None:
+def test_its_text_represents_it_and_needs_no_quotes(position: Position) -> None:
     text = str(position)
     assert Position(text) == position
     assert Position(f" {text}\n") == position, "as it is pasted"
@@ -87,6 +87,6 @@ def test_positions_are_no_numbers_and_no_texts() -> None:
     assert Position.at(1) != "p1"
 
 
-def test_an_event_without_one_says_so() -> None:
+def test_an_event_without_one_raises_an_error() -> None:
     with pytest.raises(ValueError, match="event ann:1 has no position: the protocol of its network keeps no history"):
         _ = Event("ann", 1, {}).position

@@ -64,7 +64,7 @@ def test_every_error_is_public() -> None:
     assert defined == set(gapless.errors.__all__)
 
 
-def test_a_name_that_is_in_a_module_beside_says_where() -> None:
+def test_a_name_of_a_neighbouring_module_is_reported_with_its_place() -> None:
     for name, place in (("SlowConsumerError", "errors"), ("Admin", "client")):
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; it is gapless.{place}.{name}"):
             getattr(gapless, name)
@@ -301,7 +301,7 @@ def _properties() -> list[property]:
     return [each for name, each in members if isinstance(each, property) and not name.startswith("_")]
 
 
-def test_every_property_says_what_it_is() -> None:
+def test_every_property_is_described() -> None:
     assert len(_properties()) > 50
     assert [each.fget for each in _properties() if not (each.__doc__ or "").strip().endswith((".", ".)"))] == []
 

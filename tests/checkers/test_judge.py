@@ -118,11 +118,11 @@ def test_anomalies_that_each_guarantee_forbids() -> None:
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("quiesced", [True, False])
-def test_a_run_in_which_nothing_is_delivered_is_unknown(guarantee: Guarantee, quiesced: bool) -> None:
+def test_a_run_without_deliveries_is_unknown(guarantee: Guarantee, quiesced: bool) -> None:
     assert play("bob ?\nbob ok", guarantee=guarantee, quiesced=quiesced).status == "unknown"
 
 
-def test_a_subscription_that_got_nothing_yet_leaves_the_run_unknown() -> None:
+def test_a_subscription_without_deliveries_leaves_the_run_unknown() -> None:
     script = "bob ? ann 1\nbob ok\neve ? ann 1\neve ok\nann ! ann:1\nbob < ann:1"
     assert play(script, quiesced=False).status == "unknown"
     assert play(script, quiesced=False, guarantee="best-effort").status == "valid"
@@ -137,7 +137,7 @@ def test_silence_without_a_cut_is_no_proof_either() -> None:
     assert play(script + "\neve .").status == "valid"
 
 
-def test_a_subscription_that_never_became_active_is_due_nothing_before_the_run_is_quiet() -> None:
+def test_a_subscription_that_never_became_active_has_no_due_events_before_the_run_is_quiet() -> None:
     script = "bob ? ann 1\nbob ok\neve ?\nann ! ann:1\nbob < ann:1"
     assert play(script, quiesced=False).status == "valid"
     assert kinds(play(script)) == [("unobserved", None)]

@@ -375,13 +375,13 @@ def deliver_the_unpublished(run: Run, draw: random.Random) -> tuple[Run, str] | 
     return with_call(run, place, run.calls[place]._replace(event=ghost)), ghost.id
 
 
-def test_a_delivery_of_nothing_published_is_spurious() -> None:
+def test_a_delivery_of_an_unpublished_event_is_spurious() -> None:
     for anomaly in plant_everywhere("spurious", deliver_the_unpublished):
         assert "never published" in anomaly.message
 
 
 @pytest.mark.parametrize("owner", ["nobody", "somebody else"])
-def test_a_delivery_for_nobody_or_somebody_else_is_spurious(owner: str) -> None:
+def test_a_delivery_to_the_wrong_or_to_no_subscription_is_spurious(owner: str) -> None:
     def plant(run: Run, draw: random.Random) -> tuple[Run, str] | None:
         others = [call for call in run.calls if call.kind == "subscribe"]
 
@@ -465,7 +465,7 @@ def test_a_forged_certificate_is_a_false_past(how: str, guarantee: Guarantee) ->
     assert planted >= 15
 
 
-def test_a_loss_that_was_told_is_no_gap_and_is_counted_apart() -> None:
+def test_a_reported_loss_is_no_gap_and_is_counted_separately() -> None:
     told = 0
     for seed in SEEDS:
         run = Model(seed).run()

@@ -80,7 +80,7 @@ def test_a_run_as_json(cli: Cli) -> None:
     assert all(row["ms"] is not None for row in document["subscriptions"])
 
 
-def test_a_run_says_what_active_means(cli: Cli, tmp_path: Path) -> None:
+def test_a_run_records_the_meaning_of_active(cli: Cli, tmp_path: Path) -> None:
     text = (EXAMPLES / "request_reply.toml").read_text(encoding="utf-8")
     assert "active (whole) after" in cli("sim", "run", EXAMPLES / "request_reply.toml").out
     first = tmp_path / "first.toml"

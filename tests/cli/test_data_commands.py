@@ -30,7 +30,7 @@ def _files(path: Path) -> dict[str, bytes]:
     return {name: (path / name).read_bytes() for name in ("data.sqlite", "data.sqlite-wal", "mark")}
 
 
-def test_show_says_whose_it_is_and_how_much_there_is(cli: Cli, data: Path) -> None:
+def test_show_prints_owner_and_size(cli: Cli, data: Path) -> None:
     before = _files(data)
     shown = cli("data", "show", data)
     assert shown.code == 0
@@ -51,7 +51,7 @@ def test_show_as_json_has_all_of_it(cli: Cli, data: Path) -> None:
     assert shown["entries"] == {"life": 1, "subscription/billing": 8}
 
 
-def test_check_of_what_is_whole_ends_with_0_and_changes_nothing(cli: Cli, data: Path) -> None:
+def test_check_of_intact_files_ends_with_0_and_changes_nothing(cli: Cli, data: Path) -> None:
     before = _files(data)
     checked = cli("data", "check", data)
     assert checked.code == 0
@@ -60,7 +60,7 @@ def test_check_of_what_is_whole_ends_with_0_and_changes_nothing(cli: Cli, data: 
     assert json.loads(cli("data", "check", data, "--json").out)["damaged"] is False
 
 
-def test_check_of_what_is_damaged_ends_with_1_and_says_where(cli: Cli, data: Path) -> None:
+def test_check_of_damaged_files_ends_with_1_and_names_the_place(cli: Cli, data: Path) -> None:
     with opened(data):
         pass  # folds the log
     whole = (data / "data.sqlite").read_bytes()

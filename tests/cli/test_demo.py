@@ -91,7 +91,7 @@ def _running(place: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("number", "is_in_background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
 )
-def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, is_in_background: bool) -> None:
+def test_an_interrupt_leaves_no_files(tmp_path: Path, number: signal.Signals, is_in_background: bool) -> None:
     """A script lets what it starts in the background ignore interrupts."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_in_background else None
@@ -131,7 +131,7 @@ def test_its_scenario_and_trace_can_be_had(cli: Cli, tmp_path: Path) -> None:
     assert cli("check", tmp_path / "trace").code == 0
 
 
-def test_the_client_whose_broker_dies_moves_on() -> None:
+def test_a_client_whose_broker_dies_moves_to_another() -> None:
     run = run_and_judge(parse_scenario(demo.scenario_text()))
     journey = journey_of(run, demo.MOVING_CLIENT)
     assert journey.old_broker == "b1"

@@ -16,7 +16,7 @@ from gapless.errors import EventError
         rb'{"\uD83D": 1}',
     ],
 )
-def test_half_a_character_is_said_to_be_one(line: bytes) -> None:
+def test_half_a_character_is_reported_as_such(line: bytes) -> None:
     with pytest.raises(EventError, match="line 3: a text holds half of a character"):
         read_line(line, "line 3")
 
@@ -29,5 +29,5 @@ def test_invalid_json_is_refused(line: bytes) -> None:
         read_line(line, "line 3")
 
 
-def test_a_whole_character_is_read() -> None:
+def test_a_character_of_several_bytes_is_read() -> None:
     assert read_line(rb'{"a": "\ud83d\ude00"}', "line 3") == ({"a": "\U0001f600"}, b"")

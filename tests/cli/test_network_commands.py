@@ -99,7 +99,7 @@ def test_every_event_that_is_named_is_published_in_turn(fleet: Fleet, cli: Cli) 
     assert [event["attributes"]["given"] for event in found] == ["a", "b", "a", "b", "a"]
 
 
-def test_a_printed_position_is_where_the_next_command_goes_on(fleet: Fleet, cli: Cli) -> None:
+def test_the_next_command_continues_at_a_printed_position(fleet: Fleet, cli: Cli) -> None:
     url, text = fleet.config.url, "pasted IS NOT NULL"
     with sync.connect(url) as client:
         client.advertise(text)
@@ -128,7 +128,7 @@ def test_status_shows_the_process_of_each_broker(fleet: Fleet, cli: Cli) -> None
     assert shown == {name: str(fleet.pid(name)) for name in fleet.names}
 
 
-def test_sub_ends_when_its_time_is_up_when_interrupted_and_when_nobody_reads(fleet: Fleet, cli: Cli) -> None:
+def test_sub_ends_after_its_duration_on_an_interrupt_and_without_a_reader(fleet: Fleet, cli: Cli) -> None:
     url = fleet.config.url
     assert cli("sub", "--url", url, "--seconds", "0.2", "--quiet") == (0, "", "")
     with subprocess.Popen([*PROGRAM, "sub", "--url", url], stderr=subprocess.PIPE, text=True) as interrupted:
@@ -149,7 +149,7 @@ def test_sub_ends_when_its_time_is_up_when_interrupted_and_when_nobody_reads(fle
         assert unread.stderr.read() == ""
 
 
-def test_a_rate_is_told_each_second_also_when_nothing_comes_and_the_total_at_the_end(fleet: Fleet, cli: Cli) -> None:
+def test_a_rate_is_printed_each_second_even_without_events_and_a_total_at_the_end(fleet: Fleet, cli: Cli) -> None:
     url = fleet.config.url
     with subprocess.Popen([*PROGRAM, "sub", "--url", url, "--rate"], stdout=subprocess.PIPE, text=True) as subscriber:
         assert subscriber.stdout is not None
@@ -170,7 +170,7 @@ def test_a_rate_is_told_each_second_also_when_nothing_comes_and_the_total_at_the
     assert last["seconds"] >= 1.5
 
 
-def test_a_rate_that_nobody_reads_ends(fleet: Fleet) -> None:
+def test_a_rate_without_a_reader_ends(fleet: Fleet) -> None:
     command = [*PROGRAM, "sub", "--url", fleet.config.url, "--rate", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as unread:
         assert unread.stdout is not None
@@ -186,7 +186,7 @@ def test_published_events_are_reported_to_programs(fleet: Fleet, cli: Cli) -> No
     assert (ran.code, ran.err, json.loads(ran.out)["published"]) == (0, "", 3)
 
 
-def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
+def test_status_shows_all_brokers_and_json_agrees(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
     shown = cli("status", "--url", fleet.config.url)
     assert shown.code == 0
     assert "3 of 3 up" in shown.out
@@ -208,14 +208,14 @@ def test_status_shows_everyone_and_json_says_the_same(fleet: Fleet, cli: Cli, tm
     assert f"b3 is not running: nothing listens on {half.brokers[3].address}, and no broker hears it" in examined.out
 
 
-def test_the_doctor_finds_nothing_wrong_with_a_network_that_is_up(fleet: Fleet, cli: Cli) -> None:
+def test_the_doctor_has_no_findings_for_a_running_network(fleet: Fleet, cli: Cli) -> None:
     examined = cli("doctor", "--url", fleet.config.url)
     assert (examined.code, examined.err) == (0, "")
     assert "all 3 brokers are up, hear each other, and wait for nobody" in examined.out
     assert json.loads(cli("doctor", "--config", fleet.file, "--json").out) == {"findings": []}
 
 
-def test_the_doctor_tells_a_frozen_broker_from_one_that_is_gone(cli: Cli, tmp_path: Path) -> None:
+def test_the_doctor_distinguishes_a_frozen_broker_from_a_crashed_one(cli: Cli, tmp_path: Path) -> None:
     with Fleet(local_network(chain(3), runtime=QUICK), tmp_path) as fleet:
         fleet.start_all()
         run(fleet.until_whole(30.0))
@@ -290,7 +290,7 @@ def test_a_bad_line_is_named_by_its_number(fleet: Fleet, cli: Cli, monkeypatch: 
 
 
 @pytest.mark.parametrize("command", ["pub", "sub", "status"])
-def test_nobody_there(cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_answers(cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"gapless://127.0.0.1:{free_ports(1)[0]}"
     words = ("--event", "{}") if command == "pub" else ()
     ran = cli(command, "--url", url, *words)
@@ -298,7 +298,7 @@ def test_nobody_there(cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch) -
     assert "no broker could be reached" in ran.err
 
 
-def test_a_broker_says_what_is_wrong_with_its_file_name_and_port(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
+def test_a_broker_reports_a_wrong_file_name_or_port(fleet: Fleet, cli: Cli, tmp_path: Path) -> None:
     assert "cannot be read" in cli("broker", "--config", tmp_path / "none.toml", "--name", "b0").err
     wrong = cli("broker", "--config", fleet.file, "--name", "b7")
     assert (wrong.code, "there is no broker 'b7'" in wrong.err) == (64, True)
@@ -314,7 +314,7 @@ def test_a_broker_says_what_is_wrong_with_its_file_name_and_port(fleet: Fleet, c
 # ---- a life -----------------------------------------------------------------------------------------------
 
 
-def test_sigterm_drains_sighup_does_nothing_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
+def test_sigterm_drains_sighup_is_ignored_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
     config = local_network(1, f=0, runtime=QUICK)
     (tmp_path / "network.toml").write_text(config.to_toml(), encoding="utf-8")
     command = [*PROGRAM, "broker", "--config", str(tmp_path / "network.toml"), "--name", "b0"]
@@ -332,7 +332,7 @@ def test_sigterm_drains_sighup_does_nothing_and_a_lost_parent_ends_it(tmp_path: 
     assert "stopped" in orphan.stderr
 
 
-def test_up_starts_a_network_restarts_who_dies_and_takes_it_down(cli: Cli, tmp_path: Path) -> None:
+def test_up_starts_a_network_restarts_crashed_brokers_and_stops_it(cli: Cli, tmp_path: Path) -> None:
     port = free_ports(1)[0]
     command = [*PROGRAM, "up", "--brokers", "2", "--port", str(port), "--logs", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
@@ -359,9 +359,7 @@ def test_up_starts_a_network_restarts_who_dies_and_takes_it_down(cli: Cli, tmp_p
     assert not [entry for entry in Path("/proc").iterdir() if f"{tmp_path}/network.toml" in _command_line(entry)]
 
 
-def test_up_says_once_why_a_broker_does_not_start_any_more_and_tries_less_and_less_often(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_up_reports_once_why_a_broker_does_not_start_and_backs_off(cli: Cli, tmp_path: Path) -> None:
     port, logs, data = free_ports(1)[0], tmp_path / "logs", tmp_path / "data"
     command = [*PROGRAM, "up", "--brokers", "3", "--port", str(port), "--logs", str(logs), "--data", str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
@@ -394,7 +392,7 @@ def _command_line(process: Path) -> str:
         return ""
 
 
-def test_up_says_which_broker_could_not_start(cli: Cli, fleet: Fleet) -> None:
+def test_up_names_the_broker_that_could_not_start(cli: Cli, fleet: Fleet) -> None:
     ran = cli("up", "--config", fleet.file, "--seconds", "1")
     assert ran.code == 64
     assert re.search(r"broker 'b\d' ended with code 64: .*port is in use", ran.err, re.DOTALL)

@@ -51,7 +51,7 @@ def test_init_makes_what_a_network_needs_and_keeps_what_is_there(cli: Cli, tmp_p
     assert config.url.startswith("gapless+tls://")
 
 
-def test_a_user_that_is_named_is_added_and_who_is_there_is_shown(cli: Cli, tmp_path: Path) -> None:
+def test_a_named_user_is_added_and_existing_users_are_shown(cli: Cli, tmp_path: Path) -> None:
     file, made = _network(tmp_path), tmp_path / "security"
     told = cli("security", "init", str(made), "--config", str(file), "--user", "boss")
     assert f"--credentials {made}/users/boss.toml" in told.out

@@ -59,7 +59,7 @@ def test_the_table_fits(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: str)
     assert "does not claim to cope with crash" in ran.out
 
 
-def test_the_seed_stands_above_the_table(cli: Cli) -> None:
+def test_the_seed_is_above_the_table(cli: Cli) -> None:
     words = ("sim", "compare", EXAMPLES / "topics.toml", "--protocols", "locaps", "--seed", 5)
     assert "topics, seed 5: 8 brokers" in cli(*words).out
     assert json.loads(cli(*words, "--json").out)["seed"] == 5
@@ -82,7 +82,7 @@ def test_a_broken_promise_is_1_and_shown_with_its_witness(cli: Cli, tmp_path: Pa
     assert document["protocols"][0]["anomalies"]
 
 
-def test_2_if_nothing_ran(cli: Cli) -> None:
+def test_2_if_no_run_was_made(cli: Cli) -> None:
     ran = cli("sim", "compare", EXAMPLES / "loss.toml", "--protocols", "locaps")
     assert ran.code == 2
     assert (
@@ -107,7 +107,7 @@ def test_64_is_bad_input(cli: Cli, words: tuple[object, ...], hint: str) -> None
     assert hint in ran.err
 
 
-def test_calls_that_were_refused_are_told(cli: Cli, tmp_path: Path) -> None:
+def test_refused_calls_are_reported(cli: Cli, tmp_path: Path) -> None:
     text = (EXAMPLES / "topics.toml").read_text(encoding="utf-8")
     stray = '[[actions]]\nat_ms = 9\nclient = "ben"\ndo = "publish"\nattributes = { topic = "news" }\n'
     (tmp_path / "stray.toml").write_text(text + stray, encoding="utf-8")
@@ -167,7 +167,7 @@ def test_lost_events_are_counted_beside_the_kept_ones(cli: Cli) -> None:
     assert (row["status"], row["claims"], row["held"], row["broke"]) == ("valid", "best-effort", "best-effort", "gfd")
 
 
-def test_the_example_of_promises_shows_who_breaks_what(cli: Cli) -> None:
+def test_the_example_of_promises_shows_which_protocol_breaks_what(cli: Cli) -> None:
     ran = cli("sim", "compare", EXAMPLES / "promises.toml")
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= 80

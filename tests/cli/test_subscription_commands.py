@@ -91,7 +91,7 @@ def test_two_that_share_a_name_print_each_event_once() -> None:
     run(main())
 
 
-def test_status_says_what_is_held_by_fewer_than_it_should_be() -> None:
+def test_status_reports_what_has_too_few_replicas() -> None:
     report = {
         "f": 1, "links": {}, "waits": [], "paused": False,
         "overview": {"history": {"under_replicated": ["b0", "b1"], "final": 0}},

@@ -21,7 +21,7 @@ output_console().print("the verdict")
 """
 
 
-def test_a_sign_of_life_goes_on_while_standard_error_leads_elsewhere(tmp_path: Path) -> None:
+def test_the_progress_line_continues_while_standard_error_is_redirected(tmp_path: Path) -> None:
     ran = on_a_terminal([sys.executable, "-c", TURNED_AWAY])
     assert ran.code == 0
     assert re.search("starting.*0:00:01", ran.written)
@@ -35,6 +35,6 @@ def test_output_goes_to_the_right_stream(tmp_path: Path) -> None:
     assert [line for line in ran.lines if line] == []
 
 
-def test_the_screen_of_these_tests_forgets_what_was_wiped_out() -> None:
+def test_the_screen_of_these_tests_drops_erased_text() -> None:
     assert screen_of("one\r\ntwo\r\x1b[2Kthree\r\n\x1b[1A\x1b[2Kfour\r\n", 80) == ["one", "four", ""]
     assert screen_of("\x1b[1mabcdef\x1b[0m", 4) == ["abcd", "ef"]

@@ -38,7 +38,7 @@ def number(event: gapless.Event) -> int:
     return event.integer("n")
 
 
-def test_one_event_is_acknowledged_and_those_before_it_come_again() -> None:
+def test_one_event_is_acknowledged_and_the_earlier_ones_are_redelivered() -> None:
     async def story(_: Local, ann: gapless.Client) -> None:
         work = await ann.durable("work", "n > 0", ack="manual")
         await publish(ann, 1, 2, 3, 4)
@@ -59,7 +59,7 @@ def test_one_event_is_acknowledged_and_those_before_it_come_again() -> None:
     told(story)
 
 
-def test_an_event_that_was_given_back_comes_again_after_its_delay_and_its_count_outlives_the_client() -> None:
+def test_a_returned_event_is_redelivered_after_its_delay_and_its_count_outlives_the_client() -> None:
     async def story(network: Local, ann: gapless.Client) -> None:
         work = await ann.durable("work", "n > 0", ack="manual")
         await publish(ann, 1, 2)
@@ -139,7 +139,7 @@ def test_an_event_that_fails_too_often_becomes_a_dead_letter(group: bool) -> Non
     told(story)
 
 
-def test_a_dead_letter_of_an_event_that_nobody_acknowledges_in_time() -> None:
+def test_an_event_not_acknowledged_in_time_becomes_a_dead_letter() -> None:
     async def story(network: Local, ann: gapless.Client) -> None:
         async with gapless.connect(network.at("b1"), name="bob") as bob:
             letters = await ann.subscribe("dead_letter.subscription IS NOT NULL")
@@ -184,7 +184,7 @@ def test_a_dead_letter_that_is_too_large_leaves_out_the_payload() -> None:
     told(story)
 
 
-def test_a_member_that_says_so_keeps_its_event_longer() -> None:
+def test_a_member_that_asks_for_more_time_keeps_its_event_longer() -> None:
     async def story(network: Local, ann: gapless.Client) -> None:
         async with gapless.connect(network.at("b2"), name="bob") as bob:
             mine = await bob.durable("work", "n > 0", ack="manual", group=True, redeliver_s=1.0)

@@ -33,7 +33,7 @@ async def _start(overlay: Overlay, ports: list[int], protocol: str = "gapless") 
     ],
     ids=["smaller", "shape", "protocol"],
 )
-def test_a_network_with_another_shape_is_noticed_and_every_call_says_so(
+def test_a_network_with_another_shape_is_noticed_and_every_call_fails_with_it(
     overlay: Overlay, protocol: str, complaint: str
 ) -> None:
     async def main() -> None:
@@ -63,7 +63,7 @@ def test_a_network_with_another_shape_is_noticed_and_every_call_says_so(
     run(main())
 
 
-def test_a_stranger_at_the_place_of_one_broker_is_left_alone() -> None:
+def test_an_unknown_process_at_the_address_of_a_broker_is_left_alone() -> None:
     async def main() -> None:
         async with local(chain(3)) as network, connect(network.at("b0")) as client:
             await client.advertise("TRUE")
@@ -81,7 +81,7 @@ def test_a_stranger_at_the_place_of_one_broker_is_left_alone() -> None:
     run(main())
 
 
-def test_a_network_started_anew_from_the_same_file_is_gone_on_with() -> None:
+def test_a_network_restarted_from_the_same_file_is_resumed() -> None:
     async def main() -> None:
         async with local(chain(3)) as network, connect(network.url) as client:
             await client.advertise("TRUE")

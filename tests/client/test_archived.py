@@ -87,7 +87,7 @@ def test_events_dropped_by_brokers_are_read_from_the_archive(kept: Kept, caplog:
     assert f"was read from {kept.archive} up to position {reading.archive_end}" in caplog.text
 
 
-def test_a_subscription_goes_on_from_the_archive_to_what_is_published(kept: Kept) -> None:
+def test_a_subscription_continues_from_the_archive_with_live_events(kept: Kept) -> None:
     async def listen() -> tuple[list[Event], Position | None, bool]:
         async with gapless.connect(kept.url, timeout_s=PATIENCE_S) as client, gapless.connect(kept.url) as other:
             subscription = await client.archive(kept.archive).subscribe(TEXT, since="earliest")
@@ -172,7 +172,7 @@ def test_archives_that_do_not_fit_are_refused(kept: Kept, tmp_path: Path) -> Non
             client.archive(tmp_path).read(TEXT)
 
 
-def test_the_command_prints_both_and_tells_the_seam(cli: Cli, kept: Kept) -> None:
+def test_the_command_prints_both_and_reports_the_seam(cli: Cli, kept: Kept) -> None:
     ran = cli("sub", TEXT, "--url", kept.url, "--since", "earliest", "--until", "now", "--archive", kept.archive)
     assert ran.code == 0, ran.err
     found = [json.loads(line)["attributes"]["n"] for line in ran.out.splitlines()]

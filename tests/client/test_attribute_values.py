@@ -74,7 +74,7 @@ CONVERTED: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("value", "attribute"), CONVERTED, ids=[repr(value) for value, _ in CONVERTED])
-def test_a_value_becomes_the_attribute_that_it_stands_for(value: Any, attribute: Any) -> None:
+def test_a_value_becomes_the_attribute_that_it_represents(value: Any, attribute: Any) -> None:
     call, size = check_publication({"topic": "t", "value": value}, 65_536)
     assert call.attributes == {"topic": "t", "value": attribute}
     assert type(call.attributes["value"]) is type(attribute)
@@ -170,7 +170,7 @@ def test_a_dataclass_and_a_model_come_back_as_they_were_published() -> None:
     run(main())
 
 
-def test_a_model_that_an_event_does_not_fit_says_which_attribute() -> None:
+def test_a_model_that_an_event_does_not_fit_names_the_attribute() -> None:
     with pytest.raises(ConversionError, match="event p:1 does not fit OrderModel: its attribute 'id': Field required"):
         Reader(OrderModel).read(Event("p", 1, {"side": "buy"}))
 

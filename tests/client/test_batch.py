@@ -60,7 +60,7 @@ def test_a_batch_does_not_change_with_what_it_was_made_of() -> None:
     ],
 )
 @pytest.mark.parametrize("at", [0, 1, 7])
-def test_one_that_cannot_be_published_ends_a_batch_wherever_it_stands(odd: Any, complaint: str, at: int) -> None:
+def test_an_event_that_cannot_be_published_ends_a_batch_at_any_index(odd: Any, complaint: str, at: int) -> None:
     items: list[Any] = [({"x": "a", "n": n}, b"") for n in range(7)]
     items.insert(at, odd)
     batch, error = check_all(items, 150)

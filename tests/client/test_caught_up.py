@@ -24,7 +24,7 @@ COUNT = 600
 """More than are taken at once."""
 
 
-def test_it_is_caught_up_when_the_last_event_of_history_is_taken() -> None:
+def test_it_is_caught_up_when_the_last_event_of_history_is_consumed() -> None:
     async def main() -> None:
         async with local(chain(2)) as network, gapless.connect(network.url) as client, asyncio.timeout(60):
             await client.advertise("TRUE")
@@ -75,7 +75,7 @@ def test_without_history_it_is_caught_up_at_once() -> None:
     run(main())
 
 
-def test_a_reading_is_caught_up_at_its_end_and_a_closed_subscription_never() -> None:
+def test_a_history_read_is_caught_up_at_its_end_and_a_closed_subscription_never() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(60):
             await client.advertise("TRUE")
@@ -95,7 +95,7 @@ def test_a_reading_is_caught_up_at_its_end_and_a_closed_subscription_never() -> 
     run(main())
 
 
-def test_a_durable_subscription_is_caught_up_when_the_backlog_is_taken() -> None:
+def test_a_durable_subscription_is_caught_up_when_the_backlog_is_consumed() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client, asyncio.timeout(60):
             await client.advertise("TRUE")

@@ -18,7 +18,7 @@ async def _next(changes: ConnectionChanges) -> ConnectionChange:
         return await anext(changes)
 
 
-def test_a_client_that_moves_says_so() -> None:
+def test_a_client_that_moves_reports_it() -> None:
     async def main() -> None:
         async with local(chain(3)) as network, connect(network.at("b0")) as client:
             changes = client.connection_changes()

@@ -121,7 +121,7 @@ def test_many_events_in_order_and_once() -> None:
     run(main())
 
 
-def test_a_source_that_takes_its_time_holds_nothing_back_and_may_fail() -> None:
+def test_a_slow_source_delays_nothing_and_may_fail() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as ann:
             await ann.advertise("TRUE")
@@ -201,7 +201,7 @@ def test_mistakes_get_a_sentence_and_harm_nothing(mistake: str) -> None:
     run(main())
 
 
-def test_nobody_there_is_said_with_every_address() -> None:
+def test_unreachable_brokers_are_listed_with_every_address() -> None:
     first, second = free_ports(2)
 
     async def main() -> None:
@@ -282,7 +282,7 @@ def test_an_error_in_the_middle_leaves_in_good_order() -> None:
     run(main())
 
 
-def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
+def test_a_cancelled_call_leaves_no_state() -> None:
     async def main() -> None:
         async with local(chain(2)) as network, connect(network.at("b0")) as client:
             with pytest.raises(TimeoutError):
@@ -302,7 +302,7 @@ def test_a_call_that_is_given_up_leaves_nothing_behind() -> None:
 # ---- slow consumers ---------------------------------------------------------------------------------------
 
 
-def test_a_stalled_consumer_delays_nobody_and_memory_does_not_grow() -> None:
+def test_a_stalled_consumer_delays_no_other_and_memory_does_not_grow() -> None:
     async def main() -> None:
         opening = local(chain(2), delivery_window=64, lag_window=200, wave_ms=20)
         async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
@@ -345,7 +345,7 @@ def test_a_consumer_that_answers_does_not_lock_itself_out() -> None:
     run(main())
 
 
-def test_a_slow_subscription_ends_with_an_error_and_delays_nobody() -> None:
+def test_a_slow_subscription_ends_with_an_error_and_delays_no_other() -> None:
     async def main() -> None:
         opening = local(chain(2), window=200, delivery_window=64, wave_ms=20)
         async with opening as network, connect(network.at("b0")) as ann, connect(network.at("b1")) as bob:
@@ -368,7 +368,7 @@ def test_a_slow_subscription_ends_with_an_error_and_delays_nobody() -> None:
     run(main())
 
 
-def test_closing_what_nobody_takes_from_ends_at_an_exact_cut() -> None:
+def test_closing_a_subscription_that_is_not_read_ends_at_an_exact_cut() -> None:
     async def main() -> None:
         opening = local(1, f=0, delivery_window=16, wave_ms=20)
         async with opening as network, connect(network.url) as ann, connect(network.url) as bob:
@@ -436,7 +436,7 @@ def test_a_client_continues_at_another_broker_without_gap_or_duplicate(way: str)
     run(main())
 
 
-def test_a_connection_that_breaks_is_made_again_and_nothing_is_missed() -> None:
+def test_a_broken_connection_is_re_established_and_nothing_is_missed() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as ann, connect(network.url) as bob:
             await ann.advertise("TRUE")

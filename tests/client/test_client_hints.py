@@ -66,7 +66,7 @@ def test_a_quoted_name_matches_and_gets_no_hint(caplog: pytest.LogCaptureFixture
         ("name LIKE 'a*'", "if you mean any text, write LIKE 'a%'"),
     ],
 )
-def test_forgotten_quotes_and_stars_are_hinted_at(text: str, hint: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_quotes_and_stars_get_a_hint(text: str, hint: str, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             await client.subscribe(text)

@@ -69,7 +69,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_an_error_of_ours_and_the_client_goes_on(mistake: str) -> None:
+def test_a_mistake_of_the_application_raises_an_error_and_the_client_continues(mistake: str) -> None:
     act, kind, complaint = MISTAKES[mistake]
 
     async def main() -> None:
@@ -142,7 +142,7 @@ def test_unsendable_messages_end_every_call_with_an_error() -> None:
     run(main())
 
 
-def test_a_node_that_fails_ends_every_call_with_a_word() -> None:
+def test_a_failing_node_ends_every_call_with_a_reason() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(20):
             client = await connect(network.url)

@@ -136,7 +136,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
     assert (verdict.events, verdict.deliveries) == (31, 30)
 
 
-def test_a_publication_that_waits_for_room_counts_from_the_call(tmp_path: Path) -> None:
+def test_the_timeout_of_a_publication_waiting_for_room_starts_with_the_call(tmp_path: Path) -> None:
     async def main() -> None:
         async with local(1, f=0, client_window=1) as network, connect(network.url, name="ann", trace=tmp_path) as ann:
             await ann.advertise("TRUE")
@@ -175,7 +175,7 @@ def test_a_subscription_is_active_when_the_call_returns(tmp_path: Path) -> None:
     assert row.requested_ms < row.active_ms < last
 
 
-def test_a_place_that_the_network_names_and_that_is_not_here_is_said_once(
+def test_a_missing_directory_named_by_the_network_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = tmp_path / "nowhere"

@@ -75,7 +75,7 @@ def test_an_age_is_counted_back_from_the_clock_of_the_network(seconds: float, si
     run(main())
 
 
-def test_a_time_lies_in_the_future_if_the_network_has_not_reached_it() -> None:
+def test_a_time_is_in_the_future_if_the_network_has_not_reached_it() -> None:
     async def main() -> None:
         async with two_clients() as (_, bob):
             soon = datetime.now(UTC) + timedelta(hours=1)

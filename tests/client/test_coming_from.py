@@ -29,7 +29,7 @@ PARAMETERS = {
 }
 
 
-def test_the_table_is_whole() -> None:
+def test_the_table_is_complete() -> None:
     assert [len(row) for row in ROWS] == [6] * len(ROWS)
     assert len(ROWS) > 30
     assert len(PIECES) > 25

@@ -66,7 +66,7 @@ CALLS: dict[str, Callable[[gapless.Client, gapless.DurableSubscription], Any]] =
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_in_another_event_loop_every_call_says_where_the_client_belongs(url: str, call: str) -> None:
+def test_in_another_event_loop_every_call_names_the_loop_of_the_client(url: str, call: str) -> None:
     async def first() -> tuple[gapless.Client, gapless.DurableSubscription]:
         client = await gapless.connect(url)
         await client.advertise("TRUE")
@@ -81,7 +81,7 @@ def test_in_another_event_loop_every_call_says_where_the_client_belongs(url: str
         asyncio.run(second(client, subscription))
 
 
-def test_an_event_of_another_event_loop_says_so_too(url: str) -> None:
+def test_an_event_of_another_event_loop_raises_the_same_error(url: str) -> None:
     async def first() -> gapless.DurableEvent:
         client = await gapless.connect(url)
         await client.advertise("TRUE")
@@ -99,7 +99,7 @@ def test_an_event_of_another_event_loop_says_so_too(url: str) -> None:
             asyncio.run(asyncio.wait_for(call(), 20))
 
 
-def test_without_a_running_event_loop_a_plain_call_says_so(url: str) -> None:
+def test_without_a_running_event_loop_a_plain_call_raises_an_error(url: str) -> None:
     async def first() -> gapless.Client:
         client = await gapless.connect(url)
         await client.advertise("TRUE")
@@ -132,7 +132,7 @@ def test_a_client_of_a_loop_that_still_runs_is_refused_in_a_second_one(url: str)
 
 
 @pytest.mark.parametrize("name", ["publish", "subscribe", "advertise"])
-def test_a_connection_that_nobody_awaited_says_how_it_becomes_a_client(name: str) -> None:
+def test_a_connection_that_was_not_awaited_explains_how_to_get_a_client(name: str) -> None:
     connecting = gapless.connect("gapless://127.0.0.1:1")
     complaint = f"connect(…) was not awaited, so you cannot use {name} yet: write await connect(…), or async with"
     with pytest.raises(CallError, match=re.escape(complaint)):

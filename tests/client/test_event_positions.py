@@ -57,7 +57,7 @@ async def read(client: Client | ArchiveReader, **span: Any) -> list[Any]:
     return numbers([event async for event in await client.read("n > 0", **span)])
 
 
-def test_reading_goes_on_after_the_fifth_of_ten_published_together() -> None:
+def test_reading_continues_after_the_fifth_of_ten_published_together() -> None:
     async def test(network: Local, ann: Client, bob: Client) -> None:
         live = await bob.subscribe("n > 0")
         await ten(ann)
@@ -75,7 +75,7 @@ def test_reading_goes_on_after_the_fifth_of_ten_published_together() -> None:
     together(test)
 
 
-def test_a_replay_begins_after_an_event_and_goes_on_live_also_when_its_broker_dies() -> None:
+def test_a_replay_begins_after_an_event_and_continues_live_even_when_its_broker_dies() -> None:
     async def test(network: Local, ann: Client, bob: Client) -> None:
         await ten(ann)
         first = [event async for event in await bob.read("n > 0")]
@@ -111,7 +111,7 @@ def test_the_position_of_a_subscription_is_that_of_what_was_taken() -> None:
     together(test)
 
 
-def test_a_reading_that_ends_within_a_run_says_so() -> None:
+def test_a_history_read_that_ends_within_a_run_is_recorded() -> None:
     async def test(network: Local, ann: Client, bob: Client) -> None:
         await ten(ann)
         events = [event async for event in await bob.read("n > 0")]
@@ -178,7 +178,7 @@ def test_the_numbers_of_what_is_missing_after_an_event_are_named() -> None:
     together(test, history_bytes=100_000)
 
 
-def test_an_archive_goes_on_after_an_event_and_ends_at_one(tmp_path: Path) -> None:
+def test_an_archive_continues_after_an_event_and_ends_at_one(tmp_path: Path) -> None:
     async def test(network: Local, ann: Client, bob: Client) -> None:
         await ten(ann)
         events = [event async for event in await bob.read("n > 0")]

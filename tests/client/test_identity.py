@@ -111,7 +111,7 @@ def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_ag
 
 
 @pytest.mark.parametrize("protocol", ["gapless"])
-def test_after_the_session_has_expired_numbers_go_on(protocol: str) -> None:
+def test_after_the_session_has_expired_numbering_continues(protocol: str) -> None:
     async def main() -> None:
         async with local(chain(2), protocol=protocol, session_s=0.3) as network, asyncio.timeout(PATIENCE_S):
             before = await connect(network.at("b0"))

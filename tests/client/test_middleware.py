@@ -55,7 +55,7 @@ def connected(story: Callable[[gapless.Client], Awaitable[None]], *middleware: g
     run(main())
 
 
-def test_it_is_told_of_each_event_and_may_change_what_is_published() -> None:
+def test_it_is_called_for_each_event_and_may_change_what_is_published() -> None:
     noting = Noting()
 
     async def story(client: gapless.Client) -> None:

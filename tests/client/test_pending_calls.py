@@ -32,7 +32,7 @@ async def _until_forgotten(network: Local, client: Client) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_calls_that_are_under_way_when_the_session_expires_go_on() -> None:
+def test_calls_in_progress_when_the_session_expires_continue() -> None:
     async def main() -> None:
         async with (
             local(1, f=0, session_s=0.2) as network,

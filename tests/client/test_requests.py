@@ -124,7 +124,7 @@ def test_requests_are_answered_once_each_while_a_broker_dies(victim: str) -> Non
     run(main())
 
 
-def test_a_request_without_a_reply_says_what_is_known_of_it() -> None:
+def test_a_request_without_a_reply_reports_what_is_known_of_it() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
             complaint = rf"request {ann.name}:1 is confirmed, but no reply that matches 'n > 0' came within 0.3 s"

@@ -83,7 +83,7 @@ def test_unanswered_requests_go_to_another_worker_and_are_marked() -> None:
     run(main())
 
 
-def test_a_request_that_a_handler_leaves_without_a_reply_goes_to_nobody_else() -> None:
+def test_an_unanswered_request_goes_to_no_other_handler() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as ann, asyncio.timeout(120):
             await ann.advertise("topic = 'ask'")

@@ -148,7 +148,7 @@ def test_many_threads_publish_and_iterate_at_once(url: str) -> None:
         assert sorted(got) == [1_000 * k + n for k in range(3) for n in range(500)]
 
 
-def test_an_event_loop_that_ends_lets_nobody_wait(url: str) -> None:
+def test_the_end_of_an_event_loop_cancels_all_waits(url: str) -> None:
     client = gapless.sync.connect(url)
     client.advertise("TRUE")
     subscription = client.subscribe("TRUE")
@@ -195,7 +195,7 @@ def test_a_call_from_the_clients_own_thread_is_refused_and_not_waited_for(url: s
         assert "would wait for its own thread" in str(told[0])
 
 
-def test_a_forked_process_hears_that_the_client_is_not_its_own(url: str) -> None:
+def test_a_forked_process_cannot_use_the_client_of_its_parent(url: str) -> None:
     with gapless.sync.connect(url) as client:
         reading, writing = os.pipe()
         child = os.fork()

@@ -33,7 +33,7 @@ def test_events_of_a_distant_publisher_after_subscribe_are_delivered() -> None:
     run(main())
 
 
-def test_where_a_position_stands_for_the_cuts_there_are_none() -> None:
+def test_a_position_in_place_of_cuts_leaves_no_cuts() -> None:
     async def main() -> None:
         async with local(chain(2), runtime=QUICK) as network, connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("TRUE")

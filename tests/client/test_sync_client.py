@@ -289,7 +289,7 @@ def test_an_interrupted_take_loses_nothing(url: str, interruptible: None) -> Non
         assert [event.attributes for event in seen] == [{"n": 1}]
 
 
-def test_an_interrupt_that_does_not_wake_the_caller_is_heard_all_the_same(url: str, interruptible: None) -> None:
+def test_an_interrupt_that_does_not_wake_the_caller_is_still_handled(url: str, interruptible: None) -> None:
     """The system may hand a signal to another thread, or a moment before the wait begins: neither ends a wait."""
     with gapless.sync.connect(url) as client:
         subscription = client.subscribe("TRUE")

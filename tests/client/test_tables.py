@@ -51,7 +51,7 @@ def test_a_notebook_shows_an_event_as_a_table() -> None:
     assert "payload" not in gapless.PublishedEvent("ann", 7, {})._repr_html_()
 
 
-def test_a_subscription_says_how_far_behind_it_is() -> None:
+def test_a_subscription_reports_its_lag() -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(60),

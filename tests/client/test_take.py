@@ -12,7 +12,7 @@ from tests.client.take_helpers import take
 from tests.runtime.local import local
 
 
-def test_taking_waits_no_longer_than_it_is_told_and_loses_nothing() -> None:
+def test_taking_respects_its_timeout_and_loses_nothing() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
             await client.advertise("TRUE")

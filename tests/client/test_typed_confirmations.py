@@ -35,7 +35,7 @@ class SyncItem:
 
 
 @pytest.mark.parametrize("kind", [Item, Model])
-def test_a_value_is_confirmed_by_its_event_and_the_next_come_again(kind: type[Item]) -> None:
+def test_a_value_is_confirmed_by_its_event_and_the_following_are_repeated(kind: type[Item]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, gapless.connect(network.url) as client:
             await client.advertise("TRUE")

@@ -66,7 +66,7 @@ def test_a_value_comes_back_as_it_was_published() -> None:
     run(main())
 
 
-def test_invalid_values_are_reported_in_place_and_nothing_else_is_lost() -> None:
+def test_invalid_values_are_reported_in_place_and_no_others_are_lost() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client, asyncio.timeout(20):
             await client.advertise("TRUE")
@@ -111,7 +111,7 @@ def test_a_misfit_names_the_attribute(attributes: dict[str, Any], complaint: str
         ({"symbol": "A", "amount": -1}, "Expected `int` >= 0 - at `$.amount`"),
     ],
 )
-def test_msgspec_says_what_the_reader_looks_for(attributes: dict[str, Any], words: str) -> None:
+def test_msgspec_agrees_with_the_texts_that_the_reader_expects(attributes: dict[str, Any], words: str) -> None:
     """The hints depend on a library's error texts: a version with other texts should fail here, not confuse users."""
     with pytest.raises(msgspec.ValidationError, match=f"^{re.escape(words)}$"):
         msgspec.convert({**attributes, "event": Event("ann", 7, {})}, Seen)

@@ -77,7 +77,7 @@ def test_the_unit_waits_longer_than_a_broker_needs_to_leave() -> None:
 # ---- the container --------------------------------------------------------------------------------------------
 
 
-def test_a_linter_finds_nothing_in_the_container_file() -> None:
+def test_a_linter_accepts_the_container_file() -> None:
     hadolint = Path(sys.executable).parent / "hadolint"
     told = subprocess.run([hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False)
     assert (told.returncode, told.stdout) == (0, "")

@@ -63,13 +63,13 @@ def test_every_metric_that_is_asked_for_exists(protocol: str) -> None:
     assert named - ELSEWHERE - names_of_a_broker(protocol) == set()
 
 
-def test_waits_are_named_as_brokers_name_them() -> None:
+def test_waits_have_the_names_that_brokers_give_them() -> None:
     kinds = {kind for rule in rules() for kind in re.findall(r'kind="([^"]+)"', rule["expr"])}
     assert kinds
     assert kinds <= set(KINDS)
 
 
-def test_each_rule_says_what_it_means_and_what_to_do() -> None:
+def test_each_rule_explains_itself_and_names_the_action() -> None:
     found = rules()
     assert len({rule["alert"] for rule in found}) == len(found) > 10
     for rule in found:

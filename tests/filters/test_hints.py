@@ -53,7 +53,7 @@ def test_filters_with_hints(text: str, words: list[str]) -> None:
         "name LIKE 'a%'",
     ],
 )
-def test_nothing_to_say(text: str) -> None:
+def test_a_correct_filter_has_no_hint(text: str) -> None:
     assert parse(text)
     assert filter_hints(text) == []
 

@@ -67,7 +67,7 @@ def test_successor_and_predecessor_are_inverse(value: int | float) -> None:
 
 @given(numbers, numbers)
 @settings(max_examples=250)
-def test_nothing_lies_between(value: int | float, other: int | float) -> None:
+def test_no_number_is_between_a_value_and_its_successor(value: int | float, other: int | float) -> None:
     above = successor(value)
     assert above is None or not value < other < above
 

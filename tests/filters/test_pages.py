@@ -120,7 +120,7 @@ def test_no_call_takes_long_while_filters_move_to_pages_to_others_and_back() -> 
     assert worst <= LINES_A_CALL
 
 
-def test_places_of_those_who_left_are_used_again() -> None:
+def test_places_of_brokers_that_left_are_reused() -> None:
     source = random.Random(5)
     index: FilterIndex[int] = FilterIndex()
     kept: dict[int, Filter] = {}
@@ -154,7 +154,7 @@ def test_many_equal_filters() -> None:
     assert index.match({"a": 10.0, "b": -(10**400)}) == list(range(1, 1200, 2))
 
 
-def test_filters_that_nothing_leads_to() -> None:
+def test_filters_without_an_index_key() -> None:
     index: FilterIndex[int] = FilterIndex()
     kept = {key: parse(("TRUE", "a <> 's1'", "a IS NULL", "b", "a > 3")[key % 5]) for key in range(900)}
     for key, filter_ in kept.items():

@@ -66,7 +66,7 @@ def matching(found: Filter, rows: list[Attributes]) -> list[int]:
     return [number for number, row in enumerate(rows) if found.test(row)]
 
 
-def test_filters_say_what_sqlite_says(table: sqlite3.Connection, rows: list[Attributes]) -> None:
+def test_filters_agree_with_sqlite(table: sqlite3.Connection, rows: list[Attributes]) -> None:
     rng = random.Random(1)
     for _ in range(1_500):
         text = condition(rng)

@@ -61,7 +61,7 @@ def test_only_those_that_the_rest_of_a_filter_leaves_are_looked_for(looks: list[
     assert 0 < len(looks) <= len(PATTERNS) // 10
 
 
-def test_there_is_nothing_to_foresee_without_patterns_or_without_long_strings(looks: list[tuple[int, str]]) -> None:
+def test_nothing_is_precomputed_without_patterns_or_without_long_strings(looks: list[tuple[int, str]]) -> None:
     index = an_index("x > 0", "note = 'a'")
     assert not index.has_searches
     assert list(index.precompute({"note": NOTE})) == []

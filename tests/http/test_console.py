@@ -22,7 +22,7 @@ from .serving import UNHURRIED, serving, serving_secure, trusting
 SIZE_MAX = 200_000
 
 
-def test_it_is_small_and_loads_nothing_from_elsewhere() -> None:
+def test_it_is_small_and_loads_no_external_resources() -> None:
     files = console_files()
     assert {"index.html", "app.js", "style.css", "gapless.js"} <= files.keys()
     assert sum(len(content) for content, _ in files.values()) < SIZE_MAX

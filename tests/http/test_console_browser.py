@@ -307,7 +307,7 @@ HIDE = """(isHidden) => {
 
 
 @needs_browser
-def test_a_page_that_nobody_sees_watches_nothing(site: Site) -> None:
+def test_a_hidden_page_watches_nothing(site: Site) -> None:
     async def main() -> None:
         from playwright.async_api import expect
 
@@ -382,7 +382,7 @@ async def _by_certificate(chromium: "Browser", http: Serving, shown: object) -> 
 
 @needs_browser
 @needs_axe
-def test_everybody_can_use_it(site: Site, tmp_path: Path) -> None:
+def test_all_users_can_use_it(site: Site, tmp_path: Path) -> None:
     async def main() -> None:
         from playwright.async_api import expect
 

@@ -36,7 +36,7 @@ ALL = "/api/watch?topic=network&topic=sessions&topic=durables&topic=log"
         ({"a": [1]}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     ],
 )
-def test_a_patch_has_what_changed_and_nothing_else(old: Any, new: Any, patch: Any) -> None:
+def test_a_patch_has_only_the_changes(old: Any, new: Any, patch: Any) -> None:
     assert merge_patch(old, new) == patch
     assert _patched(old, patch) == new
 

@@ -14,7 +14,7 @@ def event(publisher: str, number: int, stamp: int) -> Event:
     return Event(publisher, number, {}, b"", stamp)
 
 
-def test_a_cursor_covers_what_was_sent_and_nothing_else() -> None:
+def test_a_cursor_covers_exactly_what_was_sent() -> None:
     cursor = Cursor(Position.at(100))
     cursor.send(event("ann:x-1", 7, 130))
     cursor.send(event("bob", 2, 120))

@@ -98,7 +98,7 @@ def test_a_stream_resumes_at_another_broker_without_gap_or_duplicate(site: Site)
     run(main())
 
 
-def test_a_durable_stream_goes_on_after_what_was_acknowledged(site: Site) -> None:
+def test_a_durable_stream_continues_after_what_was_acknowledged(site: Site) -> None:
     async def main() -> None:
         ann = await site.publisher("b0")
         query = {"durable": "billing", "filter": "topic = 'bill'"}
@@ -125,7 +125,7 @@ def test_a_durable_stream_goes_on_after_what_was_acknowledged(site: Site) -> Non
     run(main())
 
 
-def test_a_reader_that_takes_nothing_costs_its_broker_little_memory(site: Site) -> None:
+def test_a_stalled_reader_costs_its_broker_little_memory(site: Site) -> None:
     async def main() -> None:
         ann = await site.publisher("b0")
         params = {"format": "ndjson", "filter": "topic = 'slow'"}

@@ -130,7 +130,7 @@ def test_an_id_of_another_event_is_a_conflict() -> None:
     run(main())
 
 
-def test_a_request_that_is_given_up_goes_on_and_its_retry_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_request_continues_and_its_retry_finds_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         confirmations_pass = asyncio.Event()
         publish = Client.publish
@@ -196,7 +196,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def test_hostile_bodies_are_refused_and_hold_nobody_up() -> None:
+def test_hostile_bodies_are_refused_and_delay_no_other_request() -> None:
     async def main() -> None:
         async with serving(1, f=0) as http:
             client = http.client("b0")

@@ -92,7 +92,7 @@ async def _ended(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-def test_a_peer_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_peer_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "PATIENCE_S", 0.2)
 
     async def main() -> None:
@@ -262,7 +262,7 @@ def test_responses_carry_strict_headers() -> None:
     run(main())
 
 
-def test_pages_of_other_origins_change_nothing_unless_they_are_listed() -> None:
+def test_pages_of_unlisted_origins_change_nothing() -> None:
     async def main() -> None:
         async with serving(1, f=0, origins=("https://app.example",)) as http:
             client = http.client("b0")

@@ -50,7 +50,7 @@ def test_many_requests_at_once_leave_turns_to_others() -> None:
     run(main())
 
 
-def test_a_request_that_waits_for_its_turn_can_be_cancelled() -> None:
+def test_a_queued_request_can_be_cancelled() -> None:
     async def main() -> None:
         steps = meter()
         ends: list[str] = []

@@ -80,7 +80,7 @@ def test_a_stream_resumes_after_any_of_its_ids_without_gap_or_duplicate() -> Non
     run(main())
 
 
-def test_since_replays_and_says_when_all_of_it_was_sent() -> None:
+def test_since_replays_and_reports_the_end_of_the_replay() -> None:
     async def main() -> None:
         async with serving(chain(2)) as http:
             ann = await publisher(http, "ann", "b0")
@@ -159,7 +159,7 @@ def test_dropped_history_is_reported_in_place() -> None:
     run(main())
 
 
-def test_a_reader_that_takes_nothing_holds_back_nobody_and_gets_everything_later() -> None:
+def test_a_stalled_reader_delays_no_other_and_receives_everything_later() -> None:
     async def main() -> None:
         async with serving(chain(2), delivery_window=1_000, lag_window=2_000) as http:
             ann = await publisher(http, "ann", "b0")
@@ -279,7 +279,9 @@ async def _status_of(address: str, leave: asyncio.Event) -> tuple[int, str, str]
         writer.close()
 
 
-def test_many_streams_may_be_opened_at_once_and_those_without_room_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_streams_may_be_opened_at_once_and_those_above_the_limit_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(clients, "STREAMS_MAX", 190)
 
     async def main() -> None:

@@ -149,7 +149,7 @@ def test_durable_subscriptions_are_acknowledged() -> None:
     run(main())
 
 
-def test_errors_belong_to_what_caused_them_and_the_rest_goes_on() -> None:
+def test_errors_belong_to_their_cause_and_the_rest_continues() -> None:
     async def main() -> None:
         async with serving(1, f=0) as http, web_socket(http, "b0") as socket:
             await socket.receive("hello")

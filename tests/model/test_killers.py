@@ -68,11 +68,11 @@ def test_a_kept_run_fails_without_the_rule(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("off", [set[Rule](), {Rule.SUSPECT_FIRST}], ids=["with", "without"])
-def test_one_suspicion_excludes_nobody(off: set[Rule]) -> None:
+def test_one_suspicion_excludes_no_broker(off: set[Rule]) -> None:
     exploration = Exploration(SCRIPTS["lonely"], off, Chooser([]))
     exploration.explore(0)
     assert (exploration.stats["excluded"] > 0) == bool(off)
 
 
-def test_no_rule_is_forgotten() -> None:
+def test_every_rule_is_covered() -> None:
     assert {*SCHEDULES, *RUNS, *ARGUED, Rule.SUSPECT_FIRST} == set(Rule)

@@ -24,7 +24,7 @@ def test_the_lock_names_no_host() -> None:
     assert "://" not in LOCK
 
 
-def test_set_up_checks_hashes_and_fetches_nothing_to_build_with() -> None:
+def test_set_up_checks_hashes_and_fetches_no_build_tools() -> None:
     setup = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     for line in (line for line in setup.splitlines() if line.lstrip().startswith("install --")):
         assert "--require-hashes" in line or "--no-build-isolation -e ." in line, line

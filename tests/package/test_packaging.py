@@ -130,7 +130,7 @@ asyncio.run(main())
 """
 
 
-def test_the_client_alone_can_prove_who_it_is_and_write_its_trace(client_only: Environment, tmp_path: Path) -> None:
+def test_only_the_client_can_prove_its_identity_and_write_its_trace(client_only: Environment, tmp_path: Path) -> None:
     async def main() -> tuple[bytes, bytes]:
         async with secure(1, tmp_path, f=0, users={}) as network, asyncio.timeout(100):
             given = network.url, str(network.admin), str(tmp_path / "trace")
@@ -143,7 +143,7 @@ def test_the_client_alone_can_prove_who_it_is_and_write_its_trace(client_only: E
     assert len(list((tmp_path / "trace" / "parts").iterdir())) == 1
 
 
-def test_the_client_loads_nothing_that_it_does_not_need(client_only: Environment) -> None:
+def test_the_client_loads_only_what_it_needs(client_only: Environment) -> None:
     program = (
         "import gapless, gapless.sync, gapless.simulator, gapless.checkers; gapless.connect; print(gapless.__file__)"
     )
@@ -155,14 +155,14 @@ def test_the_client_loads_nothing_that_it_does_not_need(client_only: Environment
     assert there & {"msgspec", "typer", "pyarrow", "cryptography"} == {"msgspec"}
 
 
-def test_the_command_without_its_extra_says_so_in_a_sentence(client_only: Environment) -> None:
+def test_the_command_without_its_extra_reports_it_in_a_sentence(client_only: Environment) -> None:
     sentence = "gapless: the command line is not installed; pip install 'gapless[cli]' brings it\n"
     for words in (["gapless", "sim", "run"], ["python", "-m", "gapless"]):
         ran = client_only.run(*words)
         assert (ran.returncode, ran.stdout, ran.stderr) == (BAD_INPUT, "", sentence)
 
 
-def test_a_command_that_needs_more_than_a_broker_says_what(with_broker: Environment) -> None:
+def test_a_command_that_needs_more_than_a_broker_names_it(with_broker: Environment) -> None:
     ran = with_broker.run("gapless", "check", "out/live")
     assert ran.stderr == "gapless: this needs pyarrow, which is not installed; pip install 'gapless[cli]' brings it\n"
     assert (ran.returncode, ran.stdout) == (BAD_INPUT, "")

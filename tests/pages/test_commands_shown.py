@@ -39,7 +39,7 @@ def test_the_commands_do_what_they_say(page: str, cli: Cli, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_shows_commands_that_nobody_runs(page: str) -> None:
+def test_every_command_shown_on_a_page_is_tested(page: str) -> None:
     assert page in FILES or all(words[0] in ("make", "gapless", "uv") for words, _ in commands(page))
     if page not in (*FILES, "CONTRIBUTING.md"):
         assert all(words[0] == "make" for words, _ in commands(page))
@@ -66,7 +66,7 @@ def test_without_the_repair_the_scenario_of_the_tutorial_is_invalid() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any("gapless" in words for words in endless(page))])
-def test_commands_that_go_on_for_ever_have_the_options_that_are_shown(page: str, cli: Cli) -> None:
+def test_endless_commands_have_the_options_that_are_shown(page: str, cli: Cli) -> None:
     shown = [words[1:] for words in endless(page) if words[0] == "gapless"]
     for words in shown:
         name = words[: 2 if words[0] in ("client", "lab", "security", "sim", "trace") else 1]

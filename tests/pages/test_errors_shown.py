@@ -12,13 +12,13 @@ def _classes() -> set[str]:
     return {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
 
 
-def test_each_error_is_explained_once_and_nothing_else_is() -> None:
+def test_each_error_is_explained_exactly_once() -> None:
     explained = re.findall(r"^\| `(\w+)` \|", read(PAGE), re.MULTILINE)
     assert sorted(explained) == sorted(_classes())
     assert set(errors.__all__) == _classes()
 
 
-def test_each_row_says_when_and_what_to_do() -> None:
+def test_each_row_names_the_case_and_the_action() -> None:
     rows = [line.strip("|").split(" | ") for line in read(PAGE).splitlines() if re.match(r"\| `\w+Error` ", line)]
     assert all(len(row) == 3 and all(len(cell.strip()) > 8 for cell in row) for row in rows)
 

@@ -51,6 +51,6 @@ def test_every_name_exists(page: str) -> None:
 @pytest.mark.parametrize(
     "word", ["lag_ms", "history_keeps_names", "journal_bytes", "--no-such-option", "gapless_readings"]
 )
-def test_a_name_that_is_gone_is_noticed(word: str) -> None:
+def test_a_removed_name_is_noticed(word: str) -> None:
     assert _words(word) == {word}
     assert not _exists(word)

@@ -28,7 +28,7 @@ FAULTS = {
 }
 
 
-def test_the_table_says_what_each_protocol_claims() -> None:
+def test_the_table_lists_what_each_protocol_claims() -> None:
     rows = re.findall(r"^\| \[`(\w+)`\]\(\w+\.md\) \| ([^|]+) \| ([^|]+) \|$", read(PAGE), re.MULTILINE)
     told = {name: (promise, set(faults.split(", "))) for name, promise, faults in rows}
     claimed = {

@@ -62,7 +62,7 @@ def test_most_protocols_take_trees_only() -> None:
     check_overlay(msgspec.structs.replace(spec, refuses=any_overlay), ring(4), 1, options)
 
 
-def test_only_where_cuts_are_whole_a_subscription_waits_for_one() -> None:
+def test_a_subscription_waits_for_a_cut_only_where_cuts_are_complete() -> None:
     spec = find_protocol("gapless")
     call = Subscribe("s", "TRUE", ready="whole")
     assert msgspec.structs.replace(spec, whole_cuts=True).ready(call) == "whole"

@@ -68,7 +68,7 @@ def test_a_read_ends_with_what_was_confirmed_before_the_call(protocol: str, cloc
     assert outcome.status == "valid", outcome.summary
 
 
-def test_a_node_clock_stands_still_when_it_is_set_back() -> None:
+def test_a_node_clock_does_not_advance_when_it_is_set_back() -> None:
     clock = NodeClock()
     assert clock(1_000) == 1_000
     clock.set(1_000, 500, 0.0)

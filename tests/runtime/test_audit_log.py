@@ -37,7 +37,7 @@ def _about(lines: list[dict[str, Any]], event: str, *keys: str) -> list[tuple[An
     return [tuple(line[key] for key in keys) for line in lines if line["event"] == event]
 
 
-def test_logins_refusals_and_operators_acts_are_written_with_who_and_from_where(tmp_path: Path) -> None:
+def test_logins_refusals_and_operator_actions_are_logged_with_user_and_address(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": {"subscribe": ["topic = 'orders'"], "named": True, "history": True, "status": True}}
         audit = AuditLogEntry(str(tmp_path / "audit" / "{name}.jsonl"))
@@ -124,7 +124,7 @@ def test_a_file_that_was_moved_away_is_followed_by_a_new_one_for_the_broker_alon
     assert [each.stat().st_mode & 0o777 for each in (file, tmp_path / "audit.jsonl.1")] == [0o600, 0o600]
 
 
-def test_strangers_write_a_bounded_number_of_lines_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_refused_connections_write_a_bounded_number_of_lines_and_the_rest_is_counted(tmp_path: Path) -> None:
     now = 0.0
     audit = AuditLog(str(tmp_path / "audit.jsonl"), "b0", LOGGER, clock=lambda: now)
     for number in range(1_000):
@@ -189,7 +189,7 @@ def test_foreign_text_forges_no_line_and_no_fact(tmp_path: Path) -> None:
     assert json.loads(lines[4])["peer"] == FORGED
 
 
-def test_nothing_is_written_without_a_file(tmp_path: Path) -> None:
+def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={}) as network:
             before = sorted(tmp_path.rglob("*"))

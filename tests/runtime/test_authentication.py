@@ -118,7 +118,7 @@ def test_a_token_that_was_taken_back_counts_no_more(tmp_path: Path) -> None:
     run(main())
 
 
-def test_many_guesses_neither_wait_nor_keep_others_out(tmp_path: Path) -> None:
+def test_many_guesses_neither_queue_nor_block_other_users(tmp_path: Path) -> None:
     """Each guess is answered at once, so nothing queues up, and the right token counts whatever came before it."""
 
     async def main() -> None:
@@ -133,7 +133,7 @@ def test_many_guesses_neither_wait_nor_keep_others_out(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_client_that_is_told_of_a_limit_goes_on_trying(tmp_path: Path) -> None:
+def test_a_client_that_reaches_a_limit_retries(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": EVERYTHING}
         async with secure(1, tmp_path, f=0, users=users) as network:
@@ -196,7 +196,7 @@ class Raw:
                 return kind, body
 
 
-def test_nobody_comes_under_the_name_of_another(tmp_path: Path) -> None:
+def test_no_client_can_use_the_name_of_another(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": EVERYTHING, "bob": EVERYTHING}
         async with secure(chain(2), tmp_path, users=users) as network:
@@ -243,7 +243,7 @@ def test_a_revoked_certificate_is_refused(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_broker_whose_certificate_is_revoked_is_shut_out_at_once(tmp_path: Path) -> None:
+def test_a_broker_whose_certificate_is_revoked_is_disconnected_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={}) as network:
             links = network.brokers["b0"].links
@@ -261,7 +261,7 @@ def test_a_broker_whose_certificate_is_revoked_is_shut_out_at_once(tmp_path: Pat
     run(main())
 
 
-def test_a_signed_token_ends_in_time_and_a_fresh_one_goes_on_without_a_gap(tmp_path: Path) -> None:
+def test_a_signed_token_expires_and_a_fresh_one_continues_without_a_gap(tmp_path: Path) -> None:
     async def main() -> None:
         (tmp_path / "keys.pem").write_text(pem(KEY), encoding="utf-8")
         users = {"ann": {**EVERYTHING, "signed_token": True}}
@@ -293,7 +293,7 @@ def test_a_signed_token_ends_in_time_and_a_fresh_one_goes_on_without_a_gap(tmp_p
     run(main())
 
 
-def test_other_keys_of_who_signs_tokens_count_as_soon_as_their_file_changes(tmp_path: Path) -> None:
+def test_changed_keys_of_the_token_issuer_are_used_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         keys = tmp_path / "keys.pem"
         keys.write_text(pem(KEY), encoding="utf-8")

@@ -62,7 +62,7 @@ def test_a_client_that_does_not_read_delays_publishers_at_its_own_broker() -> No
     run(main())
 
 
-def test_a_peer_that_takes_nothing_at_all_is_given_up() -> None:
+def test_a_peer_that_reads_nothing_is_disconnected() -> None:
     async def main() -> None:
         async with local(chain(2), protocol="locaps", runtime=SMALL) as network, connect(network.at("b0")) as client:
             await client.advertise("TRUE")

@@ -128,7 +128,7 @@ def test_half_a_batch_and_then_silence_ends_that_connection_only() -> None:
     run(main())
 
 
-def test_a_connection_that_is_cut_in_the_middle_of_a_frame_harms_nobody() -> None:
+def test_a_connection_that_ends_within_a_frame_affects_no_other() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
             for size in (1, 4, 5, 20):
@@ -143,7 +143,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_frame_harms_nobody() -> Non
     run(main())
 
 
-def test_a_broker_that_is_full_says_so() -> None:
+def test_a_full_broker_reports_it() -> None:
     async def main() -> None:
         small = msgspec.structs.replace(QUICK, clients_max=1)
         async with local(1, f=0, runtime=small) as network, connect(network.url) as client:
@@ -169,7 +169,7 @@ def test_dialling_another_service_gives_an_error() -> None:
     run(main())
 
 
-def test_a_listener_of_another_version_is_told_apart() -> None:
+def test_a_listener_of_another_version_is_recognized() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         reason = "you speak version 3 of the wire format, but this broker speaks 4"
         writer.write(wire.frame(wire.REFUSAL, Refusal("version", reason)))

@@ -49,7 +49,7 @@ async def publish_all(client: Client) -> int:
     return await client.publish_many({"n": number} for number in range(EVENTS))
 
 
-def test_a_stalled_consumer_delays_nobody_and_receives_everything_later() -> None:
+def test_a_stalled_consumer_delays_no_other_and_receives_everything_later() -> None:
     async def main() -> None:
         opening = local(chain(3), runtime=PATIENT, **SMALL)
         async with (
@@ -113,7 +113,7 @@ async def _numbers(subscription: Subscription) -> list[object]:
     return got
 
 
-def test_a_client_whose_connection_ends_without_a_goodbye_is_missed_at_once() -> None:
+def test_a_connection_without_a_goodbye_is_detected_at_once() -> None:
     async def main() -> None:
         async with local(1, f=0, runtime=PATIENT) as network, connect(network.url, name="ann") as ann:
             await ann.advertise("TRUE")
@@ -131,7 +131,7 @@ def test_a_client_whose_connection_ends_without_a_goodbye_is_missed_at_once() ->
     run(main())
 
 
-def test_a_subscriber_that_is_stopped_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_stopped_subscriber_delays_no_other(tmp_path: Path) -> None:
     runtime = RuntimeSettings(suspect_ms=60_000, join_ms=2_000)
     config = local_network(chain(3), runtime=runtime, protocol=ProtocolEntry("gapless", SMALL))
 
@@ -154,7 +154,7 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(tmp_path: Path) -> None:
         run(main(fleet))
 
 
-def test_a_protocol_without_sessions_says_so(cli: Cli) -> None:
+def test_a_protocol_without_sessions_reports_it(cli: Cli) -> None:
     async def main() -> None:
         async with local(1, f=0, protocol="locaps") as network:
             ran = await asyncio.to_thread(cli, "client", "end", "ann", "--url", network.url)
@@ -163,7 +163,7 @@ def test_a_protocol_without_sessions_says_so(cli: Cli) -> None:
     run(main())
 
 
-def test_a_publisher_learns_for_whom_its_publications_wait_and_nothing_more_when_they_go_on(
+def test_a_publisher_learns_what_blocks_its_publications_until_they_are_confirmed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(blocked_reason, "PATIENCE_S", 0.5)
@@ -187,7 +187,7 @@ def test_a_publisher_learns_for_whom_its_publications_wait_and_nothing_more_when
     run(main())
 
 
-def test_a_user_who_may_not_see_why_its_publications_wait_is_told_so(tmp_path: Path) -> None:
+def test_a_user_who_may_not_see_why_its_publications_wait_is_informed(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": {"publish": ["TRUE"]}}) as network:
             access = Access.to(network.at("b0"), network.by_token("ann"))
@@ -197,7 +197,7 @@ def test_a_user_who_may_not_see_why_its_publications_wait_is_told_so(tmp_path: P
     run(main())
 
 
-def test_publications_that_nobody_confirms_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publications_without_confirmation_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocked_reason, "PATIENCE_S", 0.05)
 
     async def main() -> None:

@@ -16,7 +16,7 @@ from gapless.trace import merge_parts
 SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 
 
-def test_brokers_die_freeze_and_lose_each_other_and_nobody_misses_anything(tmp_path: Path) -> None:
+def test_brokers_die_freeze_and_lose_each_other_and_no_event_is_missed(tmp_path: Path) -> None:
     config = proxied(local_network(chain(5), f=1, runtime=SETTINGS))
     with Fleet(config, tmp_path / "logs") as fleet, closing(CutProxyProcess(fleet.file)) as proxy:
         fleet.start_all()

@@ -39,7 +39,7 @@ def test_a_clock_is_wrong_if_it_differs_from_those_of_most() -> None:
     assert check_of(b1=-6.0, b2=-7.0, b3=0.0).is_wrong(times=10)
 
 
-def test_a_slow_answer_says_little() -> None:
+def test_a_slow_answer_has_little_weight() -> None:
     check = check_of()
     check.differences = {"b1": Difference(0.9, 0.5)}
     assert not check.is_wrong()
@@ -51,7 +51,7 @@ async def until_waiting(network: Local, name: str) -> str:
     return network.brokers[name].clocks.complaint
 
 
-def test_a_broker_whose_clock_is_far_off_joins_when_it_is_set() -> None:
+def test_a_broker_whose_clock_is_far_off_joins_after_the_clock_is_corrected() -> None:
     async def main() -> None:
         async with local(chain(5), f=1) as network:
             for ahead_s in (DAY_S, -3_600.0):
@@ -71,7 +71,7 @@ def test_a_broker_whose_clock_is_far_off_joins_when_it_is_set() -> None:
     run(main())
 
 
-def test_a_broker_with_a_difference_below_the_second_bound_joins_and_says_so() -> None:
+def test_a_broker_with_a_difference_below_the_second_bound_joins_and_reports_it() -> None:
     async def main() -> None:
         async with local(chain(3), f=1) as network:
             await network.crash("b2")
@@ -108,7 +108,7 @@ def test_positions_do_not_follow_a_clock_that_is_set_while_a_broker_runs() -> No
     run(main())
 
 
-def test_a_broker_whose_clock_is_far_off_does_not_join_because_the_others_are_busy() -> None:
+def test_a_broker_whose_clock_is_far_off_does_not_join() -> None:
     """They accept its connections, and answer later than it waits for an answer."""
 
     async def main() -> None:

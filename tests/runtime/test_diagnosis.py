@@ -46,14 +46,14 @@ def sentences(**answers: Answer) -> list[str]:
     return [item.what for item in findings(**answers)]
 
 
-def test_nothing_is_wrong_with_a_healthy_network() -> None:
+def test_a_healthy_network_has_no_findings() -> None:
     assert sentences(b0=report(links={"b1": link()}), b1=report(links={"b0": link()})) == []
 
 
 # ---- brokers that do not answer ---------------------------------------------------------------------------
 
 
-def test_a_broker_whose_process_is_gone_is_to_be_started() -> None:
+def test_the_advice_for_a_crashed_broker_is_to_start_it() -> None:
     [item] = findings(b0=report(links={"b1": DOWN}), b1=silent("nobody"))
     assert item.what == "b1 is not running: nothing listens on 10.0.0.2:7400, and no broker hears it"
     assert item.todo.startswith("start it")
@@ -67,7 +67,7 @@ def test_a_frozen_broker_is_not_to_be_started_but_to_continue(seen: dict[str, An
     assert "start it;" not in item.todo
 
 
-def test_a_broker_that_left_because_its_disk_is_full_says_so() -> None:
+def test_a_broker_that_left_because_its_disk_is_full_reports_it() -> None:
     gone = link(up=False, left=True, left_because="/var/lib/b1: the disk is full; make room on it and start it again")
     [item] = findings(b0=report(links={"b1": gone}), b1=silent("nobody"))
     assert item.what == "b1 has left: /var/lib/b1: the disk is full; make room on it and start it again"
@@ -79,20 +79,20 @@ def test_a_broker_that_left_in_good_order_is_started_when_it_is_wanted() -> None
     assert sentences(b0=report(links={"b1": gone}), b1=silent("nobody")) == ["b1 has shut down gracefully"]
 
 
-def test_a_host_that_is_not_there_is_no_process_that_is_gone() -> None:
+def test_an_unreachable_host_is_no_crashed_process() -> None:
     [item] = findings(b0=report(links={"b1": DOWN}), b1=silent("unreachable", "No route to host"))
     assert item.what == "b1 cannot be reached (No route to host), and no broker hears it"
     assert item.todo == "start its host, or repair the network to 10.0.0.2:7400"
 
 
-def test_a_broker_that_others_hear_is_only_out_of_reach_from_here() -> None:
+def test_a_broker_that_others_reach_is_reported_as_unreachable_from_here() -> None:
     for silence in ("nobody", "unreachable"):
         assert sentences(b0=report(links={"b1": link()}), b1=silent(silence)) == [
             "b1 does not answer from here, but other brokers hear it"
         ]
 
 
-def test_a_broker_that_turns_the_question_down_says_why() -> None:
+def test_a_broker_that_refuses_the_query_gives_the_reason() -> None:
     assert sentences(b0=report(), b1=silent("turned-down", "its certificate has expired")) == [
         "b1 refuses to report its status: its certificate has expired"
     ]
@@ -103,7 +103,7 @@ def test_a_broker_that_has_just_started_is_only_named() -> None:
     assert item.what == "b0 has run for 2 s and has not joined yet"
 
 
-def test_forgotten_brokers_are_to_be_replaced_and_not_brought_back() -> None:
+def test_forgotten_brokers_are_replaced_and_not_restarted() -> None:
     told = report(overview={"forgotten": ["b1", "b2"]})
     gone = findings(b0=told, b1=silent("nobody"), b2=silent("nobody"))
     assert [item.what.split(":")[0] for item in gone] == [
@@ -113,7 +113,7 @@ def test_forgotten_brokers_are_to_be_replaced_and_not_brought_back() -> None:
     assert findings(b0=told, b1=report(), b2=report()) == []
 
 
-def test_more_silent_brokers_than_the_network_is_made_for_are_said_so() -> None:
+def test_more_silent_brokers_than_the_network_tolerates_are_reported() -> None:
     found = findings(b0=report(), b1=silent("nobody"), b2=silent("nobody"))
     assert found[-1].what == "2 brokers do not answer, and the network is made for 1 failures in a neighbourhood"
     assert "before any of them starts with an empty disk" in found[-1].todo
@@ -141,14 +141,14 @@ def test_a_momentary_suspicion_is_no_broken_connection() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_wait_has_an_advice_and_short_waits_are_nothing_unusual(kind: str) -> None:
+def test_every_kind_of_wait_has_an_advice_and_short_waits_are_normal(kind: str) -> None:
     [item] = findings(b0=report(waits=[wait(kind, "ann")]))
     assert item.what == "b0 waits for ann, for 7 s"
     assert item.todo.startswith(ADVICE[kind])
     assert sentences(b0=report(waits=[wait(kind, "ann") | {"is_long": False}])) == []
 
 
-def test_brokers_that_may_be_gone_for_good_are_forgotten_by_commands_that_work_as_they_stand() -> None:
+def test_lost_brokers_are_forgotten_with_the_commands_as_printed() -> None:
     answers = {"b0": report(waits=[wait("return", "b1", "b2")]), "b1": silent("nobody"), "b2": silent("nobody")}
     todo = diagnose(answers, ADDRESSES, " --config my\\ net.toml")[-1].todo
     assert todo.endswith(
@@ -157,12 +157,12 @@ def test_brokers_that_may_be_gone_for_good_are_forgotten_by_commands_that_work_a
     )
 
 
-def test_a_broker_that_answers_is_not_to_be_forgotten_for_that_is_refused() -> None:
+def test_forgetting_a_broker_that_answers_is_refused() -> None:
     [item] = findings(b0=report(waits=[wait("suspected", "b1")]), b1=report())
     assert "forget" not in item.todo
 
 
-def test_a_frozen_broker_is_not_to_be_forgotten_either() -> None:
+def test_forgetting_a_frozen_broker_is_refused_too() -> None:
     todo = diagnose({"b0": report(waits=[wait("suspected", "b1")]), "b1": silent("frozen")}, ADDRESSES)[-1].todo
     assert "forget" not in todo
 
@@ -176,7 +176,7 @@ def test_a_clock_that_differs_from_those_of_most_is_named() -> None:
     assert sentences(b0=report(), b1=report(ahead_s=0.1), b2=report(ahead_s=0.45)) == []
 
 
-def test_a_slow_answer_says_little_about_a_clock() -> None:
+def test_a_slow_answer_has_little_weight_for_a_clock() -> None:
     assert sentences(b0=report(), b1=report(), b2=report(ahead_s=0.9, doubt_s=0.6)) == []
 
 
@@ -190,7 +190,7 @@ def test_a_clock_that_was_set_while_its_broker_ran_is_named() -> None:
     assert "restart b1" in item.todo
 
 
-def test_of_two_clocks_nobody_knows_which_is_right() -> None:
+def test_of_two_clocks_neither_is_known_to_be_right() -> None:
     [what] = sentences(b0=report(), b1=report(ahead_s=3600.0))
     assert what == "the clocks of the brokers differ, and no majority agrees (b0 -1800.0 s, b1 +1800.0 s)"
 

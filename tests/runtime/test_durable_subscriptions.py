@@ -95,7 +95,7 @@ def test_a_killed_client_is_shown_as_the_listener_until_its_session_expires_and_
 
 
 @pytest.mark.parametrize("group", [False, True])
-def test_the_lag_of_an_attached_client_that_waits_for_events_does_not_grow(*, group: bool) -> None:
+def test_the_lag_of_an_idle_attached_client_does_not_grow(*, group: bool) -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             subscription = await bob.durable("billing", "n > 0", group=group, ack="manual")
@@ -195,7 +195,7 @@ def test_manually_acknowledged_events_are_not_redelivered_and_all_others_are() -
     named(test)
 
 
-def test_a_second_client_ends_the_first_with_a_word() -> None:
+def test_a_second_client_ends_the_first_with_a_reason() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             first = await bob.durable("billing", "n > 0", ack="manual")
@@ -247,7 +247,7 @@ def test_each_bad_use_has_a_sentence(options: dict[str, Any], sentence: str) -> 
     named(test, brokers=2)
 
 
-def test_a_protocol_without_names_says_so() -> None:
+def test_a_protocol_without_durable_names_reports_it() -> None:
     async def main() -> None:
         async with local(2, protocol="srpt") as network, connect(network.url) as client:
             with pytest.raises(CallError, match="protocol 'srpt' has no durable subscriptions; use subscribe"):
@@ -345,7 +345,7 @@ def _listen_by_hand(url: str) -> list[int]:
         return [int(event.attributes["n"]) for event in events]
 
 
-def test_all_brokers_are_killed_and_it_goes_on_after_what_was_confirmed(tmp_path: Path) -> None:
+def test_after_a_crash_of_all_brokers_publishing_continues_after_what_was_confirmed(tmp_path: Path) -> None:
     settings = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
     with Fleet(local_network(chain(3), f=1, runtime=settings, data=tmp_path / "data"), tmp_path / "logs") as fleet:
         fleet.start_all()

@@ -36,7 +36,7 @@ class Gone:
         return fail
 
 
-def test_a_transport_that_was_closed_without_a_word_is_replaced_and_the_others_are_still_watched() -> None:
+def test_a_silently_closed_transport_is_replaced_and_the_others_are_still_watched() -> None:
     async def main() -> None:
         async with local(chain(3), f=1) as network:
             await connected(network, pairs=3)
@@ -88,7 +88,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
     run(main())
 
 
-def test_a_connection_whose_dialling_was_cut_short_when_it_stood_already_is_over() -> None:
+def test_a_connection_whose_dialling_was_cancelled_after_it_was_open_is_closed() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
@@ -137,7 +137,7 @@ def test_further_messages_of_a_refused_connection_are_ignored() -> None:
     run(main())
 
 
-def test_nobody_is_suspected_whose_bytes_wait_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_whose_bytes_are_not_read_yet_is_not_suspected(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
@@ -157,7 +157,7 @@ def test_nobody_is_suspected_whose_bytes_wait_to_be_read(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("has_disk", [True, False])
-def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> None:
+def test_a_broker_with_a_disk_learns_that_it_was_paused(has_disk: bool) -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
@@ -176,7 +176,7 @@ def test_a_broker_with_a_disk_is_told_that_it_stood_still(has_disk: bool) -> Non
     run(main())
 
 
-def test_a_broker_with_many_clients_pings_them_more_seldom_and_nobody_is_taken_for_dead(
+def test_a_broker_with_many_clients_pings_less_often_without_false_suspicions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(detector, "CLIENT_PINGS_PER_S", 8)

@@ -25,7 +25,7 @@ def waits(network: Local) -> bool:
     return bool(overview["suspected"] or overview["handovers"] or overview["isolated"])
 
 
-def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None:
+def test_others_continue_without_brokers_that_an_operator_forgets(cli: Cli) -> None:
     async def forget(network: Local, name: str) -> tuple[int, str]:
         ran = await asyncio.to_thread(cli, "network", "forget", name, "--url", network.at("b0"))
         return ran.code, " ".join(ran.out.split())
@@ -52,9 +52,7 @@ def test_others_go_on_without_brokers_that_an_operator_forgets(cli: Cli) -> None
     run(main())
 
 
-def test_a_paused_broker_is_not_forgotten_before_its_process_is_ended(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_paused_broker_is_not_forgotten_before_its_process_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (network_forget, report_query):
         monkeypatch.setattr(module, "PATIENCE_S", 0.5)
 

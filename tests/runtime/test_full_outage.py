@@ -77,7 +77,7 @@ def _blackout(tmp_path: Path, hurt: Callable[[], None]) -> None:
     assert read == confirmed
 
 
-def test_all_brokers_are_killed_and_nothing_confirmed_is_missing_or_doubled(tmp_path: Path) -> None:
+def test_after_a_crash_of_all_brokers_nothing_confirmed_is_missing_or_duplicated(tmp_path: Path) -> None:
     _blackout(tmp_path, lambda: None)
 
 
@@ -85,7 +85,7 @@ def test_one_of_them_may_come_back_with_an_empty_disk(tmp_path: Path) -> None:
     _blackout(tmp_path, lambda: shutil.rmtree(tmp_path / "data" / "b2"))
 
 
-def test_nobody_misses_anything_while_brokers_die_and_all_of_them_do(tmp_path: Path) -> None:
+def test_no_event_is_missed_while_brokers_die_and_all_of_them_do(tmp_path: Path) -> None:
     config = local_network(chain(4), f=1, runtime=SETTINGS, data=tmp_path / "data")
     with Fleet(config, tmp_path / "logs") as fleet:
         fleet.start_all()
@@ -111,7 +111,7 @@ async def _running(config: NetworkConfig) -> AsyncIterator[tuple[dict[str, Broke
             await broker.crash()
 
 
-def test_a_broker_whose_disk_fails_says_so_and_leaves_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_broker_whose_disk_fails_reports_it_and_leaves_and_the_others_continue(tmp_path: Path) -> None:
     config = network(tmp_path)
 
     async def main() -> None:
@@ -155,7 +155,7 @@ def _damage_history(file: Path) -> None:
     connection.close()
 
 
-def test_a_broker_that_has_to_start_over_finds_its_data_and_goes_on(tmp_path: Path) -> None:
+def test_a_broker_that_has_to_start_over_finds_its_data_and_continues(tmp_path: Path) -> None:
     config = network(tmp_path)
 
     async def main() -> None:

@@ -126,7 +126,7 @@ def test_an_event_not_acknowledged_in_time_belongs_to_another_member() -> None:
     grouped(test)
 
 
-def test_after_the_whole_group_was_away_what_comes_again_says_so() -> None:
+def test_after_the_whole_group_was_away_redeliveries_are_marked() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             lazy = await bob.durable("billing", "n > 0", group=True, ack="manual")
@@ -206,7 +206,7 @@ def test_it_is_there_without_an_event_loop_too() -> None:
     grouped(test)
 
 
-def test_a_group_that_is_ended_ends_for_all_with_a_word() -> None:
+def test_a_group_that_is_ended_ends_for_all_with_a_reason() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob, connect(network.at("b0"), name="cat") as cat:
             subscriptions = [await each.durable("billing", "n > 0", group=True) for each in (bob, cat)]

@@ -89,7 +89,7 @@ def test_first_what_was_and_then_what_is_published_while_brokers_die() -> None:
     history(test, brokers=4)
 
 
-def test_entries_forgotten_by_its_broker_are_read_from_the_backup() -> None:
+def test_entries_dropped_by_its_broker_are_read_from_the_backup() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 501)])
         await reader.position()
@@ -121,7 +121,7 @@ def test_missing_history_is_reported_in_place_and_reading_continues() -> None:
     history(test, history_bytes=3 * 65_536)
 
 
-def test_a_reader_that_takes_its_time_holds_back_nobody() -> None:
+def test_a_slow_reader_delays_no_other() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 501)])
         slow = await reader.subscribe("n > 0", since="earliest")
@@ -154,7 +154,7 @@ def test_a_position_that_is_none_is_refused(since: Any, until: Any, complaint: s
     history(test)
 
 
-def test_an_operator_sees_what_is_kept_who_reads_and_for_whom_it_waits() -> None:
+def test_an_operator_sees_what_is_kept_and_for_which_readers() -> None:
     async def test(network: Local, speaker: Client, reader: Client) -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 501)])
         reading = await reader.read("n > 0")

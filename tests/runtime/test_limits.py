@@ -221,7 +221,9 @@ async def _until_allowed(client: Client) -> None:
 
 
 @pytest.mark.parametrize("limit", [{"publications_per_s": 100}, {"bytes_per_s": 15_000}])
-def test_a_client_that_publishes_too_fast_waits_and_others_do_not(tmp_path: Path, limit: dict[str, float]) -> None:
+def test_a_client_that_publishes_too_fast_is_slowed_down_and_others_are_not(
+    tmp_path: Path, limit: dict[str, float]
+) -> None:
     """Ann's 600 events take seconds; she is not suspected for it, and Bob is through long before."""
 
     async def main() -> None:
@@ -265,7 +267,7 @@ def test_other_limits_count_as_soon_as_they_are_read(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_client_that_reads_history_too_fast_waits_and_others_do_not(tmp_path: Path) -> None:
+def test_a_client_that_reads_history_too_fast_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
     """A hundred kilobytes five times, where a hundred in a second are allowed; Bob, who may, has them at once."""
 
     async def main() -> None:

@@ -74,7 +74,7 @@ def test_every_pair_within_reach_has_one_connection() -> None:
     run(main())
 
 
-def test_a_first_start_is_the_first_life_and_a_return_is_not() -> None:
+def test_a_first_start_is_the_first_incarnation_and_a_return_is_not() -> None:
     async def main() -> None:
         async with local(chain(3), f=1) as network:
             assert {broker.incarnation for broker in network.brokers.values()} == {0}
@@ -119,7 +119,7 @@ def test_a_broker_remembered_by_an_unreachable_one_restarts() -> None:
     run(main())
 
 
-def test_a_clock_that_was_set_back_does_not_bring_an_old_life_back() -> None:
+def test_a_clock_that_was_set_back_does_not_revive_an_old_incarnation() -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
@@ -164,7 +164,7 @@ def test_a_false_suspicion_is_counted() -> None:
     run(main())
 
 
-def test_a_broker_that_hears_from_nobody_waits_longer() -> None:
+def test_an_isolated_broker_waits_longer() -> None:
     async def main() -> None:
         async with local(chain(4), f=1) as network:
             await connected(network, pairs=5)
@@ -245,7 +245,7 @@ def test_another_network_file_is_noticed() -> None:
     run(main())
 
 
-def test_a_failure_of_the_node_stops_the_broker_and_says_so() -> None:
+def test_a_failure_of_the_node_stops_the_broker_and_is_reported() -> None:
     async def main() -> None:
         with pytest.raises(AssertionError, match="a bug"):
             await fail_once()
@@ -268,7 +268,7 @@ def test_a_failure_of_the_node_stops_the_broker_and_says_so() -> None:
     run(main())
 
 
-def test_links_know_nobody_they_were_not_told_of() -> None:
+def test_links_know_only_neighbours_that_were_announced() -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             links: Links = network.brokers["b0"].links

@@ -10,7 +10,7 @@ def test_a_timer_that_comes_in_time_is_not_late() -> None:
     assert loop_lag.most_ms == 0.0
 
 
-def test_the_latest_of_the_last_looks_counts_and_is_forgotten() -> None:
+def test_the_latest_of_the_recent_checks_counts_and_expires() -> None:
     loop_lag = LoopLag()
     loop_lag.came(0.0, 0.5)
     loop_lag.came(1.7, 0.5)

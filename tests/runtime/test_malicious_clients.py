@@ -135,7 +135,7 @@ LIES: dict[str, tuple[Lie, str]] = {
 
 
 @pytest.mark.parametrize("kind", LIES)
-def test_a_false_claim_is_refused_with_a_message_and_affects_nobody_else(kind: str) -> None:
+def test_a_false_claim_is_refused_with_a_message_and_affects_no_other_client(kind: str) -> None:
     lie, complaint = LIES[kind]
 
     async def main() -> None:

@@ -41,7 +41,7 @@ suspect_ms = 2000
 """
 
 
-def test_a_file_says_it_all() -> None:
+def test_a_file_has_all_settings() -> None:
     config = parse_network(GOOD)
     assert config.overlay.brokers == ("b0", "b1", "b2")
     assert config.addresses["b2"] == "broker2.example:7400"
@@ -130,13 +130,13 @@ address = "10.0.0.2:7400"
 """
 
 
-def test_two_brokers_cannot_lose_one_and_a_file_that_says_so_is_refused_with_the_ways_out() -> None:
+def test_a_file_that_lets_one_of_two_brokers_fail_is_refused_with_alternatives() -> None:
     with pytest.raises(ConfigError, match="f = 1 needs 3 brokers, but there are 2: choose a smaller f, or add brokers"):
         parse_network(TWO)
     assert parse_network(TWO.replace("[network]", "[network]\nf = 0")).network.f == 0
 
 
-def test_the_file_of_a_lone_broker_says_that_it_may_not_fail() -> None:
+def test_the_file_of_a_single_broker_states_that_it_must_not_fail() -> None:
     lone = '[[brokers]]\nname = "b0"\naddress = "10.0.0.1:7400"\n'
     with pytest.raises(ConfigError, match="f = 1 needs 3 brokers, but there are 1: choose a smaller f, or add brokers"):
         parse_network(lone)

@@ -62,7 +62,7 @@ async def stop(*starting: "asyncio.Task[Any]") -> None:
         (ValueError("x"), 70, "failed: this is a bug in Gapless"),
     ],
 )
-def test_the_exit_code_tells_a_failing_disk_from_a_bug(
+def test_the_exit_code_distinguishes_a_failing_disk_from_a_bug(
     error: Exception, code: int, line: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(broker: Broker) -> None:
@@ -84,7 +84,7 @@ def test_the_exit_code_tells_a_failing_disk_from_a_bug(
         ("127.0.0.1:1", "nothing listens on 127.0.0.1:1; is the broker running?"),
     ],
 )
-def test_a_broker_that_waits_for_its_peers_says_for_whom_and_why(address: str, reason: str) -> None:
+def test_a_broker_that_waits_for_its_peers_names_them_and_the_reason(address: str, reason: str) -> None:
     async def main() -> None:
         with logged() as log:
             broker = Broker(with_address(local_network(chain(2), runtime=QUICK), "b1", address), "b0")
@@ -129,7 +129,7 @@ def test_brokers_with_different_files_say_so_and_do_not_fill_each_others_logs() 
     run(main())
 
 
-def test_brokers_that_start_together_complain_of_nobody() -> None:
+def test_brokers_that_start_together_log_no_complaints() -> None:
     async def main() -> None:
         with logged() as log:
             async with local(chain(3), runtime=PATIENT) as network:

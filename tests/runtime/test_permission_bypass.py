@@ -136,7 +136,7 @@ def test_a_reading_under_way_ends_with_the_right_to_it(rights: dict[str, Any], w
     run(main())
 
 
-def test_a_reading_does_not_go_on_at_the_broker_that_inherits_it_when_the_right_is_gone(tmp_path: Path) -> None:
+def test_a_history_read_ends_at_the_successor_when_the_right_is_revoked(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(3), tmp_path, users={"ann": READER}) as network:
             admin = await _publishes(network, MANY, "shop/x")
@@ -154,7 +154,7 @@ def test_a_reading_does_not_go_on_at_the_broker_that_inherits_it_when_the_right_
 
 
 @pytest.mark.parametrize("count", [20, MANY])
-def test_a_reading_that_its_client_goes_on_with_is_over_when_the_right_is_gone(count: int, tmp_path: Path) -> None:
+def test_a_history_read_resumed_by_its_client_ends_when_the_right_is_revoked(count: int, tmp_path: Path) -> None:
     """A client of its own making comes back, and asks for the rest under the same name, in each way that there is."""
 
     async def main() -> None:

@@ -78,7 +78,7 @@ def test_filters_within_the_rights_work_and_others_are_refused_with_a_message(tm
     run(main())
 
 
-def test_users_who_share_a_role_have_filters_of_their_own_and_what_is_denied_stays_denied(tmp_path: Path) -> None:
+def test_users_with_a_shared_role_have_their_own_filters_and_denials_persist(tmp_path: Path) -> None:
     async def main() -> None:
         role = {
             "name": "desk",
@@ -239,7 +239,7 @@ async def _is_over(network: Secure, client: str) -> None:
     await until(lambda: not any(broker.links.host.node.has_session(client) for broker in network.brokers.values()))  # type: ignore[union-attr]
 
 
-def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tmp_path: Path) -> None:
+def test_an_event_outside_its_advertisement_ends_the_session_and_is_not_delivered(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={"ann": SHOP}, runtime=STEADY) as network:
             admin = await _comes(network, "admin", "b1")
@@ -262,7 +262,7 @@ def test_an_event_outside_ends_the_session_of_who_sends_it_and_reaches_nobody(tm
     run(main())
 
 
-def test_nobody_gives_names_that_are_others(tmp_path: Path) -> None:
+def test_no_client_can_assign_the_names_of_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP, "bob": SHOP}, runtime=STEADY) as network:
             bob = await _comes(network, "bob")
@@ -296,7 +296,7 @@ def test_messages_of_brokers_are_not_accepted_from_a_client(kind: type[msgspec.S
         codec.decode(memoryview(msgspec.msgpack.encode([[name]])), is_client=True)
 
 
-def test_a_client_that_speaks_as_a_broker_is_sent_away(tmp_path: Path) -> None:
+def test_a_client_that_introduces_itself_as_a_broker_is_rejected(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
             liar = await Liar.attach(network, "ann")
@@ -330,7 +330,7 @@ def test_revoking_a_user_ends_all_that_it_has(tmp_path: Path) -> None:
     run(main())
 
 
-def test_taking_a_right_back_ends_what_relies_on_it_and_nothing_else(tmp_path: Path) -> None:
+def test_revoking_a_right_ends_exactly_what_relies_on_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
             ann, admin = await _comes(network, "ann"), await _comes(network, "admin", "b1")
@@ -372,7 +372,7 @@ def test_others_do_not_notice_when_rights_change(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_session_does_not_keep_what_its_client_says_it_does_not_have(tmp_path: Path) -> None:
+def test_a_session_drops_what_its_client_does_not_have(tmp_path: Path) -> None:
     """It began with a filter that was allowed then; its client goes on with it, and says one that is allowed now."""
 
     async def main() -> None:

@@ -26,7 +26,7 @@ def test_every_network_has_limits_and_a_broker_as_a_whole_has_none() -> None:
     assert not BrokerLimits().attach_share
 
 
-def test_a_client_that_used_more_than_its_share_waits_and_others_do_not() -> None:
+def test_a_client_that_used_more_than_its_share_is_slowed_down_and_others_are_not() -> None:
     clock = Clock()
     taken = _quotas(clock, attach_share=0.25)
     assert taken.charge_attaching("eve", 1.0) == 0, "a second is free"
@@ -36,7 +36,7 @@ def test_a_client_that_used_more_than_its_share_waits_and_others_do_not() -> Non
     assert taken.charge_attaching("eve", 0.0) == 0
 
 
-def test_nobody_gets_rid_of_a_debt_by_connecting_again() -> None:
+def test_reconnecting_does_not_reset_a_debt() -> None:
     taken = _quotas(Clock(), attach_share=0.25)
     taken.came("eve")
     taken.charge_attaching("eve", 3.0)
@@ -45,7 +45,7 @@ def test_nobody_gets_rid_of_a_debt_by_connecting_again() -> None:
     assert taken.charge_attaching("eve", 0.0) == pytest.approx(8.0)
 
 
-def test_owners_without_connections_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owners_without_connections_are_dropped_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "IDLE_MAX", 2)
     taken = _quotas(Clock(), attach_share=0.25)
     taken.came("ann")

@@ -50,7 +50,7 @@ def test_a_client_without_the_right_history_gets_everything_when_its_broker_dies
     run(main())
 
 
-def test_a_subscription_that_never_was_brings_nobody_history_without_the_right(tmp_path: Path) -> None:
+def test_a_subscription_that_never_existed_gives_no_access_to_history(tmp_path: Path) -> None:
     """The liar says that it had one at the other broker, from the first event of the admin's on."""
 
     async def main() -> None:
@@ -88,7 +88,7 @@ def test_a_subscription_that_never_was_brings_nobody_history_without_the_right(t
     run(main())
 
 
-def test_a_loss_is_reported_only_to_those_whom_the_event_may_have_concerned(tmp_path: Path) -> None:
+def test_a_loss_is_reported_only_where_the_event_may_have_matched(tmp_path: Path) -> None:
     """The liar reports that its event is lost, and that it may have matched anything."""
 
     async def main() -> None:

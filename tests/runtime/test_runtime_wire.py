@@ -60,7 +60,7 @@ def framed(kind: int, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 64, 100_000, 10_000_000])
-def test_frames_come_out_whole_however_their_bytes_come_in(step: int) -> None:
+def test_frames_are_complete_however_their_bytes_arrive(step: int) -> None:
     bodies = [b"", b"a", b"bc" * 50, bytes(range(256)) * 3, b"x" * 5] * 3
     if step >= 100_000:
         bodies += [b"y" * 300_000, b"z" * 700_000, b"", b"w" * 262_139, b"v" * 262_138]
@@ -103,7 +103,7 @@ def body_of(data: bytes) -> memoryview:
     return memoryview(data)[5:]
 
 
-def test_a_hello_says_who_dialled() -> None:
+def test_a_hello_names_the_dialling_side() -> None:
     hello = wire.decode_hello(body_of(wire.greeting("broker", "b3", protocol="gapless", network="n", boot=7)))
     assert (hello.role, hello.name, hello.protocol, hello.network, hello.boot) == ("broker", "b3", "gapless", "n", 7)
 
@@ -185,7 +185,7 @@ def test_messages_invalid_in_the_protocol_never_reach_a_node(body: bytes) -> Non
         codec().decode(memoryview(body), is_client=True)
 
 
-def test_a_client_cannot_speak_as_a_broker() -> None:
+def test_a_client_cannot_send_as_a_broker() -> None:
     [body] = bodies(codec().frames([gapless_messages.Excluded({"b0": Status(1)})]))
     assert codec().decode(body, is_client=False)
     with pytest.raises(WireError, match="malformed"):

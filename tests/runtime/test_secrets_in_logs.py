@@ -115,7 +115,7 @@ def test_no_secret_appears_in_any_log_status_trace_or_error(tmp_path: Path) -> N
     assert "refused" in lines.getvalue()
 
 
-def test_every_refusal_says_who_from_where_and_why_and_is_counted(tmp_path: Path) -> None:
+def test_every_refusal_names_client_address_and_reason_and_is_counted(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": {"subscribe": ["n = 1"]}}) as network:
             with logged() as log:

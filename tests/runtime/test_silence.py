@@ -56,7 +56,7 @@ def test_a_peer_without_a_connection_gets_the_usual_limit_however_slow_it_was() 
     assert _limit(peer, 5 * SECOND, is_connected=False, is_client=True) == 1
 
 
-def test_a_kernel_that_acknowledges_gets_its_process_longer_and_not_for_ever() -> None:
+def test_a_kernel_that_acknowledges_extends_the_deadline_up_to_a_limit() -> None:
     peer = Silence(0)
     assert _limit(peer, 0, is_acknowledged=True) == ACKNOWLEDGED
 

@@ -146,7 +146,7 @@ def test_errors_in_a_clients_certificate_are_reported(
     runner(main())
 
 
-def test_clear_text_on_a_port_with_tls_is_told_so(tmp_path: Path) -> None:
+def test_clear_text_on_a_port_with_tls_is_reported(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
             with logged() as log:
@@ -157,7 +157,7 @@ def test_clear_text_on_a_port_with_tls_is_told_so(tmp_path: Path) -> None:
     run(main())
 
 
-def test_tls_on_a_port_with_clear_text_is_told_so(tmp_path: Path) -> None:
+def test_tls_on_a_port_with_clear_text_is_reported(tmp_path: Path) -> None:
     async def main() -> None:
         async with local(1, f=0) as network:
             with logged() as log, pytest.raises(ConnectError) as caught:
@@ -226,7 +226,7 @@ async def _greet(network: Secure, credentials: Credentials, role: str, name: str
         writer.close()
 
 
-def test_nobody_but_a_broker_is_taken_for_one(tmp_path: Path) -> None:
+def test_only_a_broker_is_accepted_as_one(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(chain(3), tmp_path) as network:
             brokers = tmp_path / "brokers"
@@ -266,7 +266,7 @@ def test_a_certificate_for_a_broker_that_the_network_does_not_have_gives_no_righ
     run(main())
 
 
-def test_a_broker_does_not_go_on_with_who_is_not_the_broker_it_dialled(tmp_path: Path) -> None:
+def test_a_broker_closes_a_connection_answered_by_another_broker_than_dialled(tmp_path: Path) -> None:
     """The certificate is good for the host, and signed by the right authority, but it is another broker's."""
 
     async def main() -> None:
@@ -300,7 +300,7 @@ async def _serial(network: Secure) -> str:
     return serial
 
 
-def test_certificates_are_read_again_when_they_change_and_nobody_notices(tmp_path: Path) -> None:
+def test_changed_certificates_are_reloaded_without_interruption(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network, connect(network.url, credentials=network.admin) as client:
             await client.advertise("TRUE")
@@ -377,7 +377,7 @@ async def _get(network: Secure, port: int, path: str, shown: Credentials | None 
     return text
 
 
-def test_http_speaks_tls_and_asks_who_wants_to_see_status(tmp_path: Path) -> None:
+def test_http_supports_tls_and_authenticates_status_requests(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": {"status": True}, "bob": {"status": False}}
         async with secure(1, tmp_path, f=0, http=["b0"], users=users) as network:

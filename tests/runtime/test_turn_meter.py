@@ -54,7 +54,7 @@ def test_the_longest_turn_is_known_with_the_longest_of_its_pieces() -> None:
     run(main())
 
 
-def test_a_turn_that_is_too_long_is_counted_and_said() -> None:
+def test_a_turn_that_is_too_long_is_counted_and_reported() -> None:
     async def main() -> None:
         meter = TurnMeter(asyncio.get_running_loop(), logger_of("b0"))
         with logged() as log:
@@ -70,7 +70,7 @@ def test_a_turn_that_is_too_long_is_counted_and_said() -> None:
     run(main())
 
 
-def test_a_batch_that_is_too_much_for_a_turn_is_taken_in_several_in_order() -> None:
+def test_a_batch_too_large_for_one_turn_is_processed_in_several_in_order() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url, name="ann") as ann:
             await ann.advertise("TRUE")
@@ -97,7 +97,7 @@ def test_a_batch_that_is_too_much_for_a_turn_is_taken_in_several_in_order() -> N
     run(main())
 
 
-def test_a_connection_that_ends_with_a_batch_half_taken_harms_nobody() -> None:
+def test_a_connection_that_ends_within_a_batch_affects_no_other() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url, name="ann") as ann:
             await ann.advertise("TRUE")

@@ -65,7 +65,7 @@ def test_messages_of_a_waiting_client_are_all_processed_later(waits: list[str]) 
     assert len(set(waits)) > CLIENTS, "clients wait, and brokers"
 
 
-def test_a_client_that_leaves_while_it_waits_is_removed(waits: list[str]) -> None:
+def test_a_client_that_leaves_while_waiting_is_removed(waits: list[str]) -> None:
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(60):
             links = network.brokers["b0"].links

@@ -82,7 +82,7 @@ def _tls_ends() -> int:
 @pytest.mark.parametrize(
     "visit", [no_greeting, frame_of_900_kb, wrong_token, hangs_up_within_the_first_frame, breaks_off_the_handshake]
 )
-def test_a_refused_stranger_leaves_no_tls_buffers_behind(visit: Visit, tmp_path: Path) -> None:
+def test_a_refused_connection_leaves_no_tls_buffers(visit: Visit, tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": {}}) as network:
             await visit(network)

@@ -25,7 +25,7 @@ from .test_operator_messages import fetch, until_said, with_http
 HANDOVER = {"joined": True, "handovers": [{"around": ["b1"], "waits_for": ["b2", "b3"]}]}
 
 
-def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_over() -> None:
+def test_a_wait_is_reported_with_its_duration_when_it_is_long_and_when_it_is_over() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
     with logged() as log:
@@ -47,7 +47,7 @@ def test_a_wait_is_told_with_its_time_and_said_when_it_is_long_and_when_it_is_ov
         assert log.of("b0")[-1] == "no longer waiting"
 
 
-def test_a_name_that_too_few_agree_on_and_history_that_nobody_lends_are_named_unless_they_get_on() -> None:
+def test_an_undecided_name_and_unavailable_history_are_named_unless_they_make_progress() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
     reading = {"client": "ann", "subscription": "s", "position": 7, "waits_for": ["b3"]}
@@ -110,7 +110,7 @@ def test_lagging_clients_and_those_that_caught_up_are_logged() -> None:
         assert len(log.of("b0")) == 4, "not each time"
 
 
-def test_where_more_clients_lag_than_are_reported_none_has_caught_up_for_sure() -> None:
+def test_if_more_clients_lag_than_are_reported_none_is_known_to_have_caught_up() -> None:
     assert LAGGING_MAX == LAGGING_SHOWN
     news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
@@ -153,7 +153,7 @@ def blocked(processed: int) -> dict[str, Any]:
     return {"blocked_publishers": {"clients": ["ann"], "processed_by_all": processed, "waits_for": ["b3"]}}
 
 
-def test_a_handover_that_goes_on_with_others_is_the_same_wait_and_progress_begins_another() -> None:
+def test_a_handover_continued_with_others_is_the_same_wait_and_progress_begins_another() -> None:
     clock = Clock()
     found = Waiting(logger_of("b0"), clock)
     found.look(HANDOVER, {})

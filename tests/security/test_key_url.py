@@ -161,7 +161,7 @@ def test_a_new_key_counts_soon_after_a_token_names_it_and_an_old_one_no_more(tmp
     assert issuer.requests == 4
 
 
-def test_names_that_strangers_invent_cause_one_request_in_a_while(tmp_path: Path, issuer: Issuer) -> None:
+def test_names_invented_by_clients_cause_one_request_per_interval(tmp_path: Path, issuer: Issuer) -> None:
     kept = Kept(tmp_path, issuer)
     kept.look()
     for number in range(100):
@@ -174,7 +174,7 @@ def test_names_that_strangers_invent_cause_one_request_in_a_while(tmp_path: Path
     assert not isinstance(caught.value, KeysPendingError)
 
 
-def test_keys_are_kept_while_the_issuer_is_away_but_not_for_ever(tmp_path: Path, issuer: Issuer) -> None:
+def test_keys_are_kept_for_a_limited_time_while_the_issuer_is_away(tmp_path: Path, issuer: Issuer) -> None:
     kept = Kept(tmp_path, issuer)
     kept.look()
     issuer.answer = issuer.with_text("maintenance", 503)

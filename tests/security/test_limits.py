@@ -39,7 +39,7 @@ def test_clients_that_wait_as_requested_stay_within_a_second_and_a_batch_of_thei
         assert total <= rate * now + max(1.0, rate) + 1e-6 * (total + 1)
 
 
-def test_a_clock_that_goes_back_gives_nothing_away() -> None:
+def test_a_clock_set_back_grants_nothing() -> None:
     bucket = Bucket(10, 100.0)
     assert bucket.take(10, 100.0) == 0
     assert bucket.take(1, 50.0) == pytest.approx(0.1)

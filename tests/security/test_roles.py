@@ -95,14 +95,14 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint:
 # ---- deny ---------------------------------------------------------------------------------------------------
 
 
-def test_an_event_that_is_denied_lies_outside_and_one_that_lacks_the_attribute_does_not() -> None:
+def test_a_denied_event_is_outside_and_one_that_lacks_the_attribute_is_not() -> None:
     within = Within(["TRUE"], ["level > 3"])
     assert within.test({"level": 3})
     assert not within.test({"level": 4})
     assert within.test({"topic": "news"})
 
 
-def test_a_narrowed_subscription_matches_nothing_that_is_denied_and_may_come_again() -> None:
+def test_a_narrowed_subscription_matches_no_denied_event_and_may_be_repeated() -> None:
     within = Within(["topic LIKE 'shop/%'", "topic = 'news'"], ["topic = 'shop/secret'", "level > 3"])
     narrowed = within.narrow("price > 1")
     assert narrowed is not None
@@ -156,7 +156,7 @@ def test_a_filter_within_the_rights_never_matches_a_denied_event(
         ("topic = 'plain'", "ann", "topic = 'plain'"),
     ],
 )
-def test_the_users_name_stands_for_itself(text: str, user: str, written: str) -> None:
+def test_the_users_name_represents_itself(text: str, user: str, written: str) -> None:
     assert filled(text, user) == written
     parse(written)
 

@@ -65,7 +65,7 @@ def test_errors_in_a_token_are_reported(checker: SignedTokens, claims: dict[str,
         checker.user_of(signed(**{"iss": "issuer", **claims}))
 
 
-def test_nobody_else_can_sign(checker: SignedTokens) -> None:
+def test_no_other_key_can_sign(checker: SignedTokens) -> None:
     other = signed(ed25519.Ed25519PrivateKey.generate(), iss="issuer")
     head, _, tail = signed(iss="issuer").split(".")
     body = jwt.utils.base64url_encode(

@@ -48,7 +48,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint:
     assert complaint.replace("`", "'") in told
 
 
-def test_a_token_that_stands_there_in_clear_is_refused_and_not_repeated(tmp_path: Path) -> None:
+def test_a_token_in_clear_text_is_refused_and_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"users\[0\].tokens\[0\]: this is no hash of a token") as caught:
         _load(tmp_path, "[[users]]\nname = 'ann'\ntokens = ['ann:my-secret']")
     assert "my-secret" not in str(caught.value)

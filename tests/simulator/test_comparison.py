@@ -85,7 +85,7 @@ def test_messages_bytes_and_state_are_those_of_the_run() -> None:
     assert figures(entry).state_mean == figures(entry).state_most == 2
 
 
-def test_state_is_looked_at_while_the_run_goes_on() -> None:
+def test_state_is_checked_during_the_run() -> None:
     """A link's unacknowledged messages are gone at the end."""
     [entry] = compare(QUIET, [GRYPHON])
     at_the_end = run_scenario(QUIET, protocol=GRYPHON).state_sizes
@@ -147,7 +147,7 @@ def test_and_if_the_claim_is_broken_what_is_left_of_it() -> None:
     assert figures(entry).lost > 0
 
 
-def test_one_that_promises_nothing_may_lose_but_has_held_no_more_than_that() -> None:
+def test_a_protocol_without_promises_may_lose_events_up_to_its_bound() -> None:
     """Flooding through a crash: what was delivered is in order and whole as far as the definitions go."""
     brave: ProtocolSpec = msgspec.structs.replace(FLOODING, copes_with=frozenset({"crash", "restart"}))
     scenario = msgspec.structs.replace(QUIET, faults=(Crash(480.0, "b1"), Restart(525.0, "b1")))

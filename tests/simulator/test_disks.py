@@ -48,7 +48,7 @@ def test_a_simulated_disk_holds_what_a_real_one_does(seed: int, tmp_path: Path) 
         assert replay([changes]) == DiskContents(history, store.reader.entries())
 
 
-def test_dropped_history_is_gone() -> None:
+def test_dropped_history_is_deleted() -> None:
     contents = replay([[Admit("b0", 1, 2, 1, b"a"), Admit("b0", 3, 4, 1, b"b")], [ForgetHistory("b0", 2)]])
     assert [row.last for row in contents.history["b0"]] == [4]
 
@@ -119,7 +119,7 @@ def test_a_paused_process_finds_everything_synced() -> None:
     assert (200 * MS, 101) in reports
 
 
-def test_a_writer_hears_once_of_the_end_of_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_is_notified_once_of_the_end_of_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Writer, "pause", 80 * MS)
     monkeypatch.setattr(Writer, "occasions", (Start, TimerFired, Resumed))
     _, reports = written(memory=True)

@@ -174,7 +174,7 @@ def test_a_run_that_never_ends_is_stopped() -> None:
         simulation.run(settle=100 * MS)
 
 
-def test_a_message_to_nobody_is_the_senders_bug() -> None:
+def test_a_message_to_an_unknown_receiver_is_the_senders_bug() -> None:
     probe = Probe(chain(2))
     probe.send("b0", "b7", at=0)
     with pytest.raises(NodeError, match="b0 sends to 'b7', but there is no such node"):

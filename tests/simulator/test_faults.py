@@ -48,7 +48,7 @@ def test_a_prefix_of_the_messages_in_flight_from_a_crashed_broker_survives_on_ea
     assert {other for _, other in lengths} == set(range(4))
 
 
-def test_a_dead_broker_hears_nothing_and_what_is_sent_to_it_is_lost() -> None:
+def test_a_dead_broker_receives_nothing_and_messages_to_it_are_lost() -> None:
     probe = Probe(chain(2))
     probe.simulation.crash("b1", at=5 * MS)
     probe.send("b0", "b1", at=10 * MS)
@@ -97,7 +97,7 @@ def test_a_restart_without_memory_is_a_new_node_of_a_higher_incarnation() -> Non
     assert heard(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")] * 2
 
 
-def test_a_fresh_broker_comes_to_suspect_those_who_died_before() -> None:
+def test_a_fresh_broker_suspects_brokers_that_crashed_before() -> None:
     probe = Probe(chain(3), settings=SETTINGS)
     probe.simulation.crash("b0", at=10 * MS)
     probe.simulation.crash("b1", at=20 * MS)
@@ -108,7 +108,7 @@ def test_a_fresh_broker_comes_to_suspect_those_who_died_before() -> None:
     assert 350 * MS <= news[0][0] <= 450 * MS
 
 
-def test_a_restart_with_memory_goes_on_where_it_was() -> None:
+def test_a_restart_with_memory_continues_where_it_was() -> None:
     probe = Probe(chain(2), settings=SETTINGS)
     probe.tell("b1", 0, timer="soon", ms=100)
     probe.tell("b1", 0, timer="sooner", ms=90)
@@ -178,7 +178,7 @@ def test_a_broker_that_is_still_reconnecting_can_be_suspected() -> None:
     ]
 
 
-def test_nothing_of_the_old_connection_arrives_after_connected() -> None:
+def test_no_message_of_the_old_connection_arrives_after_connected() -> None:
     for seed in range(20):
         probe = Probe(chain(2), seed=seed, settings=Settings(latency=Latency(100 * MS, 100 * MS)))
         probe.send("b1", "b0", at=0, count=5)
@@ -216,7 +216,7 @@ def test_a_long_cut_makes_both_ends_suspect() -> None:
         assert 60 * MS <= probe.logs.news(name)[1][0] <= 160 * MS
 
 
-def test_a_one_way_cut_loses_what_the_first_says_and_only_the_second_suspects() -> None:
+def test_a_one_way_cut_loses_messages_in_one_direction_and_only_the_receiver_suspects() -> None:
     probe = Probe(chain(2), settings=SETTINGS)
     probe.simulation.cut("b0", "b1", at=10 * MS, one_way=True)
     probe.send("b0", "b1", at=20 * MS)
@@ -230,7 +230,7 @@ def test_a_one_way_cut_loses_what_the_first_says_and_only_the_second_suspects() 
     assert heard(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
 
 
-def test_when_an_end_of_a_one_way_cut_dies_nothing_is_left_of_the_connection() -> None:
+def test_when_an_end_of_a_one_way_cut_dies_the_connection_is_removed() -> None:
     probe = Probe(chain(2), settings=SETTINGS)
     probe.simulation.cut("b0", "b1", at=10 * MS, one_way=True)
     probe.simulation.crash("b0", at=20 * MS)

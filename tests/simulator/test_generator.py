@@ -234,7 +234,7 @@ def test_large_ones_have_every_shape() -> None:
     assert max(len(scenario.clients) for scenario in scenarios_of("large")) >= 50
 
 
-def test_in_long_ones_every_broker_has_a_fault_and_most_are_out_and_back() -> None:
+def test_in_long_runs_every_broker_has_a_fault_and_most_are_excluded_and_rejoin() -> None:
     back = brokers = 0
     for scenario in scenarios_of("long"):
         names = overlay_of(scenario.network).brokers
@@ -298,7 +298,7 @@ def test_f_is_lowered_where_the_tree_is_too_small_to_wait_in_a_partition(faults:
     assert {scenario.network.f for scenario in drawn} == {1, 2, 3}
 
 
-def test_a_cut_and_a_suspicion_of_the_same_two_are_told_apart() -> None:
+def test_a_cut_and_a_suspicion_of_the_same_two_are_distinguished() -> None:
     """Of two brokers, one suspects the other while they are cut off from each other, and a blackout follows."""
     for seed in (5397, 5783):
         scenario = generate(seed, "gapless", "all")

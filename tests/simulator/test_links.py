@@ -19,7 +19,7 @@ def numbers(probe: Probe, name: str) -> list[int]:
     return [number for _, _, number in probe.logs.notes(name)]
 
 
-def test_loss_takes_about_its_share_between_brokers_and_nothing_from_clients() -> None:
+def test_messages_are_lost_between_brokers_at_about_the_rate_and_never_from_clients() -> None:
     probe = Probe(chain(2), settings=Settings(loss=0.3))
     probe.send("b0", "b1", at=0, count=1000)
     probe.send("b0", "b0.c", at=0, count=100)
@@ -72,7 +72,7 @@ def test_arrivals_wait_for_the_processor() -> None:
     assert result.queues["b0"].peak == 4
 
 
-def test_free_messages_cost_nothing_and_keep_their_place() -> None:
+def test_free_messages_cost_nothing_and_keep_their_order() -> None:
     free = msgspec.structs.replace(NODE_MODEL, node_model=NodeModel(1 * MS, 2 * MS, frozenset({"Note"})))
     probe = Probe(star(3), settings=free)
     probe.send("b1", "b0", at=0, count=4)
@@ -89,7 +89,7 @@ def test_copies_that_are_sent_are_counted() -> None:
     assert result.queues["b1"].messages == 4
 
 
-def test_nothing_queues_for_processing_that_takes_no_time() -> None:
+def test_no_message_queues_for_instant_processing() -> None:
     quick = msgspec.structs.replace(NODE_MODEL, node_model=NodeModel(0, 2 * MS))
     probe = Probe(chain(2), settings=quick)
     probe.send("b0", "b1", at=0, count=4)
@@ -134,7 +134,7 @@ def flood_with_crash(with_messages: bool) -> Result:
     return simulation.run(settle=200 * MS)
 
 
-def test_writing_messages_down_changes_nothing_else() -> None:
+def test_recording_messages_changes_no_results() -> None:
     without, recorded = flood_with_crash(False), flood_with_crash(True)
     assert without.trace is not None
     assert recorded.trace is not None

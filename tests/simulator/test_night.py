@@ -20,7 +20,7 @@ def night(place: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple
     return code, json.loads(capsys.readouterr().out)
 
 
-def test_the_next_night_goes_on_where_the_last_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_night_continues_where_the_last_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seeds in (8, 16):
         code, told = night(tmp_path, capsys, "--faults", "none", "--protocol", "gryphon")
         assert code == 0
@@ -50,7 +50,7 @@ def test_another_protocols_night_is_not_mixed_in(tmp_path: Path, capsys: pytest.
     assert "another directory" in capsys.readouterr().err
 
 
-def test_a_fault_that_is_not_known_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_fault_is_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--keep", str(tmp_path), "--faults", "rain"]) == 64
     assert "rain" in capsys.readouterr().err
 

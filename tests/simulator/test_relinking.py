@@ -52,7 +52,7 @@ def relink(at: float, old: tuple[str, str], new: tuple[str, str], gap: float = 0
 
 @given(st.integers(2, 12), st.integers(0, 99), st.lists(st.tuples(st.integers(0), st.integers(0), st.integers(0))))
 @settings(max_examples=60)
-def test_whatever_is_replaced_it_stays_a_tree(brokers: int, seed: int, wishes: list[tuple[int, int, int]]) -> None:
+def test_every_replacement_keeps_it_a_tree(brokers: int, seed: int, wishes: list[tuple[int, int, int]]) -> None:
     tree = ChangingTree(random_tree(brokers, seed))
     names = tree.overlay.brokers
     for edge, a, b in wishes:
@@ -75,7 +75,7 @@ def test_whatever_is_replaced_it_stays_a_tree(brokers: int, seed: int, wishes: l
 # ---- what nodes see
 
 
-def test_the_ends_of_both_links_hear_of_it_and_nobody_else() -> None:
+def test_exactly_the_ends_of_both_links_are_notified() -> None:
     probe = Probe(chain(4))
     probe.simulation.relink(("b0", "b1"), ("b0", "b3"), at=20 * MS, gap=15 * MS)
     assert probe.simulation.run(settle=LATE).quiesced
@@ -109,7 +109,7 @@ def test_messages_take_the_way_of_the_new_tree() -> None:
     assert [now for now, _, _ in probe.logs.notes("b1")] == [230 * MS]
 
 
-def test_nothing_overtakes_where_the_way_gets_shorter() -> None:
+def test_no_message_overtakes_where_the_path_gets_shorter() -> None:
     probe = Probe(chain(6), settings=STEADY)
     probe.send("b0", "b4", at=0, count=2)
     probe.simulation.relink(("b2", "b3"), ("b0", "b5"), at=10 * MS)

@@ -101,7 +101,7 @@ def test_a_program_that_keeps_the_signal_to_end_for_itself_can_search() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_search_that_finds_nothing_says_so_and_tells_how_it_goes() -> None:
+def test_a_search_without_findings_reports_it_and_its_progress() -> None:
     seen: list[Progress] = []
     report = search(FLOODING, 20, 100, "cut", processes=1, on_progress=seen.append)
     assert report.finding is None
@@ -110,7 +110,7 @@ def test_a_search_that_finds_nothing_says_so_and_tells_how_it_goes() -> None:
     assert all(progress.of == 20 and progress.phase == "search" for progress in seen)
 
 
-def test_shrinking_tells_how_it_goes_and_stops_in_time() -> None:
+def test_shrinking_reports_progress_and_stops_in_time() -> None:
     seen: list[Progress] = []
     search(STUTTERING, 8, on_progress=seen.append, processes=1)
     left = [progress.rows for progress in seen if progress.phase == "shrink"]

@@ -75,7 +75,7 @@ def test_nacked_events_are_redelivered_and_the_run_is_valid(group: bool, delay_m
 
 
 @pytest.mark.parametrize("group", [False, True])
-def test_a_dead_letter_stands_for_its_event(group: bool) -> None:
+def test_a_dead_letter_represents_its_event(group: bool) -> None:
     trace = play(
         attach("bob", group=group, most=1),
         NackAction(2_300.0, "bob", "b"),
@@ -89,7 +89,7 @@ def test_a_dead_letter_stands_for_its_event(group: bool) -> None:
     assert got(trace, "c") == [], "the event of the letter is acknowledged, too"
 
 
-def test_the_next_client_gets_what_was_acknowledged_by_nobody() -> None:
+def test_the_next_client_receives_unacknowledged_events() -> None:
     trace = play(
         attach("bob"),
         AckEachAction(2_300.0, "bob", "b"),
@@ -100,7 +100,7 @@ def test_the_next_client_gets_what_was_acknowledged_by_nobody() -> None:
     assert len(set(got(trace, "b")) - set(got(trace, "c"))) == 1
 
 
-def test_the_checker_sees_an_event_that_comes_again_after_it_was_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checker_reports_a_redelivery_after_an_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
     from gapless.protocols.gapless.durable.attachment import Attachment
 
     monkeypatch.setattr(Attachment, "_done", lambda self: {})

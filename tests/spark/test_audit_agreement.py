@@ -102,7 +102,7 @@ def files_of(place: Path) -> dict[str, list[str]]:
     return {table: [f"file:{file}" for file in sorted((place / table).glob("*.parquet"))] for table in TABLES}
 
 
-def test_shares_together_find_what_the_checkers_find_in_the_whole(corpus: Corpus) -> None:
+def test_shares_together_find_what_the_checkers_find_in_the_whole_trace(corpus: Corpus) -> None:
     files, replayed = files_of(corpus.place), Counter[str]()
     chosen = dict(list(corpus.expected.items())[::2]) | {run: corpus.expected[run] for run in (*GROUPS, "chain")}
     for run, verdict in chosen.items():

@@ -155,7 +155,7 @@ def test_a_trace_without_runs_has_no_verdict(spark: SparkSession, tmp_path: Path
 # ---- results ---------------------------------------------------------------------------------------------------
 
 
-def test_results_replace_results_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_replace_only_results(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "deep" / "results"
     write_tables({"a": spark.range(3), "b": spark.range(1)}, place)
     write_tables({"a": spark.range(5), "b": spark.range(1)}, place)

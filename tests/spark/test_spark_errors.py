@@ -12,12 +12,12 @@ FACTORY = "org/apache/spark/api/python/PythonWorkerFactory.class"
 """Spark's class that starts Python processes."""
 
 
-def test_spark_says_so_of_a_process_that_starts_too_slowly() -> None:
+def test_spark_reports_a_process_that_starts_too_slowly() -> None:
     [jar] = (Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar")
     with zipfile.ZipFile(jar) as classes:
         assert f"Python worker {TOO_SLOW}".encode() in classes.read(FACTORY)
 
 
-def test_it_is_told_from_other_errors() -> None:
+def test_it_is_distinguished_from_other_errors() -> None:
     assert started_too_slowly(StreamingQueryException(f"SparkException: Python worker {TOO_SLOW}."))
     assert not started_too_slowly(StreamingQueryException("SparkException: the task failed"))

@@ -27,17 +27,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_nothing_in_a_damaged_file_is_wrong_in_silence(seed: int, folder: Path) -> None:
+def test_no_damage_of_a_file_goes_undetected(seed: int, folder: Path) -> None:
     torture.damaged_file(folder, seed)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nothing_is_wrong_in_silence_when_a_damaged_file_is_written_to(seed: int, folder: Path) -> None:
+def test_no_damage_goes_undetected_when_a_damaged_file_is_written_to(seed: int, folder: Path) -> None:
     torture.used_file(folder, seed)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nothing_in_a_damaged_log_is_wrong_in_silence(seed: int, folder: Path) -> None:
+def test_no_damage_of_a_log_goes_undetected(seed: int, folder: Path) -> None:
     torture.damaged_log(folder, seed)
 
 
@@ -73,7 +73,7 @@ def test_a_damaged_piece_of_history_is_named_exactly_and_can_be_repaired(tmp_pat
         assert read("b1", -1, ALL, ALL) == rows
 
 
-def test_a_row_that_stands_in_the_place_of_another_is_damaged(tmp_path: Path) -> None:
+def test_a_row_in_the_place_of_another_is_damaged(tmp_path: Path) -> None:
     with opened(tmp_path, NEVER) as it:
         it.keep(*(Admit("b1", n, n, 1, b"%d" % n) for n in range(5)), Put("a", b"1"), Put("b", b"2"))
     connection = sqlite3.connect(tmp_path / "data.sqlite")
@@ -159,7 +159,7 @@ def test_an_emptied_file_beside_its_log_is_damage_and_not_a_new_directory(tmp_pa
 
 
 @pytest.mark.parametrize("gone", ["kind = 'history'", "kind = 'commit'", "TRUE"])
-def test_a_file_that_says_wrong_things_of_itself_is_not_opened(gone: str, tmp_path: Path) -> None:
+def test_a_file_with_wrong_metadata_is_not_opened(gone: str, tmp_path: Path) -> None:
     with opened(tmp_path, NEVER) as it:
         it.keep(Admit("own", 1, 1, 1, b""))
     connection = sqlite3.connect(tmp_path / "data.sqlite")
@@ -274,7 +274,7 @@ def _can_trace() -> bool:
     ("when", "fold_bytes"),
     [("when=14", 4_000_000), ("when=14+", 4_000_000), *((f"when={n}", 1) for n in (14, 15, 16, 17))],
 )
-def test_a_sync_that_fails_is_told_and_not_tried_again(when: str, fold_bytes: int, tmp_path: Path) -> None:
+def test_a_failed_sync_is_reported_and_not_retried(when: str, fold_bytes: int, tmp_path: Path) -> None:
     """Of the log, of the file it is folded into, or of the log that begins anew: one after the other, if it is folded
     after each commit."""
     if not _can_trace():

@@ -77,7 +77,7 @@ def test_entries_are_read_by_their_beginning(tmp_path: Path) -> None:
         assert it.reader.entries() == {"life": b"4", "sub/b": b"2"}
 
 
-def test_it_is_what_the_interface_says(tmp_path: Path) -> None:
+def test_it_agrees_with_the_interface(tmp_path: Path) -> None:
     with opened(tmp_path) as it:
         store: Store = it.store
         reader: Reader = store.reader()
@@ -178,7 +178,7 @@ def test_any_changes_leave_what_the_plainest_model_has(
                 _agree(it, model)
 
 
-def test_forgetting_much_is_done_little_by_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_deletions_are_done_in_small_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "CHORE_BYTES", 20_000)
     rows: list[int] = []
     with opened(tmp_path, StorageSettings("never")) as it:
@@ -314,7 +314,7 @@ def test_the_log_does_not_grow_without_end_while_somebody_always_reads(
             thread.join()
 
 
-def test_an_event_loop_waits_for_nothing_but_reports(tmp_path: Path) -> None:
+def test_an_event_loop_waits_only_for_reports(tmp_path: Path) -> None:
     """As a broker uses it: each call awaits the report of its own batch, and many share a commit."""
 
     async def publish_all() -> None:

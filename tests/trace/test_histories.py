@@ -83,7 +83,7 @@ def test_events_reported_as_lost_are_not_missing() -> None:
     assert read(found, 0, 0, (1, 4, 5)) == "gap ann:3"
 
 
-def test_nor_is_what_lies_in_a_gap_between_positions() -> None:
+def test_events_in_a_skipped_range_are_not_required() -> None:
     found = recorder()
     found.skip("s", {}, (0, 30))
     assert read(found, 0, 0, (3, 4, 5)) == "valid"

@@ -48,7 +48,7 @@ def judged(folder: Path) -> list[tuple[str, str | None]]:
     return [(anomaly.kind, anomaly.event) for anomaly in check(trace).anomalies if anomaly.client == "name:n"]
 
 
-def test_one_goes_on_where_the_other_stopped(tmp_path: Path) -> None:
+def test_one_continues_where_the_other_stopped(tmp_path: Path) -> None:
     speak(tmp_path)
     listen(tmp_path, "ann", 1, 0, [1, 2, 3, 4], 3)
     listen(tmp_path, "bob", 2, 3, [4, 5, 6], 3)
@@ -114,7 +114,7 @@ def test_single_acknowledgements_leave_events_to_the_next_client(tmp_path: Path)
             assert judged(folder) == [each for each in found if not (is_killed and each[0] == "duplicate")]
 
 
-def test_a_dead_letter_stands_for_its_event(tmp_path: Path) -> None:
+def test_a_dead_letter_represents_its_event(tmp_path: Path) -> None:
     for has_letter in (False, True):
         folder = tmp_path / str(has_letter)
         speak(folder)

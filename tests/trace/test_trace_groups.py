@@ -40,7 +40,7 @@ def test_each_event_went_to_one_of_them() -> None:
 
 
 @pytest.mark.parametrize("seqs", [[2, 4], [4, 6]])
-def test_events_delivered_to_nobody_are_missing(seqs: list[int]) -> None:
+def test_events_without_any_delivery_are_missing(seqs: list[int]) -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", seqs, 1_000)
@@ -56,7 +56,7 @@ def test_unacknowledged_events_may_be_redelivered_at_any_time() -> None:
     assert judged(made) == []
 
 
-def test_two_were_told_that_the_same_is_confirmed() -> None:
+def test_an_event_acknowledged_by_two_members_is_a_duplicate() -> None:
     made = recorder()
     give(made, "ann", [1, 3, 5], 1_000)
     give(made, "bob", [2, 4, 6], 1_000)
@@ -93,7 +93,7 @@ def test_a_member_gets_its_part_in_order() -> None:
     assert judged(made) == [("fifo-inversion", "ann")]
 
 
-def test_events_that_match_nothing_are_delivered_to_nobody() -> None:
+def test_events_without_a_match_are_not_delivered() -> None:
     made = recorder()
     made.publish("p", Event("p", 7, {"x": -1}, b"", 800), 800)
     give(made, "ann", ALL, 1_000)
@@ -101,7 +101,7 @@ def test_events_that_match_nothing_are_delivered_to_nobody() -> None:
     assert ("spurious", "bob") in judged(made)
 
 
-def test_of_a_group_that_all_have_left_nothing_is_asked() -> None:
+def test_a_group_without_members_is_not_queried() -> None:
     made = recorder()
     give(made, "ann", [1], 1_000)
     for client in ("ann", "bob"):

@@ -68,7 +68,7 @@ def test_a_merged_trace_is_a_regular_trace(tmp_path: Path) -> None:
         read_trace(tmp_path / "live")
 
 
-def test_the_certificate_is_that_of_a_recorder_who_sees_everything(tmp_path: Path) -> None:
+def test_the_certificate_is_that_of_a_recorder_with_full_view(tmp_path: Path) -> None:
     whole = Recorder(run="net", protocol="gapless", guarantee="gcd", scenario="net", seed=0, brokers=3, f=1)
     own = {name: PartRecorder(tmp_path, RUN, name) for name in ("a", "b", "c")}
     seqs = dict.fromkeys(own, 0)
@@ -166,7 +166,7 @@ def test_a_part_counts_up_to_every_byte_at_which_it_may_break_off(tmp_path: Path
     assert acts == set(range(7))
 
 
-def test_no_flipped_byte_is_taken_for_something_that_happened(tmp_path: Path) -> None:
+def test_no_flipped_byte_makes_a_valid_record(tmp_path: Path) -> None:
     own = unfinished(tmp_path)
     for recorder in own.values():
         recorder.close()
@@ -213,7 +213,7 @@ def test_unsent_events_are_not_due_and_confirmed_ones_are(tmp_path: Path) -> Non
     assert [(anomaly.kind, anomaly.event) for anomaly in verdict.anomalies] == [("unobserved", "bob:4")]
 
 
-def test_deliveries_of_what_a_lost_part_told_of_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_deliveries_known_only_from_a_lost_part_are_left_out_and_counted(tmp_path: Path) -> None:
     own = unfinished(tmp_path)
     own["ann"].close()
     own["eve"].publish(Event("eve", 1, {}), 6_000)
@@ -258,7 +258,7 @@ def test_waiting_messages_in_memory_are_bounded(tmp_path: Path) -> None:
     assert before - written > 5 * part_log.BUFFER_MAX
 
 
-def test_a_disk_that_is_full_ends_the_part_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_ends_only_the_part(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ann = PartRecorder(tmp_path, RUN, "ann")
     ann.publish(Event("ann", 1, {}), 1)
     assert ann._log is not None
@@ -319,7 +319,7 @@ def test_any_name_has_a_file(tmp_path: Path, name: str) -> None:
     assert [row.client for row in merge_parts(tmp_path, quiesced=False).cut_short] == [name]
 
 
-def test_an_event_that_nobody_published_is_left_to_the_judge(tmp_path: Path) -> None:
+def test_an_event_never_published_is_left_to_the_checker(tmp_path: Path) -> None:
     PartRecorder(tmp_path, RUN, "ann").close()
     eve = PartRecorder(tmp_path, RUN, "eve")
     eve.subscribe("eve/s1", "TRUE", 0)

@@ -214,7 +214,7 @@ def test_a_damaged_trace_is_refused(tmp_path: Path, sentence: str, damage: Calla
     assert "\n" not in str(caught.value)
 
 
-def test_no_flipped_byte_is_taken_for_another_trace(tmp_path: Path) -> None:
+def test_no_flipped_byte_makes_another_valid_trace(tmp_path: Path) -> None:
     directory = tmp_path / "trace"
     write_trace(a_run(), directory)
     whole = part(directory, "runs").read_bytes()

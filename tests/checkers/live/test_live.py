@@ -106,7 +106,7 @@ def test_an_effect_before_the_start_of_its_publisher_is_missing() -> None:
     assert network.read() == {("missing-effect", "t", "bob:1")}
 
 
-def test_a_delivery_that_is_read_before_its_publication_waits_for_it() -> None:
+def test_a_delivery_read_before_its_publication_is_kept_until_then() -> None:
     network = Network("ann", "bob")
     network.subscribe("bob", "s", ann=1)
     network.deliver("bob", "s", "ann", 1)
@@ -127,7 +127,7 @@ def test_a_publication_that_is_nowhere_was_never_made() -> None:
     assert network.read() == {("spurious", "s", "ann:7")}
 
 
-def test_an_event_that_may_not_have_left_is_due_to_nobody() -> None:
+def test_an_event_that_may_not_have_left_is_not_required() -> None:
     network = Network("ann", "bob")
     network.subscribe("bob", "s", ann=1)
     network.say("ann", records.Published(1, {}, network.now_us, network.now_us))
@@ -175,7 +175,7 @@ def test_memory_is_bounded_by_the_number_of_open_events() -> None:
 
 
 @pytest.mark.usefixtures("short_memory")
-def test_a_subscriber_that_is_far_behind_is_judged_all_the_same() -> None:
+def test_a_lagging_subscriber_is_checked_like_any_other() -> None:
     network = Network("ann", "bob")
     network.subscribe("bob", "s", ann=1)
     for seq in range(1, 101):
@@ -210,7 +210,7 @@ def test_the_state_of_a_subscription_that_ended_is_let_go() -> None:
     assert (network.judge.reports["s"].state, network.judge.reports["s"].open) == ("ended", 0)
 
 
-def test_the_page_of_the_format_is_judged_as_a_whole_and_live(tmp_path: Path) -> None:
+def test_the_page_of_the_format_is_checked_as_a_whole_and_live(tmp_path: Path) -> None:
     from gapless.trace import PartRecorder
 
     ann, bob = (PartRecorder(tmp_path, RUN, name) for name in ("ann", "bob"))

@@ -18,7 +18,7 @@ Tiny = Callable[..., Experiment]
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_sweep_says_what_it_did(cli: Cli, tiny: Tiny, tmp_path: Path) -> None:
+def test_a_sweep_reports_what_it_did(cli: Cli, tiny: Tiny, tmp_path: Path) -> None:
     experiment = tiny()
     ran = cli("lab", "run", experiment.file, "--quick", "--out", tmp_path / "out")
     assert ran.code == 0

@@ -128,7 +128,7 @@ def test_a_claim_is_judged(claim: Claim, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("paper", [100.0, 150.0])
-def test_fewer_than_twenty_runs_tell_nothing_of_a_number(paper: float) -> None:
+def test_fewer_than_twenty_runs_decide_nothing(paper: float) -> None:
     claim = Claim("", LATENCY, paper=paper, where={"protocol": "a", "depth": 2})
     nineteen = runs({("a", 2): [90.0, *[100.0] * 17, 110.0]})
     assert judge_claim(claim, nineteen).verdict == "uncertain"
@@ -138,12 +138,12 @@ def test_fewer_than_twenty_runs_tell_nothing_of_a_number(paper: float) -> None:
     assert too_few(judge_claim(claim, twenty)) == ""
 
 
-def test_an_interval_wider_than_the_tolerance_tells_nothing() -> None:
+def test_an_interval_wider_than_the_tolerance_decides_nothing() -> None:
     claim = Claim("", LATENCY, paper=100.0, where={"protocol": "a", "depth": 2}, noise=0.01)
     assert judge_claim(claim, ENOUGH).verdict == "uncertain"
 
 
-def test_the_missing_part_of_a_whole_is_judged_alone() -> None:
+def test_the_missing_part_of_a_trace_is_checked_alone() -> None:
     """97.5 % and 97.9 % of all are close; 2.5 % and 2.1 % missing are not."""
     found = runs({("a", 2): [97.8, 98.0] * 20})
     whole = Claim("", LATENCY, paper=97.5, where={"protocol": "a"}, noise=0.01)
@@ -182,7 +182,7 @@ def test_a_claim_may_compare(kind: str, expected: float) -> None:
     assert judged.verdict == "agrees"
 
 
-def test_a_claim_may_speak_of_the_deviation() -> None:
+def test_a_claim_may_mention_the_deviation() -> None:
     claim = Claim("", LATENCY, paper=10.0, where={"protocol": "a", "depth": 2}, of="deviation", noise=0.3)
     judged = judge_claim(claim, ENOUGH)
     assert judged.verdict == "agrees"
@@ -214,7 +214,7 @@ def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
-def test_the_papers_numbers_stand_where_ours_do() -> None:
+def test_the_papers_numbers_are_next_to_ours() -> None:
     lines = FigureSpec(LATENCY, x="depth", series=("protocol",), x_scale=2)
     bins = FigureSpec(Reading("size"), kind="distribution", bins=(1, 4, 16))
     for spec, found, claim, place in (
@@ -299,7 +299,7 @@ class _Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_report_stands_alone_and_says_it_all() -> None:
+def test_the_report_is_self_contained_and_complete() -> None:
     claims = (
         Claim(
             "b takes <long>", LATENCY, paper=60.0, where={"protocol": "b"}, why="because & so on", unit=" ms",

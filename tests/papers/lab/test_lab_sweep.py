@@ -159,7 +159,7 @@ def test_a_directory_has_one_sweep_at_a_time(tmp_path: Path) -> None:
         Store(tmp_path / "out").open("tiny").__enter__()
 
 
-def test_runs_that_nobody_asks_for_are_forgotten(tmp_path: Path) -> None:
+def test_runs_without_requests_are_dropped(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
     with store.open("tiny"):
         for key in ("new", "old"):

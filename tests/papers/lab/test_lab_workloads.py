@@ -123,7 +123,7 @@ def test_one_message_takes_a_hop_for_each_bit() -> None:
     assert found["mean"] == pytest.approx((102 + 103 + 204) / 3)
 
 
-def test_all_publish_and_all_hear_it() -> None:
+def test_every_node_receives_every_publication() -> None:
     found, _ = run("topic-publishers", "srpt", "deliveries", nodes=16, publishers=1.0)
     assert found == {"others": 16 * 15, "own": 16}
     found, _ = run("topic-publishers", "vcube", "deliveries", nodes=16, publishers=0.0)
@@ -136,7 +136,7 @@ def test_half_of_the_nodes_of_srpts_tree_transmit_nothing() -> None:
 
 
 @pytest.mark.parametrize("wait", [1, 4])
-def test_everybody_speaks_once_in_a_discussion_after_having_heard_enough(wait: int) -> None:
+def test_every_node_answers_once_in_a_discussion_after_enough_messages(wait: int) -> None:
     sizes, trace = run("topic-discussion", "vcube", "barrier-size", nodes=16, wait=wait, trace=True)
     assert sum(sizes.values()) == 16
     assert sizes["0"] == wait
@@ -262,7 +262,7 @@ def test_measures_that_need_a_run_are_not_computed() -> None:
         run("topic-publishers", "vcube", "reception-latency", nodes=8, is_model=True, jitter_ms=3.0)
 
 
-def test_barriers_with_causes_of_causes_are_larger_and_hold_nothing_back_longer() -> None:
+def test_barriers_with_causes_of_causes_are_larger_and_delay_nothing_longer() -> None:
     given: dict[str, Any] = {"nodes": 32, "pause": "exponential", "pause_ms": 150.0, "jitter_ms": 20.0}
     sizes = [
         run("topic-discussion", "vcube", "barrier-size", barrier=barrier, **given)[0] for barrier in ("direct", "all")
@@ -320,7 +320,7 @@ def _is_legitimate(path: tuple[str, ...], failed: frozenset[int], delta: int) ->
 
 
 @pytest.mark.parametrize("delta", [1, 2])
-def test_delta_with_strict_legitimacy_delivers_one_event_to_whom_it_may(delta: int) -> None:
+def test_delta_with_strict_legitimacy_delivers_one_event_to_the_legitimate_subscriber(delta: int) -> None:
     """One event alone waits behind no other, so it comes as far as legitimacy lets it."""
     for seed in range(4):
         given = {"brokers": 40, "fanout": 2, "delta": delta, "failed": 12, "events": 1}

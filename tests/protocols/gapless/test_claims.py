@@ -128,7 +128,7 @@ LIES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("kind", LIES)
-def test_a_false_claim_is_refused_with_a_message_and_affects_nobody_else(kind: str) -> None:
+def test_a_false_claim_is_refused_with_a_message_and_affects_no_other_client(kind: str) -> None:
     lie, complaint = LIES[kind]
     bench = Bench()
     bench.begin_honest()
@@ -138,7 +138,7 @@ def test_a_false_claim_is_refused_with_a_message_and_affects_nobody_else(kind: s
     bench.check_honest()
 
 
-def test_a_false_claim_that_waits_for_a_handover_is_refused_after_it() -> None:
+def test_a_false_claim_during_a_handover_is_refused_after_it() -> None:
     bench = Bench()
     bench.begin_honest()
     bench.attach("liar", "b0")
@@ -170,7 +170,7 @@ def test_waiting_messages_are_bounded(frozen: bool) -> None:
     bench.check_honest()
 
 
-def test_of_many_attempts_to_attach_one_waits() -> None:
+def test_of_many_attempts_to_attach_one_is_queued() -> None:
     bench = Bench()
     bench.begin_honest()
     state = bench.nodes["b0"].state
@@ -200,7 +200,7 @@ def test_a_timestamp_that_no_broker_gave_moves_no_clock_and_opens_no_session() -
     bench.check_honest()
 
 
-def test_timestamps_in_everything_that_a_client_says_move_no_clock() -> None:
+def test_timestamps_supplied_by_a_client_move_no_clock() -> None:
     bench = Bench()
     bench.begin_honest()
     bench.attach("liar", "b0")
@@ -234,7 +234,7 @@ def test_timestamps_in_everything_that_a_client_says_move_no_clock() -> None:
 
 @pytest.mark.parametrize("incarnation", [None, ("b0", 0), ("b1", 0), ("b1", 999), ("b1", 10**6)])
 @pytest.mark.parametrize("published", [(0, 0), (9, 0), (9, 9), (NUMBER_MAX, NUMBER_MAX)])
-def test_forged_pasts_cost_the_liar_its_own_events_alone(
+def test_forged_pasts_cost_only_the_forger_its_events(
     incarnation: tuple[str, int] | None, published: tuple[int, int]
 ) -> None:
     bench = Bench()
@@ -248,7 +248,7 @@ def test_forged_pasts_cost_the_liar_its_own_events_alone(
     bench.check_honest()
 
 
-def test_a_client_that_did_not_hear_of_its_session_opens_another() -> None:
+def test_a_client_that_missed_its_session_opens_another() -> None:
     """Its broker is dead, and the answer of the next one was lost. The first session here is in the way."""
     bench = Bench(3, f=1)
     bench.begin_honest()
@@ -261,7 +261,7 @@ def test_a_client_that_did_not_hear_of_its_session_opens_another() -> None:
     assert [ready.session for ready in bench.told("mover", Ready)] == [1, 2, 3]
 
 
-def test_two_sessions_of_one_name_at_two_brokers_hurt_nobody_else() -> None:
+def test_two_sessions_of_one_name_at_two_brokers_affect_no_other_client() -> None:
     bench = Bench(3)
     bench.begin_honest()
     for broker in ("b0", "b2"):

@@ -107,14 +107,14 @@ def copies_of_the_secret(nodes: dict[str, GaplessBroker]) -> int:
     return sum(event.attributes.get("text") == SECRET for node in nodes.values() for event in events(node))
 
 
-def test_readers_are_told_what_was_deleted_and_get_the_rest(nodes: dict[str, GaplessBroker]) -> None:
+def test_readers_are_notified_of_deleted_ranges_and_receive_the_rest(nodes: dict[str, GaplessBroker]) -> None:
     trace = run(scenario())
     assert told(trace, "read") == ["ann:1", "ann:2", "ann:3"]
     assert read(trace, "read") == ["ben:1", "ben:2", "ann:4"]
     assert copies_of_the_secret(nodes) == 0
 
 
-def test_live_subscriptions_that_have_had_them_are_told_nothing(nodes: dict[str, GaplessBroker]) -> None:
+def test_live_subscriptions_that_have_received_them_get_no_report(nodes: dict[str, GaplessBroker]) -> None:
     live = (SubscribeAction(300.0, "dan", "live", "n > 0"), SubscribeAction(300.0, "dan", "keep", "n > 0", name="keep"))
     trace = run(scenario(actions=live))
     for subscription in ("live", "keep"):
@@ -159,7 +159,7 @@ def test_more_deletions_than_brokers_remember_are_refused(monkeypatch: pytest.Mo
     assert [node.has_deleted(name) for name in ("ann", "ben", "cat")] == [True, True, False]
 
 
-def test_a_broker_says_that_it_deletes_until_it_has_looked_at_its_entries() -> None:
+def test_a_broker_reports_that_it_deletes_until_it_has_checked_its_entries() -> None:
     """Also between the moment when all brokers have processed the events and the next tick."""
     state = Bench(2).nodes["b0"].state
     deleting.delete_events(state, "ann")

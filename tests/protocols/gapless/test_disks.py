@@ -102,7 +102,7 @@ def test_a_restarted_broker_holds_and_has_promised_what_it_had_before() -> None:
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_broker_that_recovers_says_whether_its_disk_is_whole(is_damaged: bool) -> None:
+def test_a_recovering_broker_reports_whether_its_disk_is_intact(is_damaged: bool) -> None:
     first = Node(DiskContents())
     first.hear("b0", hold(0, 10))
     first.hear("b0", hold(1, 20))

@@ -25,7 +25,7 @@ def journal(count: int) -> Journal:
     return made
 
 
-def test_the_numbers_of_what_was_dropped_are_told() -> None:
+def test_the_numbers_of_dropped_events_are_reported() -> None:
     made = journal(9)
     made.drop(3)
     made.drop(2)
@@ -34,7 +34,7 @@ def test_the_numbers_of_what_was_dropped_are_told() -> None:
     assert dropped_between(made.gone, 50, 50) == {}
 
 
-def test_more_numbers_are_told_rather_than_fewer_when_parts_become_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_merge_too_many_numbers_are_reported_rather_than_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dropped, "PARTS_MAX", 2)
     made = journal(9)
     for _ in range(6):

@@ -41,7 +41,7 @@ def numbers(page: Page) -> list[int]:
     return [event.seq for events in page.events for event in events]
 
 
-def test_of_its_own_journal_a_broker_speaks_up_to_any_final_position() -> None:
+def test_a_broker_answers_for_its_own_journal_up_to_any_final_position() -> None:
     s = broker()
     fill(s, B1, 5)
     s.clock.see(1_000)
@@ -49,7 +49,7 @@ def test_of_its_own_journal_a_broker_speaks_up_to_any_final_position() -> None:
     assert (numbers(page), page.upto) == ([2, 3, 5], 1_000)
 
 
-def test_of_another_a_holder_speaks_up_to_its_last_entry_and_of_a_sealed_one_to_its_end() -> None:
+def test_a_replica_answers_up_to_its_last_entry_and_to_the_end_of_a_sealed_journal() -> None:
     s = broker()
     fill(s, B0, 5)
     assert ask(s, B0, 10, 1_000).upto == 50
@@ -73,7 +73,7 @@ def test_a_page_is_bounded_by_what_was_looked_at() -> None:
     assert len(numbers(ask(s, B1, 0, 1_000))) == 7
 
 
-def test_of_a_run_the_part_that_matches_is_told() -> None:
+def test_the_matching_part_of_a_run_is_reported() -> None:
     s = broker()
     s.journal.append(Entry(EventRun("p", 1, EventTable.of([{"x": x} for x in (1, 2, 2, 1)], [b""] * 4), 10)))
     s.clock.see(100)
@@ -81,7 +81,7 @@ def test_of_a_run_the_part_that_matches_is_told() -> None:
     assert numbers(ask(s, B1, 0, 100, "x = 2")) == [2, 3]
 
 
-def test_a_broker_says_what_it_has_dropped() -> None:
+def test_a_broker_reports_what_it_has_dropped() -> None:
     s = broker(history_bytes=400_000)
     fill(s, B0, 100, size=3_000)
     fill(s, B1, 100, size=3_000)

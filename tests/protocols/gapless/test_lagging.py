@@ -60,7 +60,7 @@ def last_time(trace: Trace, subscription: str) -> float:
     return max(row.time_ms for row in trace.history if row.subscription_id == subscription)
 
 
-def test_nobody_waits_for_a_slow_client_and_it_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_client_delays_no_other_and_receives_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = 0
     step = GaplessBroker.step
 
@@ -107,7 +107,7 @@ def test_a_client_that_returns_after_a_while_continues() -> None:
     assert last_time(trace, "t") < 26_000, "delivery went on meanwhile"
 
 
-def test_a_client_that_is_away_for_longer_than_history_reaches_is_told_what_it_misses() -> None:
+def test_a_client_away_for_longer_than_history_receives_the_missed_ranges() -> None:
     stage = Stage(consume_us=0, history_bytes=256 * 1024)
     stage.leave_alone(2, 21)
     for second in range(3, 20):

@@ -42,14 +42,14 @@ def publish_for(bench: Bench, seconds: float, first: int = 1) -> int:
     return following
 
 
-def test_few_clients_hear_of_each_final_position() -> None:
+def test_few_clients_receive_each_final_position() -> None:
     bench, clients = with_clients(3)
     publish_for(bench, 2.0)
     for client in clients:
         assert len(bench.told(client, Position)) == 2 * WAVES_PER_S
 
 
-def test_clients_that_get_no_event_hear_of_a_position_every_one_to_two_seconds() -> None:
+def test_idle_clients_receive_a_position_every_one_to_two_seconds() -> None:
     bench, clients = with_clients(20)
     bench.pass_time(10.0)
     told = {client: [each.position for each in bench.told(client, Position)] for client in clients}
@@ -65,7 +65,7 @@ def test_clients_that_get_no_event_hear_of_a_position_every_one_to_two_seconds()
         assert bench.told(client, Position), "a client that gets events hears of the next position"
 
 
-def test_many_clients_hear_of_them_in_turns_and_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_clients_receive_them_in_turns_and_none_is_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "TOLD_PER_S", 100)
     bench, clients = with_clients(59)  # and the publisher
     number = publish_for(bench, 1.0)

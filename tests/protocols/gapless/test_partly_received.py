@@ -50,7 +50,7 @@ def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
     return run(partly_received(request.param))
 
 
-def test_nothing_is_missing_beyond_what_is_reported(told: tuple[Trace, list[Effect]]) -> None:
+def test_only_what_is_reported_is_missing(told: tuple[Trace, list[Effect]]) -> None:
     verdict = check(told[0])
     assert verdict.status == "valid"
     assert not verdict.anomalies
@@ -73,20 +73,22 @@ def test_subscriptions_that_lack_the_events_are_notified_once(
 
 
 @pytest.mark.parametrize("subscription", ["other", "impossible", "late"])
-def test_a_subscription_that_lacks_nothing_is_told_nothing(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
+def test_a_subscription_that_lacks_nothing_receives_no_report(
+    subscription: str, told: tuple[Trace, list[Effect]]
+) -> None:
     assert losses(told[0], subscription) == []
 
 
-def test_a_reader_of_history_is_told_what_history_has_no_more(told: tuple[Trace, list[Effect]]) -> None:
+def test_a_reader_of_history_is_notified_of_deleted_ranges(told: tuple[Trace, list[Effect]]) -> None:
     assert losses(told[0], "reader")[-3:] == LOST
 
 
-def test_the_publisher_is_told_once_what_somebody_lacks(told: tuple[Trace, list[Effect]]) -> None:
+def test_the_publisher_is_notified_once_of_missing_deliveries(told: tuple[Trace, list[Effect]]) -> None:
     [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
     assert list(lost.ranges) == [(3, 5)]
 
 
-def test_subscriptions_that_have_all_of_it_are_told_nothing_though_history_has_lost_it() -> None:
+def test_subscriptions_that_have_everything_receive_no_report_though_history_has_lost_it() -> None:
     trace, _ = run(partly_received(BACK_EMPTY, is_cut=False))
     assert check(trace).status == "valid"
     for subscription in ("all", "durable", *NEAR):

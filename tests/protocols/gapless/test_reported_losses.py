@@ -109,21 +109,23 @@ def came(trace: Trace, subscription: str) -> Counter[str]:
     return Counter(row.event_id for row in trace.history if row.subscription_id == subscription)
 
 
-def test_nothing_is_missing_beyond_what_is_reported(told: tuple[Trace, list[Effect]]) -> None:
+def test_only_what_is_reported_is_missing(told: tuple[Trace, list[Effect]]) -> None:
     verdict = check(told[0])
     assert verdict.status == "valid"
     assert not verdict.anomalies
 
 
 @pytest.mark.parametrize("subscription", ["all", "some", "durable"])
-def test_a_subscription_is_told_exactly_what_is_lost_and_once(
+def test_a_subscription_is_notified_of_exactly_the_lost_events_and_once(
     subscription: str, told: tuple[Trace, list[Effect]]
 ) -> None:
     assert losses(told[0], subscription) == LOST
 
 
 @pytest.mark.parametrize("subscription", ["other", "impossible", "late"])
-def test_a_subscription_that_lacks_nothing_is_told_nothing(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
+def test_a_subscription_that_lacks_nothing_receives_no_report(
+    subscription: str, told: tuple[Trace, list[Effect]]
+) -> None:
     assert losses(told[0], subscription) == []
 
 
@@ -135,12 +137,12 @@ def test_everything_else_comes_once(told: tuple[Trace, list[Effect]]) -> None:
     assert came(told[0], "late") == {"ann:8": 1}
 
 
-def test_the_publisher_is_told_once_and_of_all_that_is_lost(told: tuple[Trace, list[Effect]]) -> None:
+def test_the_publisher_is_notified_once_of_all_losses(told: tuple[Trace, list[Effect]]) -> None:
     [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
     assert list(lost.ranges) == [(3, 5)]
 
 
-def test_members_of_a_shared_subscription_are_told_once_though_its_coordinator_moves() -> None:
+def test_members_of_a_shared_subscription_are_notified_once_though_its_coordinator_moves() -> None:
     plain = scenario(*BACK_EMPTY, Crash(50_000.0, "b1"))
     shared = msgspec.structs.replace(
         plain,

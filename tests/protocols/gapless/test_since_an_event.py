@@ -70,7 +70,7 @@ def run(crashes: tuple[str, ...] = ()) -> dict[str, list[Event]]:
 
 
 @pytest.mark.parametrize("crashes", [(), ("b4",), ("b3", "b0")])
-def test_everything_after_an_event_comes_once_and_nothing_else(crashes: tuple[str, ...]) -> None:
+def test_exactly_the_events_after_an_event_are_delivered_once(crashes: tuple[str, ...]) -> None:
     came = run(crashes)
     everything = sorted(came["live/s"], key=lambda event: event.position)
     assert len(everything) == 60
@@ -83,5 +83,5 @@ def test_everything_after_an_event_comes_once_and_nothing_else(crashes: tuple[st
         assert sorted(event.id for event in events) == sorted(e.id for e in everything[int(since) + 1 : last + 1]), name
 
 
-def test_the_end_of_all_is_no_place_where_something_lies() -> None:
+def test_every_position_is_before_the_newest() -> None:
     assert Position.after(NEWEST.timestamp - 1, "z", 1) < NEWEST

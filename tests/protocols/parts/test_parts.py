@@ -4,7 +4,7 @@ from gapless.protocols.parts.forgetting import forget_oldest
 from gapless.protocols.parts.held import Held
 
 
-def test_the_oldest_are_forgotten_first() -> None:
+def test_the_oldest_are_dropped_first() -> None:
     entries = dict.fromkeys([3, 1, 2])
     forget_oldest(entries, 3)
     assert list(entries) == [3, 1, 2]

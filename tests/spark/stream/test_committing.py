@@ -217,7 +217,7 @@ def test_unpublishable_rows_are_reported_before_any_is_published(fleet: Fleet, t
     assert published(fleet, "large") == []
 
 
-def test_a_directory_in_use_is_waited_for_and_then_told(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_waited_for_and_then_reported(tmp_path: Path) -> None:
     staging = Staging(str(tmp_path))
     staging.prepare()
     with (
@@ -254,7 +254,7 @@ def test_events_dropped_by_brokers_are_counted_by_number(tmp_path: Path) -> None
         assert [event.seq for event in events] == [*range(311 - len(events), 311)]
 
 
-def test_tasks_publish_their_shares_and_the_driver_those_of_tasks_that_are_gone(fleet: Fleet, tmp_path: Path) -> None:
+def test_tasks_publish_their_shares_and_the_driver_those_of_lost_tasks(fleet: Fleet, tmp_path: Path) -> None:
     writer = stream(fleet, tmp_path, "shares", publishers="2")
     here = staged(writer, rows(0, 700), rows(700, 0), rows(700, 300), rows(1_000, 500))
     gone = replace(here[0].publisher, port=1)
@@ -292,9 +292,7 @@ class Forgotten:
         raise SkippedError("an unknown number of events are gone", {}, (Position.at(1), Position.at(9)))
 
 
-def test_when_nobody_knows_how_much_is_there_the_user_is_asked(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_an_unknown_size_the_user_is_asked(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = stream(fleet, tmp_path, "short")
     writer.commit(staged(writer, rows(0, 10)), 0)
     _half(fleet, tmp_path, staged(writer, rows(10, 300)))

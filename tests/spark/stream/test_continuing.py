@@ -49,7 +49,7 @@ def options(fleet: Fleet, directory: Path, **more: str) -> dict[str, Any]:
     return given | {"filter": "topic = 'trade'"} | more
 
 
-def test_a_table_over_archive_and_brokers_is_whole_and_tells_the_seam(
+def test_a_table_over_archive_and_brokers_is_complete_and_reports_the_seam(
     spark: SparkSession, archived: tuple[Fleet, Path]
 ) -> None:
     fleet, directory = archived
@@ -70,7 +70,7 @@ def refusal(fleet: Fleet, directory: Path, **more: str) -> str:
     return str(caught.value)
 
 
-def test_an_archive_that_does_not_fit_is_told(archived: tuple[Fleet, Path], tmp_path: Path) -> None:
+def test_an_archive_that_does_not_fit_is_reported(archived: tuple[Fleet, Path], tmp_path: Path) -> None:
     fleet, directory = archived
     assert "there is no archive at" in refusal(fleet, tmp_path)
     assert "which is not all that 'TRUE' matches" in refusal(fleet, directory, filter="TRUE")

@@ -93,7 +93,7 @@ def test_positions_advance_past_events_that_do_not_match() -> None:
     looking(test, filter="wanted")
 
 
-def test_nothing_beyond_a_target_is_looked_at() -> None:
+def test_no_state_beyond_a_target_is_explored() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
         target = await speaker.position()
         await speaker.publish({"n": -1})

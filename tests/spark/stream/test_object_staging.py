@@ -84,7 +84,7 @@ def test_a_crash_at_any_step(tmp_path: Path, forget: bool) -> None:
         driver.check(3)
 
 
-def test_a_driver_that_stands_still_at_any_step_while_another_publishes(tmp_path: Path) -> None:
+def test_a_driver_paused_at_any_step_while_another_publishes(tmp_path: Path) -> None:
     """The second driver takes over whenever the first is paused; the first then continues, and changes nothing."""
     calm = Driver(tmp_path / "calm", ModelBrokers(forget=False))
     calm.publish(0)

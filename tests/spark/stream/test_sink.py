@@ -38,7 +38,7 @@ def written(frame: DataFrame, fleet: Fleet, checkpoint: Path, **options: str) ->
     patiently(go)
 
 
-def test_a_stream_is_enriched_and_published_back_once_behind_its_causes(
+def test_a_stream_is_enriched_and_published_back_once_after_its_causes(
     spark: SparkSession, fleet: Fleet, tmp_path: Path
 ) -> None:
     source = spark.readStream.format("gapless").options(
@@ -109,7 +109,7 @@ def test_failed_writes_are_reported_in_one_sentence(
     assert "Traceback" not in str(caught.value)
 
 
-def test_a_stream_whose_sink_is_of_another_network_ends_with_a_sentence(
+def test_a_stream_whose_sink_is_of_another_network_ends_with_an_error(
     spark: SparkSession, fleet: Fleet, tmp_path: Path
 ) -> None:
     events = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load().selectExpr("value AS n")

@@ -98,7 +98,7 @@ def test_a_variant_is_queried_by_path(spark: SparkSession, fleet: Fleet) -> None
     assert tuple(row) == (2.0, "sell")
 
 
-def test_a_stream_that_is_started_again_goes_on_where_it_was_in_the_same_network(
+def test_a_restarted_stream_continues_where_it_was_in_the_same_network(
     spark: SparkSession, fleet: Fleet, tmp_path: Path
 ) -> None:
     batches: list[tuple[int, list[str]]] = []
@@ -159,7 +159,9 @@ def test_a_batch_that_is_read_again_is_the_same_row_for_row_while_a_broker_is_do
     assert len(first) == TRADES
 
 
-def test_nothing_new_is_no_batch_and_long_nothing_moves_on(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_new_events_there_is_no_batch_but_the_offset_advances(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = stream_reader(fleet, filter="topic = 'nobody says'", startingPosition="latest")
     start = reader.initialOffset()
     assert reader.latestOffset(start, ReadMaxRows(5)) is start
@@ -204,7 +206,7 @@ def test_a_query_starts_after_an_event_in_the_middle_of_what_was_published_toget
     assert Position(first["position"]) >= events[4].position
 
 
-def test_an_offset_that_is_none_is_told_in_a_sentence(fleet: Fleet) -> None:
+def test_an_invalid_offset_is_reported_in_a_sentence(fleet: Fleet) -> None:
     reader = stream_reader(fleet)
     for wrong in ({"network": "shop", "position": 1793280000000000}, {"network": "shop"}, {"position": "p1"}):
         with pytest.raises(Exception, match=r"which is no offset of this source .*; use another one"):
@@ -227,13 +229,13 @@ def test_unreadable_input_is_reported_in_one_sentence(
     assert sentence in complaint(caught)
 
 
-def test_a_schema_that_does_not_fit_is_told_in_a_sentence(spark: SparkSession, fleet: Fleet) -> None:
+def test_a_schema_that_does_not_fit_is_reported_in_a_sentence(spark: SparkSession, fleet: Fleet) -> None:
     with pytest.raises(AnalysisException) as caught:
         reading(spark, fleet).schema("n ARRAY<INT>").load().count()
     assert "the column 'n' is ARRAY<INT>" in complaint(caught)
 
 
-def test_history_that_is_gone_ends_a_query_or_is_counted(tmp_path: Path) -> None:
+def test_deleted_history_ends_a_query_or_is_counted(tmp_path: Path) -> None:
     with served(tmp_path, 1, history_bytes=100_000) as small:
         with sync.connect(small.config.url, timeout_s=PATIENCE_S) as client:
             begin = client.position()

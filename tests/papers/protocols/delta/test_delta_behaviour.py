@@ -93,7 +93,7 @@ def test_a_publication_is_confirmed_when_all_subscribers_have_it() -> None:
     assert all(network.size(f"b{place}", "publications") == 0 for place in range(5))
 
 
-def test_a_publication_goes_only_where_someone_wants_it() -> None:
+def test_a_publication_is_forwarded_only_to_matching_subscriptions() -> None:
     network = Network(star(5), 1)
     network.client("p", "b1")
     network.client("c", "b2")
@@ -195,7 +195,7 @@ def test_partitions_are_over_when_their_node_has_recovered(memory: bool) -> None
     assert network.size("b2", "sessions") == 2
 
 
-def test_the_notifier_reaches_those_who_were_told_of_the_partition() -> None:
+def test_the_notifier_reaches_the_brokers_that_learned_of_the_partition() -> None:
     """The subscription is confirmed while b4 cannot be told; when b4 is back, its subscriber hears of it."""
     network = line(5, 1)
     network.client("d", "b0")
@@ -217,7 +217,7 @@ def test_the_notifier_reaches_those_who_were_told_of_the_partition() -> None:
 
 
 @pytest.mark.parametrize("memory", [True, False])
-def test_a_subscriber_goes_on_when_its_broker_is_back(memory: bool) -> None:
+def test_a_subscriber_continues_when_its_broker_is_back(memory: bool) -> None:
     network = line(5, 1)
     network.subscribe("c", 0)
     network.publish("p", *range(400, 1400, 20))
@@ -228,7 +228,7 @@ def test_a_subscriber_goes_on_when_its_broker_is_back(memory: bool) -> None:
 
 
 @pytest.mark.parametrize("memory", [True, False])
-def test_a_publisher_is_heard_when_its_broker_is_back(memory: bool) -> None:
+def test_events_of_a_publisher_arrive_when_its_broker_is_back(memory: bool) -> None:
     network = line(5, 1)
     network.subscribe("c", 0)
     network.publish("p", *range(400, 1400, 20))
@@ -263,7 +263,7 @@ def test_one_that_restarts_beside_the_dead_source_learns_of_it_from_those_around
     assert network.numbers("c") == [1, 2]
 
 
-def test_all_restart_and_nobody_knows_anything() -> None:
+def test_all_restart_without_state() -> None:
     network = line(3, 1)
     network.subscribe("c", 0)
     network.publish("p", 300)
@@ -321,7 +321,7 @@ def test_a_subscription_that_is_not_legitimate_waits_too() -> None:
 # ---- patience
 
 
-def test_a_subscriber_whose_broker_stays_away_ends_where_it_stands() -> None:
+def test_a_subscriber_whose_broker_stays_away_ends_at_its_position() -> None:
     network = line(4, 1, patience_ms=400)
     network.subscribe("c", 0)
     network.publish("p", 300, 600, 1500)
@@ -335,7 +335,7 @@ def test_a_subscriber_whose_broker_stays_away_ends_where_it_stands() -> None:
     assert [network.size(f"b{place}", "subscriptions") for place in range(3)] == [0, 0, 0]
 
 
-def test_a_broker_that_was_cut_off_for_too_long_tells_its_subscribers_that_they_have_lost_something() -> None:
+def test_a_broker_cut_off_for_too_long_notifies_its_subscribers_of_losses() -> None:
     network = line(4, 1, patience_ms=300)
     network.subscribe("c", 0)
     network.publish("p", 300, 600, 2000)
@@ -346,7 +346,7 @@ def test_a_broker_that_was_cut_off_for_too_long_tells_its_subscribers_that_they_
     assert network.times("c", Ended) == [500 + 50 + 300 + 3 * 10], "b2 has given up, and b1 tells b3"
 
 
-def test_a_publisher_whose_broker_stays_away_turns_to_another() -> None:
+def test_a_publisher_whose_broker_stays_away_moves_to_another() -> None:
     network = Network(from_edges([("b0", "b1"), ("b1", "b2"), ("b1", "b3")]), 1, patience_ms=400)
     network.client("p", "b1")
     for name, broker in (("c", "b0"), ("d", "b2"), ("e", "b3")):

@@ -180,7 +180,7 @@ def test_tagged_events_are_withheld_until_the_partition_ends() -> None:
     assert kinds(talk.hear("b2", publication(3, number=4, tags=frozenset({FAR})))) == [Delivery]
 
 
-def test_a_confirmation_is_tagged_with_who_could_not_be_told() -> None:
+def test_a_confirmation_is_tagged_with_the_brokers_that_could_not_be_reached() -> None:
     talk = Talk("b2", f=2)
     talk.hear("b1", AddSubscription("d/1.1", "x = 1", "b1", ("b1",), ()))
     effects = [effect for peer in ("b3", "b4") for effect in said(talk.broker.step(Suspected(peer), 0))]

@@ -85,7 +85,7 @@ def test_deliveries_are_acknowledged_and_remembered() -> None:
     assert attach == Send("b0", Attach(0, False, (Claim("c/1.1", {"p": 4, "q": 7}),), ()))
 
 
-def test_it_ends_exactly_where_it_stands() -> None:
+def test_it_ends_exactly_at_its_position() -> None:
     talk = Talk()
     started(talk)
     talk.hear(Delivery(1, Event("p", 4, {"x": 1}), ("c/1.1",)))
@@ -156,7 +156,7 @@ def test_a_broker_that_is_back_in_time_is_not_left() -> None:
     assert talk.do(TimerFired(PATIENCE), 3 * SECOND) == []
 
 
-def test_with_nobody_to_turn_to_it_waits_for_the_first_that_is_back() -> None:
+def test_without_an_alternative_it_waits_for_the_first_broker_that_is_back() -> None:
     talk = Talk(patience_ms=1000)
     for broker in ("b0", "b1", "b2"):
         talk.do(Suspected(broker), 0)

@@ -22,7 +22,7 @@ def test_it_sees_as_far_as_its_radius() -> None:
     assert list(around.active) == ["b1", "b2", "b3"]
 
 
-def test_whoever_fails_is_bypassed() -> None:
+def test_failed_brokers_are_bypassed() -> None:
     around = failing(Neighbourhood("b2", chain(7), 3), "b3")
     assert list(around.active) == ["b1", "b4"]
     assert around.failed == [("b3",)]
@@ -41,7 +41,7 @@ def test_the_neighbours_of_a_failed_broker_take_its_place() -> None:
     assert set(around.active) == {"b4", "b5", "b6", "b2", "b3"}
 
 
-def test_a_broker_behind_a_live_one_changes_nothing() -> None:
+def test_a_broker_reached_through_a_live_one_changes_nothing() -> None:
     around = Neighbourhood("b2", chain(7), 3)
     assert not around.suspect("b4")
     assert around.suspect("b3")

@@ -33,7 +33,7 @@ def test_a_bypassed_broker_assigned_no_number() -> None:
     assert len(sequences) == 1
 
 
-def test_a_former_life_is_counted_by_itself() -> None:
+def test_a_former_incarnation_is_counted_separately() -> None:
     sequences = Sequences("b9", 0, 1)
     assert not sequences.is_duplicate((("b1", 1, 1),))
     assert not sequences.is_duplicate((("b1", 0, 8),)), "late, but never seen"
@@ -54,7 +54,7 @@ def test_legitimacy_weak_and_strong() -> None:
     assert not sequences.is_strongly_legitimate(("b1", "b2", "b3", "b4"), ("b1", "b4"))
 
 
-def test_another_copy_shows_who_was_not_bypassed_and_gives_no_numbers() -> None:
+def test_another_copy_names_brokers_that_were_not_bypassed_without_numbers() -> None:
     first = vector(("p", 1), ("b1", BYPASSED), ("b2", 4), ("b3", BYPASSED))
     second = vector(("p", 1), ("b1", 9), ("b2", 4), ("b3", BYPASSED))
     merged = Sequences("b9", 0, 1).merged(first, second)

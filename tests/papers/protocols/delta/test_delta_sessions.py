@@ -103,7 +103,7 @@ def test_both_open_at_once(ends: tuple[End, End]) -> None:
     assert (one.greeted, other.greeted) == (["b2"], ["b0"])
 
 
-def test_nobody_listens_before_the_other_has_heard(ends: tuple[End, End]) -> None:
+def test_a_session_is_open_only_after_both_sides_know_its_number(ends: tuple[End, End]) -> None:
     one, other = ends
     hear(other, "b0", one.outgoing["b2"].popleft())
     there = other.sessions.get("b0")

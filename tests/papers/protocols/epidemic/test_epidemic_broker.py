@@ -147,7 +147,7 @@ def test_events_are_numbered_by_pattern_and_record_their_route() -> None:
 
 
 @pytest.mark.parametrize(("recovery", "numbered"), [("none", False), ("push", False), ("subscriber-pull", True)])
-def test_nothing_is_carried_that_nobody_needs(recovery: str, numbered: bool) -> None:
+def test_a_publication_carries_no_unneeded_fields(recovery: str, numbered: bool) -> None:
     bench = Bench(recovery)
     bench.want("u", A)
     ((_, message),) = bench.feed("p", ClientPublish(event(1)))
@@ -158,7 +158,7 @@ def test_nothing_is_carried_that_nobody_needs(recovery: str, numbered: bool) -> 
 # ---- push, figure 2
 
 
-def test_push_tells_what_is_cached_for_a_pattern() -> None:
+def test_push_sends_what_is_cached_for_a_pattern() -> None:
     bench = Bench("push", forward_probability=1.0)
     assert 0 < bench.timers["gossip"] <= 30_000
     bench.want("u", A)
@@ -255,7 +255,7 @@ def test_a_round_may_start_as_soon_as_a_loss_is_noticed() -> None:
     assert kinds(bench.feed("u", Publication(stamp(7, a=7), ("s", "u"))), PublisherPull) == [], "nothing new is missing"
 
 
-def test_pull_that_finds_nothing_is_tried_less_and_less_often_if_so_set() -> None:
+def test_pull_without_results_backs_off_if_so_configured() -> None:
     bench = Bench("publisher-pull", gossip_ms=25, gossip_max_ms=80)
     lose_two(bench)
     waits = [bench.timers.pop("gossip")]
@@ -268,7 +268,7 @@ def test_pull_that_finds_nothing_is_tried_less_and_less_often_if_so_set() -> Non
     assert bench.timers["gossip"] == 25_000, "something came, so more may be found"
 
 
-def test_push_that_nobody_answers_is_repeated_less_and_less_often_if_so_set() -> None:
+def test_push_without_an_answer_backs_off_if_so_configured() -> None:
     bench = Bench("push", gossip_ms=25, gossip_max_ms=80)
     bench.want("u", A)
     bench.feed("x", Publication(Stamped(event(1, A), "s/0", {}), ()))
@@ -360,7 +360,7 @@ def test_only_what_concerns_the_broker_is_cached_if_so_set() -> None:
 # ---- clients and the tree
 
 
-def test_a_client_that_is_back_is_served_as_it_says() -> None:
+def test_a_returning_client_is_served_from_the_state_it_supplies() -> None:
     bench = Bench("none")
     bench.feed("c", ClientSubscribe(1, A))
     bench.feed("c", ClientSubscribe(2, B))
@@ -380,7 +380,7 @@ def test_a_fresh_connection_starts_over() -> None:
     assert len(bench.feed("x", Publication(Stamped(event(2, B), "s/0", {}), ()))) == 1
 
 
-def test_subscriptions_behind_a_lost_link_are_kept_for_a_while() -> None:
+def test_subscriptions_of_a_lost_link_are_kept_for_a_limited_time() -> None:
     bench = Bench("none", hold_ms=200)
     bench.want("u", A)
     bench.feed("w", InterestKnown(1))
@@ -391,7 +391,7 @@ def test_subscriptions_behind_a_lost_link_are_kept_for_a_while() -> None:
     assert kinds(bench.give(TimerFired("hold/u")), Interest) == [("w", Interest(2, False, (), (A,)))]
 
 
-def test_a_new_link_in_time_makes_the_old_one_forgotten() -> None:
+def test_a_new_link_in_time_cancels_the_forgetting_of_the_old_one() -> None:
     bench = Bench("none")
     bench.want("u", A)
     bench.feed("w", InterestKnown(1))

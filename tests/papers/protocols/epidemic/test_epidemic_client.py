@@ -55,7 +55,7 @@ def test_advertisements_are_stable_at_once() -> None:
     assert missing.reason == "there is no advertisement 'a' to take back"
 
 
-def test_a_subscription_lives_from_its_acceptance_to_its_end() -> None:
+def test_a_subscription_lasts_from_its_acceptance_to_its_end() -> None:
     node = client()
     event = Event("p", 4, {})
     assert steps(node, Subscribe("s", "TRUE")) == [Send("b0", ClientSubscribe(1, "TRUE"))]
@@ -80,7 +80,7 @@ def test_mistakes_are_answered() -> None:
         assert reason in refused.reason
 
 
-def test_a_fresh_connection_to_its_broker_is_told_everything() -> None:
+def test_a_fresh_connection_to_its_broker_receives_the_whole_state() -> None:
     node = client()
     steps(node, Subscribe("s", "x = 1"), Subscribe("t", "x = 2"), Unsubscribe("s"))
     assert steps(node, Connected("b1")) == []

@@ -48,7 +48,7 @@ def test_pull_is_reactive_and_push_is_not() -> None:
         assert calm.requests + calm.retransmissions == 0
 
 
-def test_subscriber_based_pull_finds_nobody_where_nobody_shares_a_pattern() -> None:
+def test_subscriber_based_pull_finds_no_peer_without_shared_patterns() -> None:
     """Section 5: pull depends on subscribers of the same pattern; combining it with the other pull helps."""
     alone = {"subscribers": 4}
     assert delivered("subscriber-pull", **alone) == delivered("none", **alone) < 0.8
@@ -79,7 +79,7 @@ def test_losses_of_a_changing_tree_are_recovered() -> None:
 
 
 @pytest.mark.parametrize("recovery", RECOVERIES)
-def test_nothing_is_delivered_twice_or_unasked(recovery: Recovery) -> None:
+def test_no_event_is_delivered_twice_or_to_the_wrong_subscription(recovery: Recovery) -> None:
     case = Case(recovery, **{**SMALL, "relink_ms": 400.0, "measured_ms": 500.0, "drain_ms": 0.0, "seed": 3})
     scenario = scenario_of(case)
     network = msgspec.structs.replace(scenario.network, duplication=0.1)

@@ -61,7 +61,7 @@ def test_a_sample_is_of_different_items() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 12)), max_size=60), st.integers(1, 8))
 @UNHURRIED
-def test_nothing_is_new_twice_and_memory_is_bounded(events: list[EventId], most: int) -> None:
+def test_no_entry_is_new_twice_and_memory_is_bounded(events: list[EventId], most: int) -> None:
     received = Received(most)
     entered: set[EventId] = set()
     for event in events:
@@ -104,7 +104,7 @@ def test_numbers_grow_by_one_for_each_pattern() -> None:
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=80))
 @UNHURRIED
-def test_no_number_is_given_twice_though_counters_are_forgotten(events: list[list[str]]) -> None:
+def test_no_number_is_assigned_twice_though_counters_are_dropped(events: list[list[str]]) -> None:
     before, numbering_module.COUNTERS_MAX = numbering_module.COUNTERS_MAX, 2
     try:
         numbering = Numbering()
@@ -144,7 +144,7 @@ def test_a_cache_keeps_its_size_and_finds_what_it_has(discard: Discard, own: lis
         assert not foreign or sum(own) + len(foreign) <= size
 
 
-def test_a_random_cache_does_not_forget_by_age() -> None:
+def test_a_random_cache_does_not_evict_by_age() -> None:
     cache = EventCache(50, "random", Dice("cache"))
     for seq in range(1, 101):
         cache.add(stamped(seq), ("a",), True)
@@ -186,7 +186,7 @@ def test_only_patterns_of_own_clients_count() -> None:
     assert len(losses) == 0
 
 
-def test_sources_are_told_apart_by_their_lives() -> None:
+def test_sources_are_distinguished_by_incarnation() -> None:
     losses = Losses(100, 1_000)
     losses.note(stamped(1, "b0/0", a=7), ["a"], 0)
     losses.note(stamped(2, "b0/1", a=1), ["a"], 0)
@@ -216,7 +216,7 @@ def test_the_buffer_keeps_the_latest_losses() -> None:
     assert losses.detected - losses.given_up == 3
 
 
-def test_a_pattern_that_nobody_wants_any_more_is_forgotten() -> None:
+def test_a_pattern_without_subscribers_is_removed() -> None:
     losses = Losses(100, 1_000)
     for number in (1, 3):
         losses.note(stamped(number, a=number, b=number), ["a", "b"], 0)
@@ -262,7 +262,7 @@ class Ends:
 
 @given(st.lists(st.sampled_from(["+a", "+b", "+c", "-a", "-b", "-c", "send", "lost", "twice", "restart"]), max_size=60))
 @UNHURRIED
-def test_a_neighbour_comes_to_know_the_set_whatever_gets_lost(acts: list[str]) -> None:
+def test_a_neighbour_learns_the_set_whatever_gets_lost(acts: list[str]) -> None:
     ends = Ends()
     wanted: set[str] = set()
     known_before: Interest | None = None

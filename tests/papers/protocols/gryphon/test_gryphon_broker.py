@@ -94,7 +94,7 @@ def test_one_answered_advertisement_that_allows_the_event_suffices() -> None:
     assert bench.feed("u", Publication(event(6, x=2))) == [("w", Publication(event(6, x=2)))]
 
 
-def test_nobody_gets_a_flooded_event_twice() -> None:
+def test_no_node_receives_a_flooded_event_twice() -> None:
     bench = Bench()
     bench.feed("u", advertisement())
     bench.feed("w", AddSubscription("s/1", "TRUE"))
@@ -159,7 +159,7 @@ def test_a_subscription_that_was_there_first_starts_with_the_first_event() -> No
     assert bench.feed("w", PathStable("c/1", {"p": 5})) == []
 
 
-def test_but_not_one_that_waits_for_the_path_to_the_same_publisher() -> None:
+def test_an_advertisement_does_not_start_a_subscription_waiting_for_its_publisher() -> None:
     bench = Bench()
     bench.feed("w", advertisement(1))
     bench.feed("c", ClientSubscribe(1, "x = 1"))
@@ -178,14 +178,14 @@ def test_a_start_stays_when_the_publisher_leaves_and_returns() -> None:
     assert ("c", Delivery(event(7), (1,))) in bench.feed("w", Publication(event(7)))
 
 
-def test_one_that_nobody_serves_any_more_is_active() -> None:
+def test_a_subscription_without_publishers_left_is_active() -> None:
     bench = Bench()
     bench.feed("w", advertisement())
     bench.feed("c", ClientSubscribe(1, "TRUE"))
     assert ("c", Started(1, {})) in bench.feed("w", RemoveAdvertisement("p/1"))
 
 
-def test_an_advertisement_is_answered_behind_the_subscriptions_that_may_match() -> None:
+def test_an_advertisement_is_answered_after_the_subscriptions_that_may_match() -> None:
     bench = Bench()
     bench.feed("u", AddSubscription("s/1", "x = 1"))
     bench.feed("u", AddSubscription("s/2", "x = 2"))
@@ -222,13 +222,13 @@ def test_a_fresh_connection_and_a_question_repeat_what_is_kept() -> None:
     assert bench.node.state_size()["unacknowledged"] == 0
 
 
-def test_nothing_else_matters() -> None:
+def test_other_inputs_have_no_effect() -> None:
     bench = Bench()
     for item in (Start(), Connected("c"), Suspected("u"), Trusted("u")):
         assert bench.give(item) == []
 
 
-def test_while_a_link_is_full_its_own_peer_is_heard_and_no_other() -> None:
+def test_while_a_link_is_full_only_its_own_peer_is_read() -> None:
     bench = Bench(buffer=2)
     bench.feed("w", AddSubscription("s/1", "TRUE"))
     bench.feed("u", advertisement())

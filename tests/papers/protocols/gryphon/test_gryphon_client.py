@@ -135,7 +135,7 @@ def test_it_ends_where_its_deliveries_end_and_the_name_is_free_again() -> None:
     assert bench.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unacknowledged": 3}
 
 
-def test_its_link_is_made_whole_like_any_other() -> None:
+def test_its_link_is_completed_like_any_other() -> None:
     bench = Bench()
     bench.step(Subscribe("s", "TRUE"))
     kept = ClientSubscribe(1, "TRUE")

@@ -151,7 +151,7 @@ def test_early_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert end.got == ["1", "2", "3", "4"]
 
 
-def test_it_says_when_it_is_full() -> None:
+def test_it_reports_when_it_is_full() -> None:
     end = End(buffer=2)
     end.send("a")
     assert not end.stream.is_full

@@ -86,7 +86,7 @@ def test_an_event_that_another_stable_advertisement_allows_leaves_but_never_over
     assert bench.feed("w", AdvertisementStable("q/1"))[1:] == [("u", Publication(late)), ("u", Publication(early))]
 
 
-def test_an_advertisement_is_taken_back_behind_the_events_that_rely_on_it() -> None:
+def test_an_advertisement_is_withdrawn_after_the_events_that_rely_on_it() -> None:
     bench = Bench()
     bench.feed("p", ClientAdvertise(1, "TRUE"))
     bench.feed("u", AddSubscription("s/1", "TRUE"))
@@ -108,7 +108,7 @@ def test_a_marker_counts_from_the_next_event_that_leaves_also_after_a_return() -
     assert bench.feed("u", AddSubscription("s/1", "TRUE")) == [("u", Marker("s/1", {"p": 4}))]
 
 
-def test_an_advertisement_is_answered_behind_the_subscriptions_that_may_match() -> None:
+def test_an_advertisement_is_answered_after_the_subscriptions_that_may_match() -> None:
     bench = Bench()
     bench.feed("u", AddSubscription("s/1", "x = 1"))
     bench.feed("u", AddSubscription("s/2", "x = 2"))
@@ -122,7 +122,7 @@ def test_an_advertisement_is_answered_behind_the_subscriptions_that_may_match() 
     ]
 
 
-def test_a_subscription_is_taken_off_a_link_with_the_last_publisher_behind_it() -> None:
+def test_a_subscription_is_removed_from_a_link_with_the_last_publisher_behind_it() -> None:
     bench = Bench()
     for number in (1, 2):
         bench.feed("w", AddAdvertisement(f"q/{number}", "q", "TRUE"))
@@ -134,7 +134,7 @@ def test_a_subscription_is_taken_off_a_link_with_the_last_publisher_behind_it() 
     ]
 
 
-def test_a_subscription_that_nobody_serves_is_active_at_once_or_when_the_last_one_left() -> None:
+def test_a_subscription_without_publishers_is_active_at_once_or_when_the_last_one_left() -> None:
     bench = Bench()
     assert bench.feed("c", ClientSubscribe(1, "TRUE")) == [("c", Started(1, {}))]
     bench.feed("w", AddAdvertisement("q/1", "q", "TRUE"))
@@ -175,7 +175,7 @@ def test_kept_events_are_delivered_after_the_start() -> None:
     ]
 
 
-def test_a_marker_for_a_subscription_that_is_gone_is_dropped() -> None:
+def test_a_marker_for_a_removed_subscription_is_dropped() -> None:
     bench = Bench()
     bench.feed("w", AddAdvertisement("p/1", "p", "TRUE"))
     bench.feed("c", ClientSubscribe(1, "TRUE"))
@@ -184,7 +184,7 @@ def test_a_marker_for_a_subscription_that_is_gone_is_dropped() -> None:
     assert bench.feed("w", PartialMarker("c/1", "w", "w", {"p": 1})) == []
 
 
-def test_an_answer_to_an_advertisement_that_is_gone_is_dropped() -> None:
+def test_an_answer_to_a_withdrawn_advertisement_is_dropped() -> None:
     bench = Bench()
     bench.feed("p", ClientAdvertise(1, "TRUE"))
     bench.feed("p", ClientUnadvertise(1))

@@ -115,7 +115,7 @@ def test_it_ends_where_its_deliveries_end_and_the_name_is_free_again() -> None:
     assert client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 0}
 
 
-def test_a_client_tries_each_contact_once_however_often_it_is_told_that_brokers_are_excluded() -> None:
+def test_a_client_tries_each_contact_once_however_often_brokers_are_excluded() -> None:
     client = LocapsClient(ClientPlace("c", "b0", ("b0", "b1", "b2")), LocapsOptions())
     turned_to = []
     for broker in ("b0", "b0", "b1", "b0", "b1", "b2", "b2"):

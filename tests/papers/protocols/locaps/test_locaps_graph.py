@@ -73,7 +73,7 @@ def test_without_numbers_a_quiet_publisher_starts_only_with_its_own_marker(paths
     "options", [{"switched_off": ["numbers"]}, {"switched_off": ["numbers"], "paths": "one"}], ids=str
 )
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_without_numbers_nothing_is_wrong(options: dict[str, Any], times: int) -> None:
+def test_without_numbers_there_are_no_findings(options: dict[str, Any], times: int) -> None:
     scale = "graph" if "paths" not in options else "small"
     report = search("locaps", 7 * times, options=options, processes=1, scale=scale)
     assert report.finding is None, report.finding.repeat
@@ -133,7 +133,7 @@ def test_no_violation_with_crashes(times: int) -> None:
 
 @pytest.mark.parametrize("f", [1, 2, 3])
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_no_violation_on_large_trees_whatever_crashes_or_is_suspected_meanwhile(f: int, times: int) -> None:
+def test_no_violation_on_large_trees_under_crashes_and_suspicions(f: int, times: int) -> None:
     limits = GeneratorLimits(f=f)
     report = search(
         "locaps", 3 * times, 500 * f, "crash,in-flight,suspicion", processes=1, limits=limits, scale="large"
@@ -220,13 +220,13 @@ def test_the_publishers_broker_may_fail_and_nothing_is_lost() -> None:
     assert delivered(ring(Crash(655.0, "b0"))) == [f"writer:{number}" for number in range(1, 41)]
 
 
-def test_a_broker_that_is_wrongly_taken_for_dead_sends_its_clients_away_and_nothing_is_lost() -> None:
+def test_a_falsely_suspected_broker_redirects_its_clients_without_loss() -> None:
     faults = (Suspect(650.0, "b1", "b0"), Trust(700.0, "b1", "b0"))
     scenario = msgspec.structs.replace(ring(), faults=faults)
     assert delivered(scenario) == [f"writer:{number}" for number in range(1, 41)]
 
 
-def test_subscriptions_of_a_broker_that_fails_end_where_they_stand() -> None:
+def test_subscriptions_of_a_failing_broker_end_at_their_position() -> None:
     scenario = ring(Crash(655.0, "b3"))
     trace = run_scenario(scenario).trace
     assert trace is not None

@@ -107,6 +107,6 @@ def test_over_f_plus_one_paths_it_takes_as_long_as_over_one(f: int) -> None:
         assert hops(3, f, ["b0"], {0: up}, paths="f+1") == {0: expected}, up
 
 
-def test_with_full_markers_a_covered_broker_speaks_alone() -> None:
+def test_with_full_markers_a_covered_broker_answers_alone() -> None:
     assert hops(3, 2, ["b0"], {0: 0}, paths="f+1", full_markers=True) == {0: 0}
     assert hops(3, 2, ["b0"], {0: 1}, paths="f+1", full_markers=True) == {0: 6}

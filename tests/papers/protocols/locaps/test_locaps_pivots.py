@@ -79,14 +79,14 @@ def test_the_next_f_brokers_answer_for_the_same_pivot(left: int, rest: int) -> N
     assert bench.subscribe("u", left) == [partial("u", p=5), forwarded("u", rest)]
 
 
-def test_behind_a_complete_set_nobody_speaks_again() -> None:
+def test_after_a_complete_set_no_broker_answers_again() -> None:
     bench = Bench()
     bench.advertise("p")
     bench.cover(p=5)
     assert bench.subscribe("u", 0) == [forwarded("u", 0)]
 
 
-def test_a_publisher_attached_here_answers_in_full_and_the_set_goes_on_without_it() -> None:
+def test_a_local_publisher_answers_in_full_and_the_set_continues_without_it() -> None:
     bench = Bench(f=2)
     bench.advertise("p")
     bench.feed("own", ClientAdvertise(1, "TRUE"))
@@ -122,7 +122,7 @@ def test_without_coverage_every_marker_is_the_publishers() -> None:
     assert bench.subscribe() == [forwarded()]
 
 
-def test_a_broker_speaks_for_all_behind_a_link_or_for_none() -> None:
+def test_a_broker_answers_for_a_whole_subtree_or_not_at_all() -> None:
     bench = Bench()
     bench.advertise("p")
     bench.advertise("q")
@@ -130,7 +130,7 @@ def test_a_broker_speaks_for_all_behind_a_link_or_for_none() -> None:
     assert bench.subscribe() == [forwarded()]
 
 
-def test_publishers_that_do_not_match_or_lie_behind_another_link_are_not_waited_for() -> None:
+def test_publishers_that_do_not_match_or_are_behind_another_link_are_not_waited_for() -> None:
     bench = Bench()
     bench.advertise("p")
     bench.advertise("q", "w", "price > 50")
@@ -139,7 +139,7 @@ def test_publishers_that_do_not_match_or_lie_behind_another_link_are_not_waited_
     assert bench.subscribe() == [partial(p=5), forwarded("v", 2), forwarded(link="z")]
 
 
-def test_the_pseudo_code_speaks_for_each_publisher_by_itself() -> None:
+def test_the_pseudo_code_handles_each_publisher_separately() -> None:
     bench = Bench(switched_off=("pivots",))
     bench.advertise("p")
     bench.advertise("q")
@@ -148,7 +148,7 @@ def test_the_pseudo_code_speaks_for_each_publisher_by_itself() -> None:
     assert bench.feed("w", Marker("x/1", {"q": 3})) == [("y", Marker("x/1", {"q": 3}))]
 
 
-def test_one_that_cannot_speak_breaks_the_set_so_that_the_next_may_begin_another() -> None:
+def test_a_broker_that_cannot_answer_breaks_the_set_so_that_the_next_may_begin_another() -> None:
     bench = Bench()
     bench.advertise("p")
     bench.cover()
@@ -167,7 +167,7 @@ def test_it_looks_again_when_the_cover_becomes_stable() -> None:
     assert bench.feed("w", marker) == [("y", marker)]
 
 
-def test_with_no_failures_to_cope_with_a_late_pivot_asks_nobody() -> None:
+def test_with_f_0_a_late_pivot_asks_no_broker() -> None:
     bench = Bench(f=0)
     bench.advertise("p")
     bench.cover()
@@ -196,7 +196,7 @@ def test_a_broker_that_is_asked_joins_and_asks_the_next() -> None:
     assert bench.feed("u", AskPartial("gone/1", "t", 1)) == []
 
 
-def test_it_does_not_look_again_once_another_has_spoken() -> None:
+def test_it_does_not_answer_again_after_another_broker() -> None:
     bench = Bench()
     bench.advertise("p")
     bench.cover()

@@ -8,7 +8,7 @@ def event(seq: int, publisher: str = "p") -> Event:
     return Event(publisher, seq, {})
 
 
-def test_nothing_is_admitted_before_a_start_and_everything_from_it_on() -> None:
+def test_exactly_what_follows_a_start_is_admitted() -> None:
     cut = StartingCut(1)
     assert not cut.admits(event(6))
     assert cut.take_marker({"p": 7}) == {"p": 7}

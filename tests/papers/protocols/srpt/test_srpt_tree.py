@@ -216,5 +216,5 @@ def test_the_tree_may_be_there_from_the_start() -> None:
     assert net.sent == ["Pub"] * 3
 
 
-def test_nothing_but_messages_matters() -> None:
+def test_only_messages_change_the_state() -> None:
     assert Net().nodes["b0"].step(Start(), 0) == ()

@@ -91,7 +91,7 @@ def test_unreadable_input_is_rejected_with_its_place() -> None:
     assert "^" in rejected.reason
 
 
-def test_a_name_is_taken_once_among_its_kind() -> None:
+def test_a_name_is_unique_among_its_kind() -> None:
     desk = Desk()
     desk.call(Subscribe("x", "topic = 'news'"))
     assert isinstance(desk.call(Advertise("x", "topic = 'news'"))[0], Send)

@@ -84,7 +84,7 @@ def test_the_next_nodes_are_the_first_members_of_the_clusters(group: tuple[int, 
 
 
 @given(groups())
-def test_a_broadcast_reaches_every_member_once_within_log_n_hops_and_nobody_else(
+def test_a_broadcast_reaches_every_member_exactly_once_within_log_n_hops(
     group: tuple[int, int, set[int]],
 ) -> None:
     dimension, source, members = group

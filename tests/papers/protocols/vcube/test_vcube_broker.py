@@ -51,7 +51,7 @@ def test_members_learn_of_each_other() -> None:
     assert [cube.size(number, "topics") for number in (1, 2)] == [0, 0]
 
 
-def test_leaving_goes_to_the_members_and_waits_for_them() -> None:
+def test_leaving_is_sent_to_the_members_and_waits_for_their_answers() -> None:
     cube = Cube(8)
     cube.subscribe(0, 3, 6)
     cube.sent.clear()
@@ -151,7 +151,7 @@ def test_publications_go_out_before_their_broker_leaves() -> None:
     assert cube.size(3, "members") == 1
 
 
-def test_the_next_event_waits_until_the_last_is_acknowledged() -> None:
+def test_the_next_event_is_delivered_after_the_last_is_acknowledged() -> None:
     cube = Cube(8)
     cube.subscribe(*range(8))
     cube.publish(0)
@@ -269,7 +269,7 @@ def test_too_many_topics_are_refused() -> None:
     assert cube.size(0, "topics") == 2
 
 
-def test_acknowledgements_are_withheld_while_too_much_waits() -> None:
+def test_acknowledgements_are_withheld_while_the_backlog_is_too_large() -> None:
     """c1's event cannot be delivered at b3 before c0's, which is slow; c1 may not publish on and on meanwhile."""
     cube = Cube(4, waiting_max=1)
     cube.subscribe(0, 1, 3)
@@ -325,7 +325,7 @@ def test_measures() -> None:
     assert measures.delays_us == {0: 2}
 
 
-def test_nothing_but_messages_matters_and_strays_do_no_harm() -> None:
+def test_only_messages_change_the_state_and_stray_ones_are_harmless() -> None:
     cube = Cube(4)
     assert cube.nodes["b0"].step(Start(), 0) == ()
     cube.step("b0", "b1", Ack(0, "t", 5))

@@ -9,7 +9,7 @@ AS_PRINTED = ("receivers", "starting-cut")
 
 
 @pytest.mark.parametrize("switched_off", [(), AS_PRINTED])
-def test_a_new_member_that_knows_nobody_yet_passes_messages_on(switched_off: tuple[str, ...]) -> None:
+def test_a_new_member_that_knows_no_peer_yet_passes_messages_on(switched_off: tuple[str, ...]) -> None:
     """b0 has heard of b4 and leaves the other half of the cube to it, but b4 has not heard of b5."""
     cube = Cube(8, switched_off=switched_off)
     cube.subscribe(0, 5)

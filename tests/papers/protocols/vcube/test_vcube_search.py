@@ -66,7 +66,7 @@ def missed(trace: Trace) -> list[str]:
 
 
 @pytest.mark.parametrize("protocol", ["vcube", "srpt"])
-def test_from_the_moment_of_activation_nothing_is_missed(protocol: str) -> None:
+def test_from_activation_on_nothing_is_missed(protocol: str) -> None:
     """More than the guarantee asks for, because its first event would do as a start."""
     judged = 0
     for seed in range(15):

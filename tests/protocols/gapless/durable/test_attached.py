@@ -116,7 +116,7 @@ def test_another_filter_is_refused_in_a_run_too(story: Story) -> None:
     assert [row.subscription_id for row in trace.subscriptions] == ["s1", "name:n"]
 
 
-def test_all_brokers_are_killed_while_nobody_listens(story_on_disks: Story) -> None:
+def test_all_brokers_are_killed_while_no_client_is_connected(story_on_disks: Story) -> None:
     trace = story_on_disks(BOB, UnsubscribeAction(1_000.0, "bob", "s1"), CAT, faults=tuple(blackout()))
     assert check(trace).status == "valid"
     assert got(trace, "name:n") == list(range(1, 61))

@@ -98,7 +98,7 @@ def test_a_user_has_no_more_than_its_limit_and_one_that_has_ended_would_count_ag
     assert prepared(s, 4, "n", "eve").refusal
 
 
-def test_the_first_that_ended_is_forgotten_of_the_user_that_ended_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_finished_run_of_the_user_with_the_most_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(register, "ENDED_MAX", 3)
     s = broker("b0")
     for name, user in (("a", "bob"), ("k", "eve"), ("l", "eve")):
@@ -166,7 +166,7 @@ def attach(client: str, *, line: str = "", name: str = "n") -> Change:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_changes_follow_on_each_other_whoever_makes_them(seed: int) -> None:
+def test_changes_are_ordered_across_users(seed: int) -> None:
     table = Table(seed)
     for number in range(9):
         proposals.propose(table.brokers[f"b{number % 5}"], attach(f"c{number}"))
@@ -191,7 +191,7 @@ def test_decisions_survive_successive_failures_of_replicas(seed: int) -> None:
     assert generations == [1, 2, 3, 4]
 
 
-def test_a_replica_without_memory_says_nothing() -> None:
+def test_a_replica_without_memory_does_not_answer() -> None:
     s = broker("b0", number=1_000)
     assert register.receive_prepare(s, PrepareRecord(1, "n", Ballot(1, "b"), "")) is None
     assert register.receive_accept(s, AcceptRecord(1, Version(Ballot(1, "b"), 1), record())) is None
@@ -315,7 +315,7 @@ def test_an_expired_session_leaves_the_subscription_to_its_client() -> None:
         change(NoteAbsence("n", 1, "ann"), change(CALL, begun, "bob"))
 
 
-def test_members_join_the_coordinator_unless_it_is_gone() -> None:
+def test_members_join_the_coordinator_unless_it_left() -> None:
     begun = change(SHARE, None)
     live = frozenset({Incarnation("b1", 0)})
     assert change(SHARE, begun, "bob", live=live) is begun

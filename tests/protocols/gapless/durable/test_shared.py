@@ -187,7 +187,7 @@ def test_all_brokers_are_killed_at_once(story_on_disks: Story) -> None:
     assert got(trace, "group:n") == ALL
 
 
-def test_the_group_goes_on_where_it_stopped(story: Story) -> None:
+def test_the_group_continues_where_it_stopped(story: Story) -> None:
     trace = story(
         share("bob"), share("cat"), UnsubscribeAction(2_500.0, "bob", "b"), UnsubscribeAction(2_500.0, "cat", "c"),
         share("eve", 5_000.0),

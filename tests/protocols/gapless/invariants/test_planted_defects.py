@@ -91,7 +91,7 @@ def test_a_rule_that_is_switched_off_breaks_an_invariant(name: str, rule: str, f
     assert try_scenario(scenario).symptoms == (f"invariant {name}",)
 
 
-def test_without_the_assertions_the_run_goes_on(monkeypatch: Patch) -> None:
+def test_without_the_assertions_the_run_continues(monkeypatch: Patch) -> None:
     scenario = generate(0, "gapless", faults="none", scale="small")
     forget_logs(monkeypatch)
     assert try_scenario(scenario, invariants=False).status == "valid"
