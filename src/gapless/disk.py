@@ -38,7 +38,8 @@ class Admit(Struct, frozen=True):
 
 
 class ForgetHistory(Struct, frozen=True):
-    """Delete pieces of an origin whose whole range is at or before a timestamp, including those admitted meanwhile.
+    """Delete pieces of an origin whose whole range is at or before a timestamp, including those admitted in the
+    meantime.
 
     They are deleted gradually, the oldest first, so that a large number of them delays nothing else. A stop in between
     leaves the younger ones: repeat the request after a restart.

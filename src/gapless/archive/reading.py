@@ -28,7 +28,7 @@ def read_files(archive: Archive, text: str, since: Position, until: Position) ->
 
 
 def read_on(archive: Archive, text: str, since: Position, until: Position) -> Iterator[tuple[list[Event], Position]]:
-    """Yield the same, each time with the position that is reached. Files may be merged meanwhile."""
+    """Yield the same, each time with the position that is reached. Files may be merged during the read."""
     place = since
     while place < until:
         contents = archive.contents()

@@ -9,7 +9,7 @@ Let H be the accepted history of a subscription S. Event e of publisher p is a `
 - it is not a `late-start`;
 - it is not after the end of p, as far as the end is known: where p has an ending cut, e is at or
   before it; where S has ended without one, H has an event of p; where S is active and p has no
-  starting cut, the run is quiet, so that nothing can come any more.
+  starting cut, the run is quiet, so that nothing more can arrive.
 
 The protocol chooses the starting cut. This rule limits the choice: if it starts early enough to
 deliver a cause, it must start early enough to deliver all effects.

@@ -230,7 +230,7 @@ class ConnectionManager:
 
     @property
     def blocked(self) -> str:
-        """Return what the network waits for, in words; empty if publications are being confirmed."""
+        """Return why publications are not being confirmed, as text; empty if they are."""
         return self._hold_up.reason
 
     @property

@@ -140,15 +140,15 @@ class PublishingCalls(ClientBase):
         """Publish a request, and return the first reply to it.
 
         If no reply arrives in time, a `NoReplyError` says whether the request is confirmed, and so reaches all clients
-        that answer such requests. If the handler of the request failed, a `RequestFailedError` has its error.
+        that answer such requests. If the handler of the request failed, a `RequestFailedError` carries the error.
 
         Parameters:
             attributes: as for `publish`.
             payload: as for `publish`.
             type: return the reply as an instance of this type.
             reply: a filter that replies match; the narrower it is, the fewer brokers have to know it.
-            timeout_s: how long to wait. It travels with the request: its handler is not called, or is cancelled, when
-                the time is over. None waits without a limit.
+            timeout_s: how long to wait; None means no limit. It travels with the request: the handler is not called,
+                or is cancelled, when the timeout expires.
 
         Example: `quote = await client.request({"topic": "ask", "symbol": "ACME"}, timeout_s=2)`
         """

@@ -115,7 +115,7 @@ class Subscription(Deliveries, Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. Without a broker, this waits for the ending cut for 5 s at most; the subscription ends later."""
+        """Close the subscription. Without a broker, it ends later, and this waits at most 5 s for its ending cut."""
         if kind is not None and self._acks is not None:
             self._acks.failed()
         with suppress(TimeoutError):

@@ -111,7 +111,7 @@ class Subscription(Fetching[T], Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. Without a broker, this waits for the ending cut for 5 s at most; the subscription ends later."""
+        """Close the subscription. Without a broker, it ends later, and this waits at most 5 s for its ending cut."""
         self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:

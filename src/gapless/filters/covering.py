@@ -2,23 +2,24 @@
 
 Both questions are answered on normal forms, and both err on the safe side:
 
-- `covers` is true only if every conjunction of the narrower filter is included in the wider. It is
-  included in one conjunction of the wider if each constraint of that includes the narrower one's on
-  the same attribute, and each opaque condition of it occurs literally in the narrower as well.
+- `covers` is true only if every conjunction of the narrower filter is included in the wider filter.
+  One conjunction includes another if each of its constraints includes the other's constraint on the
+  same attribute, and each of its opaque conditions occurs literally in the other.
   Among filters of a single conjunction without opaque conditions this is also necessary: a state
   outside the wider constraint, with any allowed states for the other attributes, is an event that
   only the narrower matches.
-- A conjunction may also be included in several together: the remainder after one of them is cut
-  into pieces, each outside it in one attribute, and every piece must be included in the others. So
+- Several conjunctions may also include one together: the part of it outside the first is cut into
+  pieces, each outside the first in one attribute, and the others must include every piece. So
   `s = 'A' AND p < 10 OR s = 'B' AND p < 20` covers `s IN ('A', 'B') AND p < 5`: the first leaves `s
   = 'B' AND p < 5`.
 - `overlaps` is false only if in every pair of conjunctions some attribute has no state that both
   allow.
 
-The answer takes at most as many steps as `allowance` gives; beyond that it is the safe one. A
-broker compares a new filter with all that it knows, most of them small. So the smaller of the two
-counts: a malicious filter takes no longer beside a small one than the small one justifies. The
-allowance depends only on the two filters, so every broker gets the same answer.
+A comparison takes at most as many steps as `allowance` permits; after that it returns the safe
+answer. A broker compares a new filter with all filters that it knows, most of them small. So the
+smaller of the two filters determines the allowance: a large malicious filter does not make
+comparisons with small filters slow. The allowance depends only on the two filters, so every broker
+gets the same answer.
 """
 
 from __future__ import annotations

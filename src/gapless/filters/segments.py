@@ -63,7 +63,7 @@ class Segments:
         self._draining: list[Segment] = []
         self._task: Iterator[None] | None = None
         self._absorbing: tuple[Segment, ...] = ()
-        """Segments that the current task joins: nothing is moved out of them meanwhile."""
+        """Segments that the current task joins: until it ends, nothing is moved out of them."""
         self._may_cut = False
         """Whether conjunctions were absorbed since all cuts were last checked."""
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}

@@ -54,8 +54,8 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bounds(self) -> Bounds:
-        """Return two strings between which all strings of an infinite set are: its range, limited by prefixes of its
-        patterns.
+        """Return a lower and an upper bound of the strings in an infinite set: its range, narrowed by the prefixes of
+        its patterns.
 
         A forbidden prefix moves a bound that begins with it.
         """

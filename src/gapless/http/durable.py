@@ -67,7 +67,7 @@ class DurableStream:
         return before - len(self._unacked)
 
     async def nack(self, names: Sequence[str], delay_s: float) -> int:
-        """Request redelivery of these events; return how many deliveries no longer wait."""
+        """Request redelivery of these events; return how many of them were unacknowledged."""
         chosen = [self._unacked[name] for name in names if name in self._unacked]
         for event in chosen:
             await event.nack(delay_s=delay_s)

@@ -23,7 +23,7 @@ __all__ = ["NetworkView"]
 
 
 class NetworkView:
-    """The network from the view of one broker."""
+    """The network as one broker sees it."""
 
     def __init__(self, broker: Broker, steps: StepMeter) -> None:
         self._broker = broker

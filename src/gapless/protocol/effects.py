@@ -121,8 +121,8 @@ class CutsVoided(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A subscription to history will not receive these numbers of these publishers, because no
-    broker holds them any more. Not all of them may match.
+    """A history read will not receive the events with these numbers, because no broker holds them
+    any longer. Some of them may not match the filter.
     """
 
     subscription: str

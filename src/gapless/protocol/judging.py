@@ -21,8 +21,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     histories: Sequence[str] = ()
     """The subscriptions that request history."""
     named: Mapping[str, str] = {}
-    """The durable subscriptions that it wants to attach to, by subscription, and those that it
-    refers to as its own, by its name for them.
+    """By the client's own name for it: each durable subscription that the client wants to attach to,
+    or that it refers to as attached.
     """
     listing: str = ""
     """If it lists durable subscriptions: its name for the request."""

@@ -54,8 +54,8 @@ class Codec:
         self._batch_max = frame_max if batch_max is None else batch_max
         """Maximum number of messages in one frame from a client; by default as many as fit into it."""
         self._run_max = frame_max if run_max is None else run_max
-        """Maximum size of a run from a client, counted with each event sent separately, as brokers
-        may have to do.
+        """Maximum size of a run from a client, calculated as if each event were sent separately,
+        because brokers may have to split the run.
         """
         self._encode = msgspec.msgpack.Encoder().encode
         self._carrying = {kind for kind in types if may_carry_events(kind)}

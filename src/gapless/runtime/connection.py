@@ -187,7 +187,7 @@ class Connection(FrameStream):
         self.is_held = False
         """Whether reading is paused because its user sent too much."""
         self.link: Link | None = None
-        """The link that it belongs to, after the greetings."""
+        """The link that the connection belongs to, once both sides have sent their greetings."""
         self.boot = 0
         """Identifies the start of the peer's process."""
         self.backlog: list[Any] = []

@@ -1,4 +1,4 @@
-"""Drives one node: passes it one input at a time and carries out the effects.
+"""Drives one node: passes it one input at a time and applies the effects.
 
 It implements the contract of `gapless.protocol`: all effects are carried out before the next input,
 time never goes backwards, and setting a timer again replaces it. The loop in `receive` is the hot

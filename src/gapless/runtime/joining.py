@@ -44,8 +44,8 @@ def later_incarnation(remembered: int) -> int:
 async def choose_incarnation(
     config: NetworkConfig, name: str, logger: Logger, awaited: dict[str, str], access: Access
 ) -> int:
-    """Return the incarnation to start with. `awaited` shows meanwhile which brokers are waited for,
-    and why.
+    """Return the incarnation to start with. While this runs, `awaited` shows which brokers it waits
+    for, and why.
     """
     around = config.overlay.within(name, config.network.f + 1)
     answers: dict[str, int] = {}

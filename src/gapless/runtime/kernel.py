@@ -1,4 +1,4 @@
-"""Reads the kernel's state of a connection: recent acknowledgements of the other end, and unread input."""
+"""Reads the kernel's state of a connection: recent acknowledgements from the peer, and unread input."""
 
 import socket
 import sys

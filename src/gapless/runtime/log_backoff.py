@@ -1,7 +1,7 @@
 """Limits the log of recurring events by growing pauses, so that people can read the log.
 
 The first occurrence is logged at once, the next after one second, two, four, and so on up to ten
-minutes, each time with the number of occurrences meanwhile. An event that has not occurred for a
+minutes, each time with the number of occurrences since the previous log line. An event that has not occurred for a
 minute, or for twice its pause, counts as new.
 """
 

@@ -79,7 +79,7 @@ class _Client:
         self.brings_filters = False
         """Whether the request being checked contains filters."""
         self.understood: Sequence[object] = _NONE
-        """The filters of its last message. Parsing the same text meanwhile returns the same filter."""
+        """The filters of its last message. While they are kept, parsing the same text returns the same filter."""
         self.work: Generator[None, None, Any] | None = None
         """The unfinished check of its last message."""
         self.ended: set[str] = set()

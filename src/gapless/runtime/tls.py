@@ -1,8 +1,8 @@
 """TLS: contexts for both ends, the names in certificates, and sentences for failed handshakes.
 
 At least version 1.2, with forward secrecy and authenticated encryption. Compression, renegotiation
-and session resumption are off, so that each connection authenticates its peer anew. The side that
-dials always checks the name of the other end.
+and session resumption are off, so that every connection authenticates its peer. The side that
+dials always checks the name of its peer.
 """
 
 import ssl

@@ -1,13 +1,13 @@
 """Connections between nodes: how they break, when failures are detected, and how they are restored.
 
 Two nodes are connected unless their pair is in `down`: then an end has crashed, the pair is cut, or
-both could communicate again but have not reconnected yet. Messages sent meanwhile are lost. When a
+both could communicate again but have not reconnected yet. Messages sent until then are lost. When a
 connection breaks, a random prefix of the messages in flight in each direction survives (none of
 those to a crashed node). When it is restored, the remains of the old connection are dropped first,
 so nothing old arrives after `Connected`.
 
 A connection can also break in one direction only: then one end still receives from the other, but
-cannot reach it. If an end crashes meanwhile, the connection is gone.
+cannot reach it. If an end crashes in this state, the connection is gone.
 
 Each live end of a broken connection suspects the other after its own delay, unless they reconnect
 before. A reconnection gives `Connected` to both ends and then `Trusted` to each that suspected the
@@ -248,7 +248,7 @@ class Connections:
             self._give(observer, Suspected(target.name))
 
     def trust(self, observer: Slot, target: Slot) -> None:
-        """Withdraw a suspicion, unless the target has crashed meanwhile."""
+        """Withdraw a suspicion, unless the target has crashed since."""
         if observer.alive and target.name in observer.suspects and pair_of(observer, target) not in self._down:
             del observer.suspects[target.name]
             self._give(observer, Trusted(target.name))

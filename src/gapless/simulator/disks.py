@@ -1,10 +1,10 @@
 """Simulated disks of brokers: written data is durable after a sync, and syncing takes time.
 
-A disk syncs one commit after the other; each contains all batches that have gathered meanwhile.
+A disk syncs one commit after the other; each contains all batches that have accumulated since the previous one.
 When its broker crashes, a random prefix of the unsynced batches survives. A broker restarts with
 its disk; with an *old* one, as it was when half of the batches had been synced; after it has *lost*
 the content; or with a *damaged* one, on which about half of the history cannot be read. A
-paused broker finds that everything was synced meanwhile.
+paused broker finds that everything was synced during the pause.
 """
 
 import random

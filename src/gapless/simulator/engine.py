@@ -345,7 +345,7 @@ class Simulation:
             self._steps = steps
 
     def give(self, slot: Slot, item: Input) -> None:
-        """Give a node an input and carry out its effects."""
+        """Give a node an input and apply its effects."""
         now = self.event_queue.now
         try:
             for effect in slot.step(item, now):

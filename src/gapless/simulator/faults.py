@@ -4,7 +4,7 @@
   from it, a random prefix of each link survives.
 - A restart without memory creates a new node with a higher incarnation, and gives it `Start`; it
   has no connection yet. A restart with memory continues the same node as after a long pause:
-  messages that arrived meanwhile are lost, timers that ran out meanwhile fire now.
+  messages that arrived during the pause are lost, timers that expired during it fire now.
 - Where brokers have disks, one that restarts without memory is given the content of its disk
   (`disks`).
 - A cut disconnects one pair of nodes and no other, even if the tree path of another pair crosses

@@ -6,7 +6,7 @@ subscribe and answer events, so that effects race with their causes over several
 Subscriptions cover one another, and come and go while events are in flight: the covering ones end
 first. Publishers advertise late and publish at once. `fault_plan` and `rolling_plan` place the
 faults where they do most damage. At the end the network gets time to settle, and everything that is
-due must have come.
+due must have arrived.
 
 For a protocol that supports only topics, every filter names a topic, replies stay on the topic of
 the answered event, so that causal chains form within topics, and any two brokers are linked
@@ -497,7 +497,7 @@ class _Draft:
             self._actions = draw_single_acks(self._seed, self._actions)
 
     def _draw_far(self) -> None:
-        """Make some clients so distant that they retry before the answer has come; with its own
+        """Make some clients so distant that they retry before the answer arrives; with its own
         random generator.
         """
         rng = random.Random(f"{self._seed}/far")

@@ -1,7 +1,7 @@
 """Latencies: every model defines a minimum and a maximum for each tree link.
 
 - constant: the same for every link and message;
-- jitter: drawn anew for every message, uniformly; a message never overtakes an earlier one of the
+- jitter: drawn for every message, uniformly; a message never overtakes an earlier one of the
   same link;
 - per link: drawn once for each link, so that links differ widely but each is steady. The draw
   depends only on the seed and the two names: other brokers and messages do not affect it.

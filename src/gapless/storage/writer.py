@@ -5,7 +5,7 @@ grow with the load, and a slow disk costs time for each commit, not for each bat
 
 A commit appends its pages to SQLite's write-ahead log. With `synchronous = FULL` it syncs the log
 before it returns. After a few megabytes this thread checkpoints the log into the file, after the
-report. Batches written meanwhile wait about 20 ms; no other part of the broker waits.
+report. Batches written during a checkpoint wait about 20 ms; no other part of the broker waits.
 
 With `interval`, commits are not synced (`synchronous = NORMAL`), except one at the end of each
 interval: a sync of the log covers everything written to it before. If there are no batches, an
@@ -193,7 +193,7 @@ class Writer:
         """Checkpoint the log into the file. If no reader uses the log, the next commit restarts it.
 
         With readers at all times the log would grow without bound, so beyond `LOG_BYTES_MAX` this
-        waits for the current readers. Readers that start meanwhile read from the file.
+        waits for the current readers. Readers that start during the wait read from the file.
         """
         _, pages, _ = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages * PAGE_BYTES >= LOG_BYTES_MAX + FOLD_BYTES:

@@ -1,4 +1,4 @@
-"""Carries out one case: builds it, runs it, measures it. The result depends on nothing but the case."""
+"""Runs one case: builds the network, runs it and measures it. The result depends on nothing but the case."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple

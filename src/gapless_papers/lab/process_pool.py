@@ -18,7 +18,9 @@ _Task: TypeAlias = tuple[str, str]
 
 
 class ProcessPool:
-    """Carries out tasks in processes. A task whose process dies is retried once, alone; then it gets no row."""
+    """Runs tasks in worker processes. If the process of a task dies, the task is retried once, alone; if that fails,
+    it has no row.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or len(os.sched_getaffinity(0))

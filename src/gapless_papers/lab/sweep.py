@@ -32,12 +32,12 @@ Found: TypeAlias = Generator[tuple[str, dict[str, Any] | None], None, None]
 
 
 class Pool(Protocol):
-    """Workers that carry out tasks."""
+    """Workers that run tasks."""
 
     def run(
         self, work: Work, tasks: Sequence[tuple[str, str]], schema: pa.Schema, on_done: Callable[[int], None]
     ) -> Found:
-        """Carry out the tasks, started in the given order. The rows have the schema.
+        """Run the tasks, started in the given order. The rows have the schema.
 
         `on_done` can be called with the number of finished tasks before their rows arrive; that number is an estimate.
         """

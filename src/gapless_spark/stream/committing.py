@@ -7,7 +7,7 @@ workers of Spark (`publishers`) publish one share each, in order. No client conn
 on the disk. After a failure, of the driver or of a worker, the driver
 
 1. takes over the clients: brokers ignore the previous processes from then on, and none of their messages arrives late;
-2. reads from history how many events of each share exist, because brokers may have forgotten a client meanwhile.
+2. reads from history how many events of each share exist, because brokers may have forgotten a client in the meantime.
    History reports the numbers of lost events, so they count, too. If brokers have forgotten even those, the commit ends
    with an error that says how to find out;
 3. publishes the rest, under the numbers that follow.

@@ -124,7 +124,7 @@ class Replay:
         return told
 
     def report(self) -> RunReport:
-        """Return what is known of the run."""
+        """Return what is known about the run."""
         clients = self._clients.values()
         run = self.run.run if self.run is not None else ""
         return RunReport(

@@ -53,7 +53,7 @@ class SubscriptionReport(msgspec.Struct, frozen=True):
     anomalies: list[Anomaly]
     """Anomalies if the run continues."""
     at_rest: list[Anomaly]
-    """Anomalies if nothing comes any more."""
+    """The anomalies if nothing more arrives."""
     more: dict[AnomalyKind, int]
     """Anomalies that are counted but not listed."""
     silence: str | None

@@ -1,15 +1,16 @@
 """Checks one subscription of a running network: a `SubscriptionChecker` for late facts, in bounded
 memory.
 
-A gap becomes a `fifo-inversion` when the event comes after all. A cut may become known after events
-that it excludes had come: they are spurious then, and do not count.
+A gap becomes a `fifo-inversion` if the event arrives later. A cut may become known after events
+that it excludes have arrived: these events are then spurious, and do not count.
 
 So the state is the open events, one or two numbers for each publisher, and the anomalies. The last
 `RECENT` deliveries are remembered, to report when a duplicate came first. An event before the start
-of its publisher is dropped when nothing can make it due any more: it was published before the
-subscription was active, and none of its causes can still come.
+of its publisher is dropped when it can no longer become due: it was published before the
+subscription was active, and none of its causes can still arrive.
 
-A witness through other clients' acts would require all of them: here it is only cause and effect.
+A witness lists only the cause and its effect. A chain through other clients would require the
+history of all of them.
 """
 
 from collections import Counter
@@ -208,7 +209,7 @@ class _BoundedJudge(SubscriptionChecker):
                 self._revoke_one(delivery, flaw, left)
 
     def _revoke_one(self, delivery: Delivery, flaw: str, left: list[int]) -> None:
-        """`left`: the other accepted numbers of the publisher."""
+        """Revoke one delivery. `left`: the other accepted numbers of its publisher."""
         history, publisher, event_id = self.history, delivery.publisher, delivery.event_id
         history.accepted -= 1
         about = [found for found in self._found if found.event == event_id]

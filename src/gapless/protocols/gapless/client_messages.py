@@ -160,7 +160,7 @@ class Ready(_OfSession, frozen=True):
     contacts: list[str]
     is_resumed: bool
     sealed: list[tuple[Incarnation, int]]
-    """Times of all incarnations of a broker below a number count only up to a clock (see `Active.begin`)."""
+    """Timestamps of a broker's incarnations below a number are valid only up to a clock (see `Active.begin`)."""
 
 
 class Retry(_OfSession, frozen=True):

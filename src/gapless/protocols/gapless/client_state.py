@@ -30,8 +30,8 @@ class LocalState(Enum):
 
     | from | to | when |
     | --- | --- | --- |
-    | PENDING | LIVE | its cut is complete, and all events that matched meanwhile were kept |
-    | PENDING | READING | its cut is complete, but it begins in the past, or too many events matched meanwhile |
+    | PENDING | LIVE | its cut is complete, and all events that matched in the meantime were kept |
+    | PENDING | READING | its cut is complete, but it begins in the past, or too many events matched in the meantime |
     | READING | LIVE | it has read up to a final position after which all matching events were kept |
     | LIVE | READING | too many deliveries wait for its client |
 
@@ -200,7 +200,7 @@ class Session:
 
 @dataclass(eq=False)
 class Source:
-    """The entries that a read has of one journal, and the members that it asks for more."""
+    """The entries of one journal that a history read has received, and the members that it asks for the rest."""
 
     incarnation: Incarnation
     upto: int
@@ -244,7 +244,7 @@ class Reading:
     gap_until: int = 0
     """Up to this timestamp there are losses with unknown numbers."""
     kept: Kept | None = None
-    """The events published meanwhile, if they are kept."""
+    """The matching events published during the read, if they are kept for the client."""
 
 
 follow(LocalSubscription, "state", LOCALS)

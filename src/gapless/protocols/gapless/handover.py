@@ -5,12 +5,12 @@
 2. *Unite.* With all contributions, and the sealed journals in their agreed lengths, the union of all logs and
    journals is sorted by timestamp, and each member processes the unprocessed part, for its own side only.
 3. *Install.* The links of the contracted tree are created with the same subscriptions known at both ends. Those
-   that came through the region and are in no contribution have ended.
+   that arrived through the region and are in no contribution have ended.
 4. *Void.* Attempts of this side that had been sent into the region start again, unless they have succeeded.
 
 Every member computes the same function of the same contributions, so no agreement is needed. All process the same
-sorted union before anything passes a new link, so no effect overtakes a cause. If a status changes meanwhile, the
-handover begins again with the larger region; the completed work of a member is in its log.
+sorted union before anything passes a new link, so no effect overtakes a cause. If a status changes during this, the
+handover restarts with the larger region; the completed work of a member is in its log.
 """
 
 from typing import Any
@@ -305,7 +305,7 @@ def _install_advertisement(s: BrokerState, record: AdvertisementRecord, link: Li
 
 
 def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link]) -> None:
-    """End entries that came through the region and that no member has on its side; send the others on."""
+    """End entries that arrived through the region and that no member has on its side; send the others on."""
     removed = set(map(id, handover.removed))
     stay = [link for link in s.links.values() if link not in links]
     for link in stay:
@@ -317,7 +317,7 @@ def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link
 
 
 def _void_pending(s: BrokerState, handover: Handover) -> None:
-    """Restart attempts of this side that were sent into the region."""
+    """Restart those attempts of this side that were sent into the region."""
     assert handover.own is not None
     was_sent = {name for link in handover.removed for name in link.sent}
     gone = set(map(id, handover.removed))

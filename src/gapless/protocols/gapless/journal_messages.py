@@ -51,7 +51,7 @@ class Dropped(NamedTuple):
 
 
 class JournalCopy(Message, frozen=True):
-    """A broker's copy of the journal of one incarnation: a prefix of it, without entries that it could drop."""
+    """A broker's copy of the journal of one incarnation: a prefix of it, except the entries that the broker dropped."""
 
     incarnation: Incarnation
     start: int

@@ -116,7 +116,9 @@ def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
 
 
 def _meet(s: BrokerState, peer: str) -> None:
-    """Start with a peer's new incarnation: messages in flight to the old one are void, and it knows nothing."""
+    """Reset the state for a peer's new incarnation, which has received nothing yet. Messages in flight to the old one
+    are void.
+    """
     if peer in s.channels:
         s.channels[peer].meet(s.status(peer).number)
     for incarnation in [each for each in s.accusers if each.broker == peer]:

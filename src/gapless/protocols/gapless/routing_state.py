@@ -22,7 +22,7 @@ class Link:
     via: frozenset[str]
     """The excluded brokers that it bypasses."""
     advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
-    """The advertisements that came over it."""
+    """The advertisements that arrived over it."""
     sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
     """The subscriptions that the other end knows from here: attempt, and whether it knows that it is active."""
     covers: CoverIndex[Name] = field(default_factory=CoverIndex)
@@ -45,7 +45,7 @@ class Subscription:
     filter: Filter
     attempt: Attempt
     origin: Link | None
-    """The link over which it came; None if its client is here."""
+    """The link over which it arrived; None if its client is here."""
     is_active: bool
 
 

@@ -55,7 +55,7 @@ class Region(msgspec.Struct, frozen=True):
 
     core: frozenset[str]
     group: tuple[str, ...]
-    """By rank."""
+    """The members: brokers of the core that are not excluded, and its neighbours, in rank order."""
     tag: int
     """Identifies the statuses of the core and the incarnations of the group. Statuses only grow, so tags are unique."""
 

@@ -51,8 +51,8 @@ class TopicChurn(TopicWorkload, frozen=True):
         """Return the deliveries by closed form.
 
         A member that stays gets everything. A member that leaves gets one message that it no longer wants; if it has to
-        leave before it joins, two. A member that joins misses the one message sent meanwhile, since the source waits
-        for as long as joining takes.
+        leave before it joins, two. A member that joins misses the one message sent while it joins, since the source
+        waits for as long as joining takes.
         """
         if not self.is_model:
             return None

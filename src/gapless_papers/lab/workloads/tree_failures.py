@@ -1,7 +1,7 @@
 """Computes the effect of failures on a tree whose brokers can bypass δ failed ones in a row (paper 003, Figures 8, 10,
 11).
 
-The tree is filled level by level, so that each inner broker has `fanout` children. Some brokers, drawn anew for each
+The tree is filled level by level, so that each inner broker has `fanout` children. Some brokers, chosen again for each
 draw, fail at once. Messages keep to their path through the tree and skip failed brokers on it: two living brokers are
 connected if at most δ failed ones in a row are between them. If legitimacy is strict, they are connected only if at
 most δ of any 2δ + 1 brokers in a row between them have failed, because the protocol needs that to detect duplicates.

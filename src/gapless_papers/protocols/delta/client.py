@@ -93,7 +93,7 @@ class DeltaClient(CallingClient):
 
     @property
     def window(self) -> int:
-        """Return how many publications can be unconfirmed."""
+        """Return how many publications may be unconfirmed at a time."""
         return self._window
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:

@@ -18,8 +18,8 @@ class Neighbourhood:
     def __init__(self, name: str, overlay: Overlay, radius: int) -> None:
         self.radius = radius
         self.paths: dict[str, tuple[str, ...]] = {}
-        """Every broker in the neighbourhood, nearest first, with the path to it: without this broker, with
-        the other.
+        """Every broker in the neighbourhood, nearest first, with the path to it. The path excludes this
+        broker and includes the other.
         """
         self._onward: dict[str, tuple[str, ...]] = {}
         ring: list[tuple[str, tuple[str, ...], str]] = [(other, (other,), name) for other in overlay.neighbours(name)]

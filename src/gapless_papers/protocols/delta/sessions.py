@@ -8,7 +8,7 @@ from then on it can **send**. It **listens** only after it has received its own 
 of an earlier session that are still in flight, or that were sent before the peer noticed its end.
 
 *Why this matters:* a late publication that was sent before its sender knew a subscription must not arrive after that
-subscription's confirmation has come by another path.
+subscription's confirmation has arrived by another path.
 
 Messages from a suspected broker are ignored. Its `Hello` is answered as soon as it is trusted.
 """

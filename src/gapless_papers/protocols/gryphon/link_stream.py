@@ -162,7 +162,7 @@ class LinkStream:
             self._set_timer("answer", self._options.acknowledge_ms * 1000)
 
     def _answer_late(self) -> None:
-        """Acknowledge, unless a packet has, and repeat the request for missing packets."""
+        """Send an acknowledgement unless a packet has carried it, and request missing packets again."""
         self._answers_soon = False
         if self._owed:
             self.acknowledge()

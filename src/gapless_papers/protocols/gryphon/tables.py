@@ -16,7 +16,7 @@ class Link:
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.advertisements: dict[str, Advertisement] = {}
-        """The advertisements that came over the link."""
+        """The advertisements received over the link."""
         self.sent: dict[str, Subscription] = {}
         """The subscriptions sent over the link: exactly the neighbour's state from here."""
 
@@ -26,7 +26,7 @@ class Link:
 
 
 class Subscription:
-    """A subscription known here. `origin` is the link it came over, None for a client of this broker."""
+    """A subscription known here. `origin` is the link that it arrived over, None for a client of this broker."""
 
     def __init__(self, name: str, pattern: Filter, origin: Link | None) -> None:
         self.name = name

@@ -80,7 +80,7 @@ class Pivots:
                 self._take_part_late(link, subscription, pivot, left)
 
     def look_again(self, link: Link, marked: Subscription) -> None:
-        """Check, after a marker came over the link, whether this broker can be the pivot of subscriptions covered by
+        """Check, after a marker arrived over the link, whether this broker can be the pivot of subscriptions covered by
         it."""
         if not self._speaks_for_all:
             return

@@ -34,7 +34,7 @@ class Offered(Filtered, Protocol):
 
     @property
     def origin(self) -> Any:
-        """The link that it came over; None for a client of this broker."""
+        """The link that it arrived over; None for a client of this broker."""
         ...
 
 

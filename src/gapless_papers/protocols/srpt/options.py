@@ -11,8 +11,8 @@ class SrptOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     initial_members: dict[str, tuple[str, ...]] = {}
-    """By topic, brokers to which the tree leads from the start, as in the paper's experiments. Without it each broker
-    joins when its first client subscribes."""
+    """For each topic, the brokers that its tree contains from the start, as in the paper's experiments. By default
+    each broker joins when its first client subscribes."""
 
     first: Literal["largest", "smallest"] = "largest"
     """The child that a broker sends to first, in a tree that exists from the start: as for `vcube`."""

@@ -3,7 +3,7 @@
 An acknowledgement by the client is cumulative: a position, up to which everything is acknowledged; beyond it the last
 number of each publisher; and beyond those single numbers (`done`). It also contains how often negatively acknowledged
 events were delivered (`tries`), so that the next client continues to count. Positions have places among the deliveries.
-One acknowledgement is in flight at a time, and the next contains everything that accumulated meanwhile.
+One acknowledgement is in flight at a time, and the next contains everything that accumulated in the meantime.
 """
 
 from collections import deque

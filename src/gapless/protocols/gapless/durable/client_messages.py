@@ -46,7 +46,7 @@ class ClientAttach(_OfSession, frozen=True):
     redeliver_us: int = 0
     max_deliveries: int = 0
     line: str = ""
-    """Identifies this attachment of the client; a shared one begins another with each repetition."""
+    """Identifies this attachment of the client. With a shared subscription, each retry has a new identifier."""
     was_attached: bool = False
     """Shared: whether the client was attached before, so that a missing subscription is not created again."""
     gone: int = 0

@@ -109,7 +109,7 @@ class StoredRecord(Message, frozen=True):
 
     name: str
     promised: Ballot
-    """The largest promised ballot: it takes part in no smaller one any more."""
+    """The largest promised ballot; the replica rejects smaller ones."""
     version: Version
     """The version of the record."""
     record: DurableRecord | None

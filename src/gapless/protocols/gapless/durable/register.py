@@ -3,7 +3,7 @@
 The replicas are the electorate of the first broker: 2f + 1, of which at most f fail. A change (`proposals`) prepares a
 ballot at f + 1 of them, takes the record with the largest version that they have, and has the changed record accepted
 by f + 1. Any two majorities share a replica, so changes are sequential, whichever broker makes them. A proposer that
-keeps its ballot makes the next change at once, under the next serial: no other broker has written meanwhile, or a
+keeps its ballot makes the next change at once, under the next serial: no other broker has written since, or a
 replica of the majority refuses it.
 
 A restarted replica takes part in nothing before enough others have sent it all their records: f + 1 that have not
