@@ -133,8 +133,8 @@ class JoinedGroup(msgspec.Struct, frozen=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """These deliveries were given back, or in a group reassigned to another member. This client cannot acknowledge them
-    any more."""
+    """These deliveries were given back, or in a group reassigned to another member. This client can no longer
+    acknowledge them."""
 
     subscription: str
     counts: Sequence[int]

@@ -66,7 +66,7 @@ class IncompleteClient:
 
 
 def incomplete_sentences(rows: Iterable[CutShortRow]) -> tuple[str, ...]:
-    """Return what is known of each incomplete client."""
+    """Return what is known about each incomplete client."""
     return tuple(_sentence(row) for row in rows)
 
 

@@ -2,7 +2,7 @@
 write.
 
 Anomalies are printed when they are found. On a terminal, a table shows how far each subscription
-lags. The audit ends when it is interrupted, or when nothing is written any more, with the verdict
+lags. The audit ends when it is interrupted, or when nothing more is written, with the verdict
 on what was read.
 """
 
@@ -79,7 +79,7 @@ def _must_take_parts(place: Path) -> None:
 
 
 def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
-    """Show batch after batch; return whether it ended because nothing came any more."""
+    """Show batch after batch; return whether it ended because nothing more arrived."""
     last, idle = time.monotonic(), 0
     while not is_over():
         batch = audit.next(LOOK_S)

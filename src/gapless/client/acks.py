@@ -313,7 +313,7 @@ class Acks:
                 fulfil(waiting[1])
 
     def fail(self, error: GaplessError) -> None:
-        """Fail all waiting calls: no acknowledgement is possible any more."""
+        """Fail all waiting calls: acknowledgements are no longer possible."""
         self._error = self._error or error
         for future in [*(future for _, future in self._waiting), *(future for _, future in self._each.values())]:
             refuse(future, error)

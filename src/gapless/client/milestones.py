@@ -24,7 +24,7 @@ class Milestones:
     """Ascending, after the starting position; the last is the end. At most a few thousand events of any kind are
     between two of them, unless they were admitted almost simultaneously."""
     gone: tuple[SkippedError, ...]
-    """The events in this range that no broker has any more."""
+    """The events in this range that no broker still holds."""
 
 
 class Survey(Subscription[Event]):

@@ -32,7 +32,7 @@ def console_files() -> dict[str, tuple[bytes, str]]:
 
 
 def _client_of_the_checkout() -> Traversable:
-    """The client where the project runs from its checkout; the wheel has it beside the other files."""
+    """The client where the project runs from its checkout; in a wheel it is next to the other files."""
     return Path(__file__).parents[3] / "clients" / "js" / _CLIENT
 
 

@@ -2,7 +2,7 @@
 
 The id of each server-sent event is a cursor, so `Last-Event-ID` resumes exactly after it. Besides the events of the
 network, which have no name, a stream has `ready` (the starting cut is fixed: every matching event published from now on
-is delivered), `skipped` (history that no broker has any more), `caught-up` (all of the requested history was sent),
+is delivered), `skipped` (history that no broker still holds), `caught-up` (all of the requested history was sent),
 `end` and `problem`. NDJSON has one object in each line, with the same names as its only member.
 """
 

@@ -175,7 +175,7 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 
 class PublicationsLost(msgspec.Struct, frozen=True):
-    """No broker holds these confirmed publications of the client any more, from the first to the
+    """No broker still holds these confirmed publications of the client, from the first to the
     last of each range: more than f brokers failed. The affected subscriptions are notified.
     """
 

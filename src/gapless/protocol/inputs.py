@@ -81,7 +81,7 @@ class Linked(msgspec.Struct, frozen=True):
 
 
 class Unlinked(msgspec.Struct, frozen=True):
-    """The tree has no link to the peer any more. Only for protocols that cope with `relink`."""
+    """The tree no longer has a link to the peer. Only for protocols that cope with `relink`."""
 
     peer: str
 

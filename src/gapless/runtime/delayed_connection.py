@@ -17,7 +17,7 @@ __all__ = ["DelayedConnection"]
 
 
 class DelayedConnection(Connection):
-    """A connection of a broker; delayed if the other end is a broker."""
+    """A connection of a broker; delayed if the peer is a broker."""
 
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
@@ -53,7 +53,7 @@ class DelayedConnection(Connection):
         super().close(last)
 
     def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
-        """Detach at once; the other end gets the time to read everything written, and `last`."""
+        """Detach at once; the peer has time to read everything written, and `last`."""
         self._send_all()
         super().dismiss(last, refused_connections)
 

@@ -74,7 +74,7 @@ class Detector:
         self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
         """The number of peers that were suspected, left or lost, for metrics."""
         self.false_suspicions = 0
-        """How often a suspected peer was heard again on the same connection."""
+        """How often a suspected peer was heard from again on the same connection."""
         self.failing_max = 1 << 30
         """How many brokers may fail at a time."""
         self.is_waking_told = False
@@ -276,7 +276,7 @@ class Detector:
                 del self._gone[next(iter(self._gone))]
 
     def trust(self, link: Link) -> None:
-        """Record that a peer is heard again."""
+        """Record that a peer is heard from again."""
         if link.absence:
             self._logger.info(f"{link.name} is reachable again", extra={"event": "peer.reachable", "peer": link.name})
             link.absence = ""

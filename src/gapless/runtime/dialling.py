@@ -1,4 +1,4 @@
-"""Dials with or without TLS. If a handshake fails, the other end receives a TLS alert, which event
+"""Dials with or without TLS. If a handshake fails, the peer receives a TLS alert, which event
 loops omit.
 """
 

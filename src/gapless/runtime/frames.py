@@ -102,13 +102,13 @@ class FrameStream(asyncio.BufferedProtocol):
 
     @property
     def peer_address(self) -> str:
-        """Return the address of the other end, for logs."""
+        """Return the address of the peer, for logs."""
         found = None if self._transport is None else self._transport.get_extra_info("peername")
         return f"{found[0]}:{found[1]}" if found else "nowhere"
 
     @property
     def peer_host(self) -> str:
-        """Return the address of the other end without its port, to count connections by host."""
+        """Return the address of the peer without its port, to count connections by host."""
         return self.peer_address.rpartition(":")[0]
 
     @property
@@ -117,12 +117,12 @@ class FrameStream(asyncio.BufferedProtocol):
         return has_unread(self._transport)
 
     def was_acknowledged_within(self, milliseconds: float) -> bool:
-        """Return whether the other end's kernel acknowledged data within this time."""
+        """Return whether the peer's kernel acknowledged data within this time."""
         return was_acknowledged_within(self._transport, milliseconds)
 
     @property
     def peer_certificate(self) -> dict[str, Any]:
-        """Return the verified certificate of the other end, or an empty one."""
+        """Return the verified certificate of the peer, or an empty one."""
         found = None if self._transport is None else self._transport.get_extra_info("peercert")
         return found or {}
 
@@ -153,7 +153,7 @@ class FrameStream(asyncio.BufferedProtocol):
                 self.lose()
 
     def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
-        """Detach at once; the other end gets the time to read everything written, and `last`."""
+        """Detach at once; the peer has time to read everything written, and `last`."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             with suppress(RuntimeError):

@@ -166,7 +166,7 @@ class Gate:
         return self._quotas.why_not(owner, self._named(owner), is_client=is_client)
 
     def came(self, link: Link, identity: Identity, host: str) -> None:
-        """Count a client's connection; an earlier one of it is not counted any more."""
+        """Count a client's connection; its earlier one is no longer counted."""
         self.left(link)
         owner = _owner(identity, host)
         self._clients[link.name] = _Client(owner, self._clock())

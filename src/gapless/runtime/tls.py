@@ -47,7 +47,7 @@ class _TellingContext(ssl.SSLContext):
 
 
 def alert_of(error: BaseException) -> bytes:
-    """Return the alert for the other end."""
+    """Return the alert for the peer."""
     found: bytes = vars(error).get("alert", b"")
     return found
 

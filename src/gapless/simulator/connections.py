@@ -164,7 +164,7 @@ class Connections:
                     link.base, link.spread = least, most - least
 
     def tell_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
-        """Notify both ends of a link; nothing sent before arrives any more."""
+        """Notify both ends of a link; nothing sent earlier arrives."""
         self.lost += self._event_queue.lose(dict.fromkeys(self._links(a, b), 0))
         self._give(a, news(b.name))
         self._give(b, news(a.name))

@@ -1,6 +1,6 @@
 """A data directory for one process at a time: its files, its lock, and its mark.
 
-- `data.sqlite`, and beside it SQLite's own `-wal` and `-shm` while it is open or was not closed;
+- `data.sqlite`, and next to it SQLite's own `-wal` and `-shm` while it is open or was not closed;
 - `lock`, locked by the process that uses the directory, and containing its process id;
 - `mark`: the number of reported commits. It is written after each report but synced only at the
   end, so it costs almost nothing. It is not part of the data. It reveals that a log was truncated,

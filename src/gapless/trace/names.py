@@ -2,7 +2,7 @@
 clients attached.
 
 Each client that attached has its own subscription in the trace, from the position where it
-continued. Beside these there is one for the name, of a client with that name. Its history is what
+continued. In addition there is one for the name, of a client with that name. Its history is what
 all of them received, one after the other:
 
 - Events that a client received, with a confirmed acknowledgement: another delivery is a duplicate.

@@ -1,6 +1,6 @@
 """A trace on disk: a folder per table with Parquet files, readable by anything that reads Parquet.
 
-A trace appears as a whole: the folders are built beside their destination and moved into place by
+A trace appears as a whole: the folders are built next to their destination and moved into place by
 one rename. An earlier trace at the same place is replaced; anything else there is left alone, with
 an error. The bytes depend only on the rows: not on time, host, or the order of sets.
 

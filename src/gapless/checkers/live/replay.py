@@ -64,7 +64,7 @@ class _Client:
     stalled: int = 0
     steps: int = 0
     left_out: int = 0
-    """Deliveries to it that are omitted, because nothing is known of their publisher."""
+    """Deliveries to it that are omitted, because nothing is known about their publisher."""
     last_ms: float | None = None
     published: int = 0
     sent: int = 0

@@ -222,7 +222,7 @@ class Confirmed(_OfSession, frozen=True):
 
 
 class Missing(_OfSession, frozen=True):
-    """Says that no broker has these publications any more, though they were confirmed, or delivered to some.
+    """Says that no broker still holds these publications, though they were confirmed, or delivered to some.
     `ClientLost` follows."""
 
     first: int
@@ -256,7 +256,7 @@ class Reached(_OfSession, frozen=True):
     """Two timestamps between which an unknown part of the history is lost. From 0: the beginning of the retained
     history."""
     lost: Ranges = msgspec.field(default_factory=dict)
-    """Numbers that no broker has any more."""
+    """Numbers of events that no broker still holds."""
 
 
 class Lagging(_OfSession, frozen=True):

@@ -240,7 +240,7 @@ class Reading:
     """The final position up to which this round reads."""
     sources: dict[Incarnation, Source] = field(default_factory=dict)
     lost: Ranges = field(default_factory=dict)
-    """Numbers that no broker has any more, and that were not reported to the client yet."""
+    """Numbers of events that no broker still holds, and that were not reported to the client yet."""
     gap_until: int = 0
     """Up to this timestamp there are losses with unknown numbers."""
     kept: Kept | None = None

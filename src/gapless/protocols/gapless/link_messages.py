@@ -95,7 +95,7 @@ class Void(Message, frozen=True):
 
 
 class FinalPosition(Message, frozen=True):
-    """A final position: no event with a timestamp up to `timestamp` can be admitted any more."""
+    """A final position: no further event with a timestamp up to `timestamp` can be admitted."""
 
     timestamp: int = 0
     sealed: list[tuple[Incarnation, int]] = msgspec.field(default_factory=list)

@@ -267,7 +267,7 @@ def _pass(reading: Reading, position: int) -> None:
 
 
 def _tell_loss(s: BrokerState, reading: Reading) -> bool:
-    """Report the entries that no broker has any more, when they are known for all journals. Entries of others follow.
+    """Report the entries that no broker still holds, when they are known for all journals. Entries of others follow.
     If the read has not begun, it begins after the loss instead, so that no effect arrives without its cause."""
     if any(source.upto <= reading.position for source in reading.sources.values()):
         return False

@@ -54,7 +54,7 @@ def put_subscription(s: BrokerState, subscription: Subscription) -> None:
 
 
 def _stop_representing(s: BrokerState, link: Link, name: Name) -> None:
-    """Note that it covers nothing any more on this link, and send the subscriptions that it represented."""
+    """Note that it no longer covers anything on this link, and send the subscriptions that it represented."""
     if name in link.covers:
         link.covers.remove(name)
     cover = link.represented.pop(name, None)
@@ -95,7 +95,7 @@ def offer(s: BrokerState, link: Link, subscription: Subscription) -> Cuts:
 
 
 def send_subscription(s: BrokerState, link: Link, subscription: Subscription, *, silently: bool = False) -> None:
-    """Send it over a link, or only record that, if the other end knows it already."""
+    """Send it over a link, or only record that, if the peer already knows it."""
     name = subscription.name
     if name in link.covers:
         link.covers.remove(name)

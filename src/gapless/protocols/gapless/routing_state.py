@@ -24,7 +24,7 @@ class Link:
     advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
     """The advertisements that arrived over it."""
     sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
-    """The subscriptions that the other end knows from here: attempt, and whether it knows that it is active."""
+    """The subscriptions that the peer knows from here: attempt, and whether it knows that it is active."""
     covers: CoverIndex[Name] = field(default_factory=CoverIndex)
     """The active ones of these, which can represent others."""
     represented: dict[Name, Name] = field(default_factory=dict)

@@ -21,7 +21,7 @@ SUPERSEDED = "the client has attached elsewhere"
 SESSIONS_REMEMBERED = 10_000
 """The number of clients whose latest session elsewhere a broker remembers."""
 ISOLATED_TICKS = 10
-"""The number of ticks (`broker.RETRY_US`) after which a broker that hears too few acceptors sends its clients away."""
+"""After this many ticks (`broker.RETRY_US`), a broker that hears from too few acceptors sends its clients away."""
 ISOLATED = "its broker hears too few others to confirm anything"
 
 
@@ -29,7 +29,7 @@ ISOLATED = "its broker hears too few others to confirm anything"
 
 
 def close_session(s: BrokerState, broker: str, client: str, number: int) -> None:
-    """End a client's older session here, because it has attached elsewhere, and open no older one any more."""
+    """End a client's older session here, because it has attached elsewhere, and refuse to open older ones."""
     s.latest_sessions[client] = max(number, s.latest_sessions.pop(client, 0))
     forget_oldest(s.latest_sessions, SESSIONS_REMEMBERED)
     session = s.sessions.get(client)
@@ -124,12 +124,12 @@ def expire(s: BrokerState, client: str) -> None:
 
 
 def _heard_acceptors(s: BrokerState) -> int:
-    """Return how many acceptors this broker hears, which can hold its journal."""
+    """Return how many acceptors that can hold its journal this broker hears from."""
     return len([name for name in s.topology.acceptors[s.name] if name not in s.suspects and s.is_live(name)])
 
 
 def check_isolation(s: BrokerState) -> None:
-    """Send the clients away if this broker hears too few acceptors, because it cannot confirm anything."""
+    """Send the clients away if this broker hears from too few acceptors, because it cannot confirm anything."""
     s.isolated_ticks = s.isolated_ticks + 1 if _heard_acceptors(s) < s.needed_holders else 0
     was_cut_off, s.is_cut_off = s.is_cut_off, s.isolated_ticks >= ISOLATED_TICKS
     if s.is_cut_off and not was_cut_off:

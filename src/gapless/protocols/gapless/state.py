@@ -184,7 +184,7 @@ class BrokerState:
         self.waiting_attaches: dict[str, Any] = {}
         """The waiting `Attach` message of each client, which replaces earlier ones."""
         self.isolated_ticks = 0
-        """For how many ticks it has heard too few acceptors to confirm anything."""
+        """For how many ticks it has heard from too few acceptors to confirm anything."""
         self.is_cut_off = False
         """Whether that has lasted so long that its clients must attach elsewhere."""
         self.owners = Owners()

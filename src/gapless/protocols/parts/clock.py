@@ -6,7 +6,7 @@ timestamp that it has seen. So an effect has a larger timestamp than its cause, 
 causal order.
 
 A **position** is a timestamp: all events with timestamps up to it. It contains the causes of all its events. It is
-*final* when no event can get such a timestamp any more; `positions` finds out when.
+*final* when no further event can get such a timestamp; `positions` finds out when.
 """
 
 __all__ = ["Clock"]

@@ -57,7 +57,7 @@ Where the paper is incomplete, contradictory, or wrong:
   each other, and one without a connection would not wait at all. See `recovery`. Subscriptions are reported back to the
   brokers around a source as well as to those on the path to it: else nothing could restore a broker that restarts next
   to a dead one.
-- *Sessions that neither end uses* any more are closed; the paper keeps every established session.
+- *Sessions that neither end uses* are closed; the paper keeps every established session.
 
 Advertisements do not exist in the paper: they are accepted at once and change nothing. The starting cuts that traces
 show come from the publishers' brokers, with the confirmations; a publisher that was cut off then has none.

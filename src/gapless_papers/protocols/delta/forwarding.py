@@ -77,7 +77,7 @@ class Forwarding:
         self._by_id: dict[ContentId, Unconfirmed] = {}
         self._homes: dict[str, str] = {}
         self._given_up: dict[str, bool] = {}
-        """Gates for which nothing is kept any more, with whether something was dropped."""
+        """Gates for which nothing is kept any longer, with whether something was dropped."""
 
     def __len__(self) -> int:
         return len(self._queue)

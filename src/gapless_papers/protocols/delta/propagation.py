@@ -153,7 +153,7 @@ class Propagation:
         self.conclude_all()
 
     def conclude_all(self) -> None:
-        """Confirm subscriptions that wait for no broker any more, after sessions have changed."""
+        """Confirm subscriptions that no longer wait for any broker, after sessions have changed."""
         for subscription in list(self._table.pending.values()):
             self._conclude(subscription)
 

@@ -59,7 +59,7 @@ class Losses:
                 self.recovered += 1
 
     def forget(self, pattern: str) -> None:
-        """Forget a pattern that no client wants any more."""
+        """Forget a pattern that clients no longer want."""
         for source in list(self._by_pattern.get(pattern, ())):
             for number in list(self._numbers[source, pattern]):
                 self._remove(source, pattern, number)

@@ -4,7 +4,7 @@ A pattern is the text of a filter. For each one the table contains the clients o
 the neighbours behind which there are subscribers. A pattern is sent to a neighbour exactly if there is a subscriber
 elsewhere, so subscriptions for the same pattern cross a link once, and every broker learns every pattern.
 
-Patterns wanted behind a removed link are *held* for a while: no event goes there any more, but other neighbours are not
+Patterns wanted behind a removed link are *held* for a while: events no longer go there, but other neighbours are not
 notified, so that the patterns need not be withdrawn and sent again when the new link is up.
 """
 
@@ -100,7 +100,7 @@ class SubscriptionTable:
                 self._settle(self._patterns[text])
 
     def link(self, peer: str) -> Link:
-        """Add a link; its other end must be sent everything."""
+        """Add a link; the peer must be sent everything."""
         link = self.links[peer] = Link(peer)
         link.restart()
         for pattern in self._patterns.values():

@@ -109,7 +109,7 @@ class AddSubscription(Message, frozen=True):
 
 
 class RemoveSubscription(Message, frozen=True):
-    """Ends the subscription, or says that no publisher behind the receiver matches it any more."""
+    """Ends the subscription, or says that publishers behind the receiver no longer match it."""
 
     subscription: str
 

@@ -113,7 +113,7 @@ class AddSubscription(Message, frozen=True):
 
 
 class RemoveSubscription(Message, frozen=True):
-    """Ends the subscription, or says that no publisher behind the receiver matches it any more."""
+    """Ends the subscription, or says that publishers behind the receiver no longer match it."""
 
     subscription: str
 
@@ -156,7 +156,7 @@ class PathSubscribe(Message, frozen=True):
 
 
 class EndSubscription(Message, frozen=True):
-    """Says that the client has ended the subscription: no broker can rely on it any more. Events still arrive
+    """Says that the client has ended the subscription: brokers can no longer rely on it. Events still arrive
     for it."""
 
     subscription: str

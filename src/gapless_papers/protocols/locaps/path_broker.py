@@ -287,7 +287,7 @@ class PathBroker(BrokerNode):
         return ()
 
     def _forget_home(self, broker: str) -> None:
-        """Remove the subscriptions of a failed broker, which no other subscription relies on any more."""
+        """Remove the subscriptions of a failed broker, which other subscriptions no longer rely on."""
         for name in [sub.name for sub in self._tables.subscriptions.values() if sub.home == broker]:
             self._forget(name)
         for name in [ad.name for ad in self._tables.orphaned.values() if ad.broker == broker]:

@@ -213,7 +213,7 @@ class PathRouting:
             self._multicast.say(ends, ForgetSubscription(own.name))
 
     def receive_end(self, name: str) -> None:
-        """Note that no subscription can rely on this one any more."""
+        """Note that subscriptions can no longer rely on this one."""
         found = self._tables.subscriptions.get(name)
         if found is not None:
             found.is_ending = True

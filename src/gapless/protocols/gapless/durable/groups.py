@@ -165,7 +165,7 @@ def _take_loss(group: Group, events: EventRun) -> None:
 
 
 def _take_reached(group: Group, message: Reached) -> None:
-    """Process numbers that were not read because no broker has them any more."""
+    """Process numbers that were not read because no broker still holds their events."""
     if message.gap is not None:
         group.gaps.append(message.gap)
         group.losses += 1

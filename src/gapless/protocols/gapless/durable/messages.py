@@ -238,7 +238,7 @@ class Deal(Message, frozen=True):
     gaps: list[tuple[int, int]] = msgspec.field(default_factory=list)
     """Pairs of timestamps between which history is lost. From 0: the beginning of the retained history."""
     lost: Ranges = msgspec.field(default_factory=dict)
-    """By publisher: numbers that no broker has any more."""
+    """By publisher: numbers of events that no broker still holds."""
     losses: int = 0
     """The number of additions to these; they are repeated until the member reports this number."""
     is_over: bool = False
