@@ -20,7 +20,7 @@ from gapless.message_pack import length_of
 __all__ = ["RUN_MAX", "Column", "DecodedTable", "EventRun", "EventTable", "Projection", "TableError", "columns_of"]
 
 RUN_MAX = 65_536
-"""So many events a run may have at most."""
+"""Maximum number of events in a run."""
 Column: TypeAlias = list[AttributeValue | None]
 """The values of an attribute; None for an event that does not have it."""
 
@@ -29,7 +29,7 @@ _decode = msgspec.msgpack.Decoder().decode
 _checked_column = msgspec.msgpack.Decoder(Column)
 _payloads = msgspec.msgpack.Decoder(list[bytes])
 VALUE_BYTES = 9
-"""Of a value that is no text."""
+"""The size of a value that is not text."""
 
 
 class TableError(ValueError):

@@ -5,7 +5,7 @@ free core. The rows of a batch return together, so an interruption loses a batch
 that no core waits for the slowest task of one. Short tasks run in larger batches, because a Spark job has overhead.
 
 If a task kills its worker (out of memory, for example), Spark gives up its batch. The tasks of that batch are then
-tried one by one, and one that does so again has no row.
+tried one by one, and a task that kills its worker again has no row.
 
 Spark starts with the first task. A wrong address is an error at once.
 """

@@ -28,7 +28,7 @@ def read_files(archive: Archive, text: str, since: Position, until: Position) ->
 
 
 def read_on(archive: Archive, text: str, since: Position, until: Position) -> Iterator[tuple[list[Event], Position]]:
-    """Yield the same, each time with the position that is reached. Files may be merged during the read."""
+    """Yield the matching events, each time with the position reached. Files may be merged during the read."""
     place = since
     while place < until:
         contents = archive.contents()
@@ -45,7 +45,7 @@ def read_on(archive: Archive, text: str, since: Position, until: Position) -> It
 
 
 def read_file(path: Path, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
-    """Yield the same from one file."""
+    """Yield the matching events of one file."""
     test = parse(text).test
     try:
         with pq.ParquetFile(path) as source:

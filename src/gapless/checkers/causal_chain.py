@@ -3,8 +3,8 @@ the other.
 
 Readers can check each link of a chain in `history`: the publisher of the later event had published
 or delivered the earlier one before. The search goes backwards from the effect, level by level. At
-each event it follows, of every publisher, only the latest event that had been delivered: whatever
-leads to an earlier one leads to that one as well. Events without the cause in their past are not
+each event it follows only the latest event of every publisher that had been delivered: a chain
+that leads to an earlier one also leads to the latest. Events without the cause in their past are not
 followed, so no step is wasted. The index of the histories is built for the first chain: a valid run
 never pays for it.
 """

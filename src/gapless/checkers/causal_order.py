@@ -16,8 +16,8 @@ string attribute `topic`) is checked separately: both events have the topic, and
 of the chain between them, because a barrier per topic does not know other chains.
 
 Pairs are never compared. Along H, the entry for p of the *covered* vector is the highest number of
-p in the past of anything delivered so far: e1 is late if that has reached its number already, and
-has an effect in H if it does so in the end. The growth of each entry is recorded, so that the first
+p in the past of anything delivered so far: e1 is late if that has already reached its number, and
+has an effect in H if it reaches it by the end. The growth of each entry is recorded, so that the first
 effect is found by bisection.
 """
 

@@ -83,7 +83,7 @@ class Acks:
         self._revoked: dict[int, str] = {}
         """Events that were taken and then reassigned to another member."""
         self._untold: set[int] = set()
-        """Those of them whose reassignment the application does not know yet."""
+        """The revoked events whose reassignment the application does not know yet."""
 
     # ---- for the subscription -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ one of them in exactly one obvious way, and are converted when they are publishe
 | `datetime` without a zone | the same text without the `Z`; no zone is assumed |
 | `date`, `time`, `timedelta`, `UUID` | text: `2026-11-16`, `10:32:00`, `PT5S`, `12345678-1234-…` |
 | `Decimal` | the float with the same digits; refused if there is none |
-| numpy's integers, floats, booleans and strings | the same of Python |
+| numpy's integers, floats, booleans and strings | the same type of Python |
 | a subclass of `str`, `int` or `float` | the plain `str`, `int` or `float` |
 
 Times of one kind have texts of one width, so sorting them as text sorts them by time. Nothing is rounded or guessed:

@@ -76,8 +76,8 @@ def connect(
             variable `GAPLESS_URL` has the URL, and `GAPLESS_CREDENTIALS` the path of the credentials.
         name: the first part of the client's name, for logs and traces; what makes it unique is appended.
         timeout_s: how long to look for a broker.
-        trace: a directory in which the client records what it does (see `docs/TRACE_FORMAT.md`). Without it, the client
-            does so where the network asks for it, and warns if there is no such directory on this machine.
+        trace: a directory in which the client records what it does (see `docs/TRACE_FORMAT.md`). By default the
+            client records if the network asks for it, and warns if that directory does not exist on this machine.
         credentials: for TLS, which authority to trust and who the client is: `gapless.Credentials`, or the path of a
             file with them. The name of the client then begins with that of its user.
         codec: "json", "msgpack", "arrow", or an object with `encode` and `decode`: payloads may be any values that it

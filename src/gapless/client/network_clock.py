@@ -9,7 +9,7 @@ __all__ = ["NetworkClock"]
 
 
 class NetworkClock:
-    """Of one client."""
+    """The network's time, as one client estimates it."""
 
     def __init__(self) -> None:
         self._newest = 0

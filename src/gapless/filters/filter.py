@@ -106,7 +106,7 @@ class Filter:
 
     @property
     def has_searches(self) -> bool:
-        """Return whether it may search in strings; True where only the parser could tell."""
+        """Return whether the filter may search in strings; True if only the parser can decide that."""
         return "%" in self.text and "LIKE" in self.text.upper()
 
     @property

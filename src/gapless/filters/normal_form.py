@@ -95,7 +95,7 @@ def normalise(condition: Condition) -> Disjunction:
 
 
 def normalise_and_count(condition: Condition) -> tuple[Disjunction, int]:
-    """Return the same, and the steps that it took."""
+    """Return the conjunctions, and the number of steps that normalising took."""
     work, rest = Work(NORMALISING_MAX), Work(PARTS_MAX)
     try:
         disjunction = _read(condition, True, work)

@@ -111,7 +111,7 @@ class Overlay:
 
     @cached_property
     def _within(self) -> dict[tuple[str, int], tuple[str, ...]]:
-        """Return the same, cached: brokers ask for the same values at every crash and return."""
+        """Return the cache of `within`: brokers ask for the same values at every crash and restart."""
         return {}
 
     def _find_within(self, name: str, radius: int) -> tuple[str, ...]:

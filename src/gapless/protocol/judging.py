@@ -43,7 +43,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """A filter that lost publications of the client may have matched, which it reports. The rewritten message has a
     narrower one, under the empty name."""
     resumed: Mapping[str, tuple[int, bytes]] = {}
-    """Those of them that were active at another broker: the position from which they continue, and the ticket that
+    """Subscriptions that were active at another broker: the position from which they continue, and the ticket that
     proves it (`Owners.ticket`)."""
 
 

@@ -73,7 +73,7 @@ class NodeHost:
         self._dirty: list[Link] = []
         """Peers with pending messages."""
         self._sending: list[Link] = []
-        """Those whose turn it is to be sent; the last one comes first."""
+        """Peers to send to in this turn; the last one comes first."""
         self._is_flush_planned = False
         self._dirty_since = 0
 

@@ -130,7 +130,7 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def expiry_of(certificate: Path) -> float:
-    """Return when the first certificate in the file to expire does so, in seconds since 1970."""
+    """Return the earliest expiry time of the certificates in the file, in seconds since 1970."""
     try:
         found = x509.load_pem_x509_certificates(certificate.read_bytes())
     except OSError as error:

@@ -101,7 +101,7 @@ class DiskPlan:
             budget.take(span.broker, span.start_ms, span.end_ms)
         rows = [row for span in before for row in span.rows]
         back = {span.broker: span.end_ms for span in before if span.is_crash and span.end_ms >= begin}
-        """When each crashed broker that ever restarts does so."""
+        """The restart time of each crashed broker that restarts."""
         end = self._black_out(begin, rows, back, budget)
         if rng.random() < AGAIN:
             again = round(end + rng.choice([1.0, margin, RECOVERIES * margin]) * rng.random(), 3)

@@ -52,7 +52,7 @@ class Figures(msgspec.Struct, frozen=True):
     due: int
     """Events due to active subscriptions."""
     lost: int
-    """Those of them that never arrived."""
+    """Due events that never arrived."""
     messages: int
     bytes: int
     state_mean: float

@@ -45,7 +45,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None, *, invariants: bool = True) -> Outcome:
-    """Run and check; after every step, too, if the protocol has invariants and tolerates all faults of the scenario."""
+    """Run and check a scenario. If the protocol has invariants and tolerates all faults of the
+    scenario, check them after every step, too.
+    """
     return try_run(scenario, protocol, invariants=invariants)[0]
 
 

@@ -80,7 +80,7 @@ class Openings:
             opening.asked.append((now_us, count))
 
     def acknowledged_each(self, subscription: str, counts: Sequence[int], now_us: int, *, is_stored: bool) -> None:
-        """Record the same of single deliveries."""
+        """Record acknowledgements of single deliveries."""
         opening = self._by_subscription.get(subscription)
         if opening is None:
             return

@@ -101,7 +101,7 @@ class PartRecorder:
             self.flush()
 
     def acknowledged_each(self, subscription_id: str, counts: Sequence[int], now_us: int, *, is_stored: bool) -> None:
-        """Record the same of single deliveries."""
+        """Record acknowledgements of single deliveries."""
         self._write(records.EachAcknowledged(subscription_id, list(counts), is_stored, now_us))
         if not is_stored:
             self.flush()

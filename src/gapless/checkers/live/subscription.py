@@ -37,9 +37,9 @@ KEPT_MAX = 1_000
 
 
 class LiveChecker:
-    """One subscription id, whether there is such a subscription or not.
+    """Checks one subscription id, whether or not the subscription exists.
 
-    Of a durable subscription it only counts the deliveries. Which events are due to one client depends on what all
+    For a durable subscription it only counts the deliveries. Which events are due to one client depends on what all
     others acknowledge, so only the merged trace can be checked.
     """
 

@@ -36,7 +36,7 @@ class ClientDeliveries:
         self._count = 0
         """The number of events delivered to the application."""
         self._taken = 0
-        """The number of them that it has taken."""
+        """The number of delivered events that the application has taken."""
         self._untaken: deque[tuple[int, int]] = deque()
         """Deliveries that are not taken, as far as the broker knows: their count, and the number of the message."""
 

@@ -171,7 +171,7 @@ def _resume_together(s: BrokerState, session: Session) -> None:
 
 
 def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
-    """Read for these, together with those that read already, from the smallest position on. The client ignores events
+    """Read for these, together with those that already read, from the smallest position on. The client ignores events
     that it gets twice because of that."""
     for known in [reading for reading in session.readings.values() if reading.is_resuming]:
         subscriptions = [*known.subscriptions.values(), *subscriptions]

@@ -2,7 +2,7 @@
 
 A publisher that moves reports the number up to which it knows that everything is confirmed, and the number with which
 it came to its last broker. The sealed journal of that broker contains a last number of the publisher. The numbers
-between are lost. So are numbers beyond that journal that some broker has seen: acknowledgements of advertisements
+in between are lost. So are numbers beyond that journal that some broker has seen: acknowledgements of advertisements
 contain the largest number of the publisher that brokers have seen, and come from all of them.
 
 Some lost events may be **settled**: all brokers had processed them, so active subscriptions have received them. Only

@@ -1,8 +1,8 @@
 """A new incarnation recovers its predecessor's promises before it sends anything that depends on them.
 
 A restarted broker does not know whether its disk, if it has one, is current: it may have been replaced by an older
-copy. So it trusts its disk only as one answer among those of its electorates. It is `RECOVERING`, and neither votes nor
-holds for a broker, until of that broker's electorate
+copy. So it trusts its disk only as one answer among those of its electorates. It is `RECOVERING`, and
+neither votes on a broker nor holds copies for it, until one of these conditions is true of that broker's electorate:
 
 - f + 1 *settled* members have answered, that is, members that have not restarted or have recovered themselves; or
 - all others that may still return have answered, however little they know: there is no more to learn; or

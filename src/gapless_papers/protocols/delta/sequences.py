@@ -93,5 +93,5 @@ class Sequences:
         return sum(number == BYPASSED for _, _, number in vector[-self.weak_window :]) <= self._delta
 
     def is_strongly_legitimate(self, path: tuple[str, ...], bypassed: tuple[str, ...]) -> bool:
-        """Return the same for a subscription."""
+        """Return whether a subscription with this path has visited most of the last brokers on it."""
         return sum(name in bypassed for name in path[-self.strong_window :]) <= self._delta

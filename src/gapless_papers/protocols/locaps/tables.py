@@ -19,7 +19,7 @@ class Link:
         self.sent: dict[str, Subscription] = {}
         """The subscriptions sent over the link: exactly the neighbour's state from here."""
         self.unspoken: dict[str, Subscription] = {}
-        """Those of them that passed without a pivot: to be checked again."""
+        """Subscriptions that were sent without a pivot, to be checked again."""
 
     def publishers(self, subscription: "Subscription") -> dict[str, None]:
         """Return the publishers behind the link that may match the subscription."""

@@ -6,7 +6,7 @@ includes it. Then:
 - I1: an entry that does not count is not sent to another broker or a client. When it is released, f acceptors had it.
   The agreed length includes everything that was released.
 - I2: its timestamp is larger than those of all events that its publisher had received or published before.
-- I4: when a position is final, all entries up to it that will ever count do so already. No number of a publisher
+- I4: when a position is final, all entries up to it that will ever count already count. No number of a publisher
   counts twice.
 """
 
