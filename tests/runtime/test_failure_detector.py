@@ -163,7 +163,7 @@ def test_a_broker_with_a_disk_learns_that_it_was_paused(has_disk: bool) -> None:
             await connected(network, pairs=1)
             told: list[Input] = []
             detector = network.brokers["b0"].links.detector
-            detector.is_waking_told = has_disk
+            detector.reports_pauses = has_disk
             detector._give = told.append
             time.sleep(QUICK.suspect_ms / 1000)
             began = time.monotonic()
@@ -198,7 +198,7 @@ def test_a_broker_with_many_clients_pings_less_often_without_false_suspicions(
             assert all(0 < late - early < 10 * 6 for early, late in zip(before, after, strict=True)), "pings of 6 bytes"
             assert links.links["b1"].pace == 1, "brokers speak to each other as ever"
             mute = next(link for name, link in links.links.items() if name == clients[0].name)
-            began_us = mute.silence.heard_at
+            began_us = mute.silence.last_seen_at
             async with asyncio.timeout(20):
                 while not links.detector.absences["suspected"]:
                     mute.silence.begin(began_us - 14 * 8 * 400_000, 0)  # nothing that it says is heard

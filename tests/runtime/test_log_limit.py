@@ -3,7 +3,7 @@
 import io
 import logging
 
-from gapless.runtime.log_limit import LINES_A_MINUTE, LimitedHandler, tell_left_out
+from gapless.runtime.log_limit import LINES_A_MINUTE, LimitedHandler, write_left_out
 from gapless.runtime.logs import log_to
 
 
@@ -34,7 +34,7 @@ def test_a_thousand_suspicions_within_a_minute_are_some_lines_and_their_count() 
         log.now += 0.05
     assert len(log.lines) == LINES_A_MINUTE
     log.now = 61.0
-    tell_left_out(log.logger)
+    write_left_out(log.logger)
     assert log.lines[-1] == "client-999: left out 980 more lines like this within 61 s, the last: suspected"
     log.suspect(1_000)
     assert log.lines[-1] == "client-1000: suspected", "the next minute has its own lines"
@@ -54,7 +54,7 @@ def test_few_lines_are_written_as_ever() -> None:
     for client in range(LINES_A_MINUTE):
         log.suspect(client)
     log.now = 100.0
-    tell_left_out(log.logger)
+    write_left_out(log.logger)
     assert log.lines == [f"client-{client}: suspected" for client in range(LINES_A_MINUTE)]
 
 

@@ -99,7 +99,7 @@ class Certificate:
                     return False
             else:
                 published = event.seq
-                if known.has_heard_of(published):
+                if known.has_received(published):
                     return False
                 advanced, claimed = known.publish(), self.advances(~number)
                 if advanced != claimed and not _is_true(claimed, advanced, known.past):

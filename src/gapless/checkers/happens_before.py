@@ -48,7 +48,7 @@ class Knowledge(Generic[P]):
         before = self._fresh.pop(event.publisher, event)
         self._fresh[event.publisher] = event if event.seq >= before.seq else before
 
-    def has_heard_of(self, seq: int) -> bool:
+    def has_received(self, seq: int) -> bool:
         """Return whether a delivered event has this event of its own, or a later one, in its past."""
         return any(event.past.get(self.client, 0) >= seq for event in self._fresh.values())
 

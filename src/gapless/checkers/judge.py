@@ -155,14 +155,14 @@ class RunChecker:
         for place, subscription in enumerate(self._evidence.subscriptions):
             if not self._is_mine(subscription.row.client):
                 continue
-            told = self._judge(subscription)
-            if told.anomalies and not found.anomalies:
+            result = self._judge(subscription)
+            if result.anomalies and not found.anomalies:
                 found.first = place
-            found.anomalies += told.anomalies
-            found.accepted += told.accepted
-            found.reported_losses += told.reported_losses
-            if told.silence is not None and found.silence is None:
-                found.silence = place, told.silence
+            found.anomalies += result.anomalies
+            found.accepted += result.accepted
+            found.reported_losses += result.reported_losses
+            if result.silence is not None and found.silence is None:
+                found.silence = place, result.silence
         found.anomalies += self._strays()
         return found
 

@@ -164,10 +164,10 @@ class SubscriptionChecker:
         publishers.
         """
         history = self.history
-        told = 0
+        reported = 0
         found = list(self._found)
         if history.skipped:
-            told = count_reported(history, self._open)
+            reported = count_reported(history, self._open)
             found += unpublished_losses(history, last_seq)
         found.sort(key=lambda anomaly: _RANK.get(anomaly.kind, len(_RANK)))
         why = None
@@ -176,7 +176,7 @@ class SubscriptionChecker:
             late = [anomaly for anomaly in found if anomaly.kind == "causal-inversion"]
             found = found[: len(found) - len(late)] + list(self._missing(missing, late, skew_ms, quiet=quiet))
             why = silence(history, missing, quiet)
-        return Findings(found, history.accepted, told, why)
+        return Findings(found, history.accepted, reported, why)
 
     def _absences(self) -> Absences:
         for publisher, numbers in self._numbers.items():

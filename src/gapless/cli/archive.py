@@ -46,7 +46,7 @@ async def _archive(
             contents, count = await archive_portion(client, archive, contents, allow_gaps=allow_gaps)
             contents = compact(archive, contents)
             if count or once:
-                _tell(archive, contents, count, as_json)
+                _print_summary(archive, contents, count, as_json)
             if once:
                 return 0
             await asyncio.sleep(every_s)
@@ -112,12 +112,12 @@ def _check(archive: Archive, known: Contents | None, network: str, text: str) ->
         )
 
 
-def _tell(archive: Archive, contents: Contents, count: int, as_json: bool) -> None:
+def _print_summary(archive: Archive, contents: Contents, count: int, as_json: bool) -> None:
     at = contents.until.time.isoformat(timespec="seconds")
     if as_json:
         gaps = [[str(begin), str(end)] for begin, end in contents.gaps]
         print_json({"archive": str(archive.path), "events": count, "until": str(contents.until), "at": at,
                     "files": len(contents.files), "gaps": gaps})  # fmt: skip
     else:
-        told = f"{count:,} more events, {len(contents.files)} files, up to position {contents.until} ({at})"
-        output_console().print(Text(f"{archive.path}: {told}"))
+        summary = f"{count:,} more events, {len(contents.files)} files, up to position {contents.until} ({at})"
+        output_console().print(Text(f"{archive.path}: {summary}"))

@@ -168,8 +168,8 @@ class View:
         for anomaly in batch.anomalies:
             self._console.print(_line(anomaly, batch.number))
         for anomaly in batch.withdrawn:
-            told = f"batch {batch.number}  {anomaly.event} came after all for {anomaly.subscription}: no {anomaly.kind}"
-            self._console.print(Text(told, "dim"))
+            line = f"batch {batch.number}  {anomaly.event} came after all for {anomaly.subscription}: no {anomaly.kind}"
+            self._console.print(Text(line, "dim"))
         if self._live is not None:
             self._live.update(self._table(batch, list(reports)), refresh=True)
 
@@ -183,11 +183,11 @@ class View:
         self._console.print(Text(f"{verdict.run}: {counted}"))
         print_verdict(self._console, verdict)
         if unjudged:
-            told = (
+            line = (
                 f"  {unjudged:,} deliveries are too old, or of durable subscriptions, to be judged here; "
                 "gapless trace merge, and audit"
             )
-            self._console.print(Text(told, "yellow"))
+            self._console.print(Text(line, "yellow"))
 
     def _table(self, batch: "Batch", reports: "list[SubscriptionReport]") -> RenderableType:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")

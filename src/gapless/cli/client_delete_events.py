@@ -31,17 +31,17 @@ def delete_events(publisher: str, url: str, file: Path | None, credentials: Path
     before = run(reports_of(addresses, access))
     answers = run(ask_all(addresses, question))
     silent = silent_among(answers, addresses)
-    told = [name for name, answer in answers.items() if answer is not None and answer["deleted"]]
+    accepted = [name for name, answer in answers.items() if answer is not None and answer["deleted"]]
     reasons = dict.fromkeys(str(answer["reason"]) for answer in answers.values() if answer and answer["reason"])
-    busy = run(_until_done({name: addresses[name] for name in told}, access))
-    after = run(reports_of({name: addresses[name] for name in told}, access))
-    counts = {name: _deleted(after[name]) - _deleted(before[name]) for name in told}
+    busy = run(_until_done({name: addresses[name] for name in accepted}, access))
+    after = run(reports_of({name: addresses[name] for name in accepted}, access))
+    counts = {name: _deleted(after[name]) - _deleted(before[name]) for name in accepted}
     if as_json:
         print_json({
-            "client": publisher, "told": told, "silent": silent, "still_deleting": busy, "reasons": list(reasons),
+            "client": publisher, "told": accepted, "silent": silent, "still_deleting": busy, "reasons": list(reasons),
             "deleted": counts,
         })  # fmt: skip
-    elif not told:
+    elif not accepted:
         print_text("; ".join([f"nothing is deleted: {', '.join(reasons)}", *_silence(silent)]))
     else:
         if any(counts.values()):

@@ -34,9 +34,9 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
         print_text(f"{ended[0]} ended the session of {client}; what it subscribed to and advertised is gone")
     else:
         reasons = dict.fromkeys(answer["reason"] for answer in answers.values() if answer is not None)
-        told = next(iter(reasons)) if len(reasons) == 1 else f"no broker has a session of {client!r}"
+        reason = next(iter(reasons)) if len(reasons) == 1 else f"no broker has a session of {client!r}"
         unsure = f" (no answer from {', '.join(silent)})" if silent else ""
-        print_text(f"{told}{unsure}; gapless status names the clients that are waited for")
+        print_text(f"{reason}{unsure}; gapless status names the clients that are waited for")
         if similar:
             print_text(f"names that begin so: {', '.join(similar)}")
     return VALID if ended else INVALID

@@ -219,7 +219,7 @@ class _Demo:
         verdict = self._verdict
         confirmed = statistics.median(self._run.confirmed_ms)
         lost = missing(verdict.counts)
-        told = len(self._without.anomalies)
+        lost_count = len(self._without.anomalies)
         return [
             ("subscribe(): a round trip to the farthest publisher", *self._latency("shipping")),
             ("if a neighbour's covers it, to where they meet", *self._latency("alert")),
@@ -228,7 +228,7 @@ class _Demo:
             *guarantee(verdict.counts, verdict.deliveries),
             (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),
             ("confirmed events survive the death of all brokers", *self._survived()),
-            ("the checker detects a loss", f"{told} anomalies in part 5", bool(told)),
+            ("the checker detects a loss", f"{lost_count} anomalies in part 5", bool(lost_count)),
         ]
 
     def _survived(self) -> tuple[str, bool]:

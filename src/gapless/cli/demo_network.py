@@ -109,7 +109,7 @@ class _Live:
         self._is_open = True
         self._deliveries = 0
         self._last = time.monotonic()
-        self._kiosk_heard: list[float] = []
+        self._kiosk_times: list[float] = []
         self._confirmed: list[tuple[float, float]] = []
         self._orders: list[float] = []
         """When the moving client published."""
@@ -131,7 +131,7 @@ class _Live:
         replaced_ms = (time.monotonic() - killed) * 1000
         self._say(f"{replacement} replaces {VICTIM}")
         await self._wait_until(
-            lambda: self._client(MOVING).broker != VICTIM and max(self._kiosk_heard, default=0.0) > killed
+            lambda: self._client(MOVING).broker != VICTIM and max(self._kiosk_times, default=0.0) > killed
         )
         moved_to = self._client(MOVING).broker
         await asyncio.sleep(1.5)
@@ -146,7 +146,7 @@ class _Live:
         peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
         self._is_open = False
         await self._grow_quiet()
-        heard = [killed, *(moment for moment in self._kiosk_heard if moment > killed)]
+        times = [killed, *(moment for moment in self._kiosk_times if moment > killed)]
         return LiveRun(
             brokers={name: client.broker for name, client in self._clients.items()},
             moved_to=moved_to,
@@ -155,7 +155,7 @@ class _Live:
             replacement=replacement,
             replaced_ms=replaced_ms,
             back_ms=back_ms,
-            silent_ms=max((later - earlier) * 1000 for earlier, later in pairwise(heard)),
+            silent_ms=max((later - earlier) * 1000 for earlier, later in pairwise(times)),
             published_before=sum(moment <= killed for moment in self._orders),
             published_after=sum(moment > killed for moment in self._orders),
             peak_mib=peak,
@@ -203,7 +203,7 @@ class _Live:
             cuts[name] = dict(subscription.starting_cut)
             self._start(self._take(subscription))
         own = await self._client(MOVING).subscribe("kind = 'parcel' AND eur > 100")
-        self._start(self._take(own, self._kiosk_heard))
+        self._start(self._take(own, self._kiosk_times))
         self._start(self._come_and_go())
         return cuts
 

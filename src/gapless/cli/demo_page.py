@@ -79,9 +79,9 @@ class DemoPage:
             "covers board's, so the broker answers at once. From now on, no matching event may be missing."
         )
 
-    def verdict(self, status: Status, told: str, examples: Sequence[str]) -> None:
+    def verdict(self, status: Status, summary: str, examples: Sequence[str]) -> None:
         """Print the checker's verdict."""
-        lines = Text.assemble(status_text(status), "  ", told)
+        lines = Text.assemble(status_text(status), "  ", summary)
         if examples:
             lines.append(f"\nfirst: {examples[0]}", "red")
         self.console.print(Padding(lines, (0, 0, 0, 2)))

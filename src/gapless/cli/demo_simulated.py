@@ -126,12 +126,12 @@ class _Demo:
         waits = {name: self.run.latencies[name].hops for name in SHOWN_SUBSCRIPTIONS}
         prompt = all(hops is not None and hops <= 2 * max(1, self._farthest(name)) for name, hops in waits.items())
         lost = missing(verdict.counts)
-        told = len(without.verdict.anomalies)
+        lost_count = len(without.verdict.anomalies)
         return [
             ("subscribe() takes one round trip", f"{', '.join(map(str, waits.values()))} hops", prompt),
             *guarantee(verdict.counts, verdict.deliveries),
             ("one broker may die (f = 1)", f"{self._crash.broker} died, {lost} lost", not lost),
-            ("the checker detects a loss", f"{told} anomalies in part 3", bool(told)),
+            ("the checker detects a loss", f"{lost_count} anomalies in part 3", bool(lost_count)),
         ]
 
     def _farthest(self, subscription: str) -> int:

@@ -21,23 +21,23 @@ def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | 
     """Notify every broker that answers; return 0 if one accepts it."""
     check_named("the name of a broker", broker, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
-    answers = run(_tell_all(addresses, broker, access))
-    told = [name for name, answer in answers.items() if answer is not None and answer["forgotten"]]
+    answers = run(_ask_all(addresses, broker, access))
+    accepted = [name for name, answer in answers.items() if answer is not None and answer["forgotten"]]
     silent = silent_among(answers, addresses)
     reasons = dict.fromkeys(str(answer["reason"]) for answer in answers.values() if answer and answer["reason"])
     if as_json:
-        print_json({"broker": broker, "told": told, "silent": silent, "reasons": list(reasons)})
-    elif told:
+        print_json({"broker": broker, "told": accepted, "silent": silent, "reasons": list(reasons)})
+    elif accepted:
         print_text(
-            f"no broker waits for {broker} any more (accepted by {', '.join(told)}). Subscriptions and publishers are "
-            f"notified of events that only {broker} held. If it returns, it starts anew"
+            f"no broker waits for {broker} any more (accepted by {', '.join(accepted)}). Subscriptions and publishers "
+            f"are notified of events that only {broker} held. If it returns, it starts anew"
         )
     else:
         print_text(f"nobody forgets {broker}: {'; '.join(reasons)}")
-    return VALID if told else INVALID
+    return VALID if accepted else INVALID
 
 
-async def _tell_all(addresses: dict[str, str], broker: str, access: Access) -> dict[str, Answer]:
+async def _ask_all(addresses: dict[str, str], broker: str, access: Access) -> dict[str, Answer]:
     """Ask the broker itself first: if it answers, it is running, and no other broker is notified."""
     question = partial(ask_to_forget, broker=broker, timeout_s=PATIENCE_S, access=access)
     own = await ask_all({name: address for name, address in addresses.items() if name == broker}, question)

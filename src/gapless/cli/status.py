@@ -131,24 +131,24 @@ def state_text(report: Mapping[str, Any]) -> Text:
 
 def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
     """Return remarks: suspicions, excluded brokers, waits, paused clients."""
-    told: dict[str, None] = {}
+    found: dict[str, None] = {}
     for name, report in reports.items():
         if report is None:
             continue
         for peer, link in report["links"].items():
             if link["suspected"]:
-                told[f"{name} suspects {peer}"] = None
+                found[f"{name} suspects {peer}"] = None
             elif link["left"]:
-                told[f"{peer} has shut down gracefully"] = None
+                found[f"{peer} has shut down gracefully"] = None
         for excluded, successor in report["overview"].get("replaced_by", {}).items():
-            told[f"{excluded} is excluded: {successor} takes over for it"] = None
+            found[f"{excluded} is excluded: {successor} takes over for it"] = None
         for wait in report["waits"]:
             if wait["is_long"]:
-                told[f"{name} {wait['text']}"] = None
-        told.update(dict.fromkeys(_history_remarks(name, report)))
+                found[f"{name} {wait['text']}"] = None
+        found.update(dict.fromkeys(_history_remarks(name, report)))
         if report["paused"]:
-            told[f"{name} holds its clients back: too much waits to be sent"] = None
-    return list(told)
+            found[f"{name} holds its clients back: too much waits to be sent"] = None
+    return list(found)
 
 
 def _history_remarks(name: str, report: Mapping[str, Any]) -> Iterator[str]:

@@ -85,16 +85,16 @@ async def _subscribe(
     async with connect(url, name="sub", timeout_s=2.0, credentials=credentials) as client:
         subscription = await _open(client, text, span)
         if not quiet:
-            _tell_begin(subscription, span)
+            _print_begin(subscription, span)
         take = _print_events if rate is None else rate.count
-        taking = asyncio.create_task(_take(subscription, count, take, tells_seam=not quiet))
-        telling = None if rate is None else asyncio.create_task(rate.tell(taking))
+        taking = asyncio.create_task(_take(subscription, count, take, prints_seam=not quiet))
+        printing = None if rate is None else asyncio.create_task(rate.print_rates(taking))
         was_interrupted = _cancel_on_signal(taking)
         done, _ = await asyncio.wait([taking], timeout=seconds)
         if not done:
             taking.cancel()
             await asyncio.wait([taking])
-        is_read = telling is None or await telling
+        is_read = printing is None or await printing
         if was_interrupted():
             return INTERRUPTED
         if not is_read:
@@ -131,7 +131,7 @@ def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
 
 
 async def _take(
-    subscription: _Subscription, count: int | None, give: Callable[[Sequence[Event]], bool], *, tells_seam: bool
+    subscription: _Subscription, count: int | None, give: Callable[[Sequence[Event]], bool], *, prints_seam: bool
 ) -> int:
     taken = 0
     while count is None or taken < count:
@@ -140,9 +140,9 @@ async def _take(
         except SkippedError as error:
             print(printable_lines(f"gapless sub: {error}"), file=sys.stderr, flush=True)
             continue
-        if tells_seam and subscription.archive_end is not None:
-            tells_seam = False
-            _tell_seam(subscription.archive_end)
+        if prints_seam and subscription.archive_end is not None:
+            prints_seam = False
+            _print_seam(subscription.archive_end)
         if not events:
             break
         taken += len(events)
@@ -161,7 +161,7 @@ async def _acknowledge(subscription: DurableSubscription) -> None:
         print(printable_lines(f"gapless sub: {error}"), file=sys.stderr, flush=True)
 
 
-def _tell_begin(subscription: _Subscription, span: Span) -> None:
+def _print_begin(subscription: _Subscription, span: Span) -> None:
     cuts = ", ".join(
         f"event {number} of {publisher}" for publisher, number in sorted(subscription.starting_cut.items())
     )
@@ -174,7 +174,7 @@ def _tell_begin(subscription: _Subscription, span: Span) -> None:
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)
 
 
-def _tell_seam(seam: Position) -> None:
+def _print_seam(seam: Position) -> None:
     at = seam.time.isoformat(timespec="seconds")
     print(f"so far from the archive, up to position {seam} ({at}); now from brokers", file=sys.stderr, flush=True)
 
@@ -201,37 +201,37 @@ class _Rate:
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._start = self._since = time.monotonic()
-        self._total = self._told = 0
+        self._total = self._reported = 0
 
     def count(self, events: Sequence[Event]) -> bool:
         """Count more events."""
         self._total += len(events)
         return True
 
-    async def tell(self, taking: "asyncio.Task[int]") -> bool:
+    async def print_rates(self, taking: "asyncio.Task[int]") -> bool:
         """Print a line per second while events are taken, then the total; return False if the
         output is not read any more.
         """
         while not (await asyncio.wait([taking], timeout=RATE_S))[0]:
-            if not self._tell_now(time.monotonic()):
+            if not self._print_rate(time.monotonic()):
                 taking.cancel()
                 return False
-        return self._tell_total(time.monotonic())
+        return self._print_total(time.monotonic())
 
-    def _tell_now(self, now: float) -> bool:
-        rate = (self._total - self._told) / (now - self._since)
-        self._since, self._told = now, self._total
+    def _print_rate(self, now: float) -> bool:
+        rate = (self._total - self._reported) / (now - self._since)
+        self._since, self._reported = now, self._total
         if self._as_json:
-            return self._tell_json(now, rate)
+            return self._print_json(now, rate)
         return _write(f"{rate:,.0f} events/s, {self._total:,} in all\n".encode())
 
-    def _tell_total(self, now: float) -> bool:
+    def _print_total(self, now: float) -> bool:
         seconds = now - self._start
         rate = self._total / max(seconds, 1e-9)
         if self._as_json:
-            return self._tell_json(now, rate, is_total=True)
+            return self._print_json(now, rate, is_total=True)
         return _write(f"{self._total:,} events in {seconds:.1f} s ({rate:,.0f}/s)\n".encode())
 
-    def _tell_json(self, now: float, rate: float, *, is_total: bool = False) -> bool:
+    def _print_json(self, now: float, rate: float, *, is_total: bool = False) -> bool:
         line = {"seconds": round(now - self._start, 3), "events": self._total, "events_per_second": round(rate, 3)}
         return _write(msgspec.json.encode({**line, "total": is_total}) + b"\n")

@@ -27,8 +27,8 @@ def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | 
         })  # fmt: skip
         return 0
     console = output_console()
-    told = f"{len(trace.events):,} events, {len(trace.history):,} acts, {len(trace.subscriptions)} subscriptions"
-    console.print(Text(f"{out}: {told}; judge it with  gapless check {out}"))
+    summary = f"{len(trace.events):,} events, {len(trace.history):,} acts, {len(trace.subscriptions)} subscriptions"
+    console.print(Text(f"{out}: {summary}; judge it with  gapless check {out}"))
     for sentence in said[:SHOWN_MAX]:
         console.print(Text(sentence, "yellow"))
     if len(said) > SHOWN_MAX:

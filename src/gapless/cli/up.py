@@ -57,8 +57,8 @@ def run_network(
         trace.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         directory = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-")))
-        told = "" if trace is None else str(trace.absolute())
-        fleet = stack.enter_context(Fleet(config, directory, trace=told))
+        trace_path = "" if trace is None else str(trace.absolute())
+        fleet = stack.enter_context(Fleet(config, directory, trace=trace_path))
         return run(_Up(fleet, restart=restart, seconds=seconds, trace=trace, credentials=credentials).run())
 
 
@@ -140,7 +140,7 @@ class _Up:
         self._trace = trace
         self._console = output_console()
         self._console.width = max(self._console.width, 80)
-        self._told_to_stop = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self._died: dict[str, float] = {}
         self._restarted: dict[str, float] = {}
         self._pauses: dict[str, float] = {}
@@ -150,7 +150,7 @@ class _Up:
     async def run(self) -> int:
         """Run until interrupted, or until the time limit."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop.set)
+            asyncio.get_running_loop().add_signal_handler(number, self._stop_requested.set)
         self._fleet.start_all()
         await self._wait_until_ready()
         url = self._fleet.config.scheme + next(iter(self._fleet.config.addresses.values()))
@@ -173,7 +173,7 @@ class _Up:
 
     async def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_S
-        while not self._told_to_stop.is_set():
+        while not self._stop_requested.is_set():
             self._must_be_alive()
             reports = await reports_of(self._fleet.config.addresses, self._fleet.access)
             if all(self._is_ready(name, report) for name, report in reports.items()):
@@ -193,13 +193,13 @@ class _Up:
                 raise self._fleet.complain(name)
 
     async def _watch(self, end: float | None, live: Live | None) -> None:
-        while not self._told_to_stop.is_set() and (end is None or time.monotonic() < end):
+        while not self._stop_requested.is_set() and (end is None or time.monotonic() < end):
             self._look_after_the_dead()
             if live is not None:
                 reports = await reports_of(self._fleet.config.addresses, self._fleet.access)
                 live.update(self._view(reports), refresh=True)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told_to_stop.wait(), REFRESH_S)
+                await asyncio.wait_for(self._stop_requested.wait(), REFRESH_S)
 
     def _look_after_the_dead(self) -> None:
         now = time.monotonic()
@@ -210,7 +210,7 @@ class _Up:
                 self._died[name] = now
                 is_again = now - self._restarted.get(name, -math.inf) < RESTART_MAX_S
                 self._pauses[name] = min(2 * self._pauses[name], RESTART_MAX_S) if is_again else RESTART_S
-                self._tell_of_death(name)
+                self._report_crash(name)
             elif self._restart and now - self._died[name] >= self._pauses[name]:
                 del self._died[name]
                 self._restarted[name] = now
@@ -218,7 +218,7 @@ class _Up:
                 if self._pauses[name] == RESTART_S:
                     self._console.print(Text(f"{name} is started again", "yellow"))
 
-    def _tell_of_death(self, name: str) -> None:
+    def _report_crash(self, name: str) -> None:
         """Print it the first time, and once if the broker dies again just after a restart."""
         if self._pauses[name] == RESTART_S:
             self._console.print(Text(f"{name} died with code {self._fleet.exit_code(name)}", "red"))

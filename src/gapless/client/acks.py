@@ -67,14 +67,14 @@ class Acks:
         """The number of the last delivery that the application has taken."""
         self._processed = 0
         """With `ack="auto"`: the number of the last delivery that the application has processed."""
-        self._told = 0
+        self._reported = 0
         self._asked = 0
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._each: dict[int, tuple[str, asyncio.Future[None]]] = {}
         """By delivery: the callers that wait for its own acknowledgement."""
         self._error: GaplessError | None = None
-        self._is_telling = False
+        self._is_reporting = False
         self._has_failed = False
         self._delivered = 0
         self._again: dict[int, int] = {}
@@ -82,7 +82,7 @@ class Acks:
         """Without `is_each`: events that the application has finished before an earlier one."""
         self._revoked: dict[int, str] = {}
         """Events that were taken and then reassigned to another member."""
-        self._untold: set[int] = set()
+        self._unreported: set[int] = set()
         """The revoked events whose reassignment the application does not know yet."""
 
     # ---- for the subscription -----------------------------------------------------------------------------
@@ -100,24 +100,24 @@ class Acks:
         if not self._is_manual and self._last > self._processed:
             before, self._processed = self._processed, self._last
             self._settle(number for number in self._taken if number > before)
-            if not self._is_telling:
-                self._is_telling = True
-                asyncio.get_running_loop().call_soon(self._tell)
+            if not self._is_reporting:
+                self._is_reporting = True
+                asyncio.get_running_loop().call_soon(self._report)
 
     def left(self) -> None:
         """With `ack="auto"`, acknowledge the taken events, because the application closes the subscription."""
         if not self._has_failed:
             self.asked()
-        self._tell()
+        self._report()
 
     def failed(self) -> None:
         """Note that the application failed to process the last event, so that leaving does not acknowledge it."""
         self._has_failed = True
 
-    def _tell(self) -> None:
-        self._is_telling = False
-        if self._processed > max(self._kept, self._told):
-            self._told = self._processed
+    def _report(self) -> None:
+        self._is_reporting = False
+        if self._processed > max(self._kept, self._reported):
+            self._reported = self._processed
             self._give(Acknowledge(self._subscription, self._processed, is_urgent=False))
 
     def finish(self, event: Any) -> None:
@@ -181,7 +181,7 @@ class Acks:
             self._give_back(number, 0.0)
 
     def _give_back(self, number: int, delay_s: float) -> None:
-        self._untold.discard(number)
+        self._unreported.discard(number)
         if number in self._taken and self._error is None:
             self._settle([number], "nack")
             del self._taken[number]
@@ -203,7 +203,7 @@ class Acks:
         """Raise an error that names reassigned events."""
         gone = [number for number in numbers if number in self._revoked]
         if gone:
-            self._untold.difference_update(gone)
+            self._unreported.difference_update(gone)
             raise _too_late([self._revoked[number] for number in gone])
 
     # ---- for the application: all up to an event ----------------------------------------------------------
@@ -213,7 +213,7 @@ class Acks:
         number = self._number(upto)
         if number > self._kept:
             await self._ask(number)
-        self._check_ours(sorted(revoked for revoked in self._untold if revoked <= number))
+        self._check_ours(sorted(revoked for revoked in self._unreported if revoked <= number))
 
     async def _ask(self, number: int) -> None:
         if self._error is not None:
@@ -274,7 +274,7 @@ class Acks:
             event = self._taken.get(count)
             if event is not None:
                 gone.append((count, event.id))
-                self._untold.add(count)
+                self._unreported.add(count)
             waiting = self._each.pop(count, None)
             if waiting is not None:
                 gone.append((count, waiting[0]))
@@ -283,7 +283,7 @@ class Acks:
         while len(self._revoked) > REVOKED_MAX:
             oldest = next(iter(self._revoked))
             del self._revoked[oldest]
-            self._untold.discard(oldest)
+            self._unreported.discard(oldest)
         for count, _ in gone:
             self._taken.pop(count, None)
 

@@ -52,7 +52,7 @@ async def _of_a_list(events: list[Any] | tuple[Any, ...], most: int) -> AsyncIte
 
 
 async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> AsyncIterator[list[Any]]:
-    is_told = False
+    is_reported = False
     while True:
         started = monotonic()
         end = started + QUICK_S
@@ -64,8 +64,8 @@ async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> A
         took = monotonic() - started
         if not batch:
             return
-        if took > BLOCKED_S and not is_told:
-            is_told = True
+        if took > BLOCKED_S and not is_reported:
+            is_reported = True
             logging.getLogger("gapless.client").warning(
                 f"publish_many waited {took:.1f} s for one event, and the event loop stood still meanwhile; give it an "
                 "async iterable"

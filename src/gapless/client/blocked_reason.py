@@ -72,11 +72,11 @@ class BlockedReason:
 
     async def _ask(self) -> str:
         some = list(self._addresses.items())[:ASKED_MAX]
-        told = await asyncio.gather(*(self._waits(name, address) for name, address in some))
-        found = [text for texts in told if texts is not None for text in texts]
+        reasons = await asyncio.gather(*(self._waits(name, address) for name, address in some))
+        found = [text for texts in reasons if texts is not None for text in texts]
         if found:
             return "; ".join(found)
-        if None in told:
+        if None in reasons:
             return "brokers tell only users with the right `status` why"
         return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
 

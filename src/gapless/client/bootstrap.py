@@ -41,8 +41,8 @@ async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tu
         if not reasons:
             raise hopeless[0]
         if time.monotonic() + PAUSE_S > deadline:
-            told = "; ".join([*(f"{address}: {reason}" for address, reason in reasons.items()), *map(str, hopeless)])
-            raise ConnectError(f"no broker could be reached ({told}); is the network up?")
+            details = "; ".join([*(f"{address}: {reason}" for address, reason in reasons.items()), *map(str, hopeless)])
+            raise ConnectError(f"no broker could be reached ({details}); is the network up?")
         await asyncio.sleep(PAUSE_S)
 
 

@@ -7,7 +7,7 @@ to the next one.
 import logging
 import threading
 
-from gapless.client.publishing import TellLost
+from gapless.client.publishing import LostCallback
 
 __all__ = ["CallThread"]
 
@@ -15,26 +15,26 @@ __all__ = ["CallThread"]
 class CallThread:
     """Reports losses to one function. The thread exists only while there are reports."""
 
-    def __init__(self, function: TellLost) -> None:
+    def __init__(self, function: LostCallback) -> None:
         self.function = function
         self._lock = threading.Lock()
-        self._untold: list[tuple[int, int]] = []
-        self._is_telling = False
+        self._unreported: list[tuple[int, int]] = []
+        self._is_reporting = False
 
     def __call__(self, ranges: list[tuple[int, int]]) -> None:
         """Schedule a call without waiting for it."""
         with self._lock:
-            self._untold.extend(ranges)
-            if not self._is_telling:
-                self._is_telling = True
-                threading.Thread(target=self._tell, name="gapless-told", daemon=True).start()
+            self._unreported.extend(ranges)
+            if not self._is_reporting:
+                self._is_reporting = True
+                threading.Thread(target=self._report, name="gapless-lost", daemon=True).start()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         while True:
             with self._lock:
-                ranges, self._untold = self._untold, []
+                ranges, self._unreported = self._unreported, []
                 if not ranges:
-                    self._is_telling = False
+                    self._is_reporting = False
                     return
             try:
                 self.function(ranges)

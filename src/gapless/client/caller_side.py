@@ -17,7 +17,7 @@ from gapless.client.call_thread import CallThread
 from gapless.client.feed import Feed
 from gapless.client.loop_thread import LoopThread
 from gapless.client.publications import Publication
-from gapless.client.publishing import TellLost
+from gapless.client.publishing import LostCallback
 from gapless.client.sync_answering import Answering
 from gapless.client.sync_durable_event import DurableEvent
 from gapless.client.synchronous import Synchronous
@@ -82,11 +82,11 @@ class CallerSide(Synchronous):
             publishing.cancel()
             raise
 
-    def _on_publications_lost(self) -> TellLost | None:
+    def _on_publications_lost(self) -> LostCallback | None:
         inner = self._inner.on_publications_lost
         return inner.function if isinstance(inner, CallThread) else None
 
-    def _set_on_publications_lost(self, function: TellLost | None) -> None:
+    def _set_on_publications_lost(self, function: LostCallback | None) -> None:
         self._inner.on_publications_lost = None if function is None else CallThread(function)
 
     def _close(self, *, leave: bool) -> None:

@@ -40,7 +40,7 @@ class Feed:
                 return False
             self._items.append(item)
             if len(self._items) == 1:
-                self._tell()
+                self._wake_loop()
         return True
 
     def end(self, *, is_cut_short: bool = False) -> None:
@@ -48,9 +48,9 @@ class Feed:
         with self._changed:
             self.is_cut_short = is_cut_short
             self._is_ended = True
-            self._tell()
+            self._wake_loop()
 
-    def _tell(self) -> None:
+    def _wake_loop(self) -> None:
         with suppress(RuntimeError):  # the loop has ended, and its waiters get that error
             self._loop.call_soon_threadsafe(self._something.set)
 

@@ -75,7 +75,7 @@ class Introduction:
             self._looking = asyncio.get_running_loop().create_task(self._look_around(welcome))
         return Refusal("network", f"broker {welcome.name!r} belongs to another network than this client")
 
-    async def _look_around(self, stranger: Welcome) -> None:
+    async def _look_around(self, other: Welcome) -> None:
         addresses = list(self._addresses.values())[:LOOK_MAX]
         try:
             found = await asyncio.gather(*(self._is_ours(address) for address in addresses))
@@ -83,7 +83,7 @@ class Introduction:
             self._looking = None
             self._looked = time.monotonic()
         if not any(found):
-            self._fail(ConnectError(self._difference(stranger)))
+            self._fail(ConnectError(self._difference(other)))
 
     async def _is_ours(self, address: str) -> bool:
         try:
@@ -92,8 +92,8 @@ class Introduction:
             return False
         return welcome.network == self._welcome.network
 
-    def _difference(self, stranger: Welcome) -> str:
-        was, now = self._welcome, stranger
+    def _difference(self, other: Welcome) -> str:
+        was, now = self._welcome, other
         what = [f"it had {was.brokers} brokers, now {now.brokers}"] if was.brokers != now.brokers else []
         what += [f"f was {was.f}, now {now.f}"] if was.f != now.f else []
         what += [f"the protocol was {was.protocol!r}, now {now.protocol!r}"] if was.protocol != now.protocol else []
@@ -102,9 +102,9 @@ class Introduction:
             if was.network_name != now.network_name
             else []
         )
-        told = "; ".join(what) or "another shape, or other settings"
+        details = "; ".join(what) or "another shape, or other settings"
         return (
-            f"the network was started anew from another file ({told}), "
+            f"the network was started anew from another file ({details}), "
             "so what this client held there is gone; connect again"
         )
 
@@ -137,7 +137,7 @@ class Introduction:
         """Not used: no peer asks a client."""
         return {}
 
-    def cheated(self, client: str, reason: str) -> None:
+    def protocol_violated(self, client: str, reason: str) -> None:
         """Not used: no peer asks a client."""
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Pacing:
         self._tells = tells
         self._window = window
         self._taken = 0
-        self._is_telling = False
+        self._is_reporting = False
         self._is_looking = False
 
     @property
@@ -72,16 +72,16 @@ class Pacing:
 
     def took(self) -> None:
         """Note that the application took events, or wants no more."""
-        if self._tells and not self._is_telling:
-            self._is_telling = True
+        if self._tells and not self._is_reporting:
+            self._is_reporting = True
             loop = asyncio.get_running_loop()
             if (self._deliveries - self._taken) * TELL_SHARE >= self._window:
-                loop.call_soon(self._tell)
+                loop.call_soon(self._report)
             else:
-                loop.call_later(TELL_S, self._tell)
+                loop.call_later(TELL_S, self._report)
 
-    def _tell(self) -> None:
-        self._is_telling = False
+    def _report(self) -> None:
+        self._is_reporting = False
         taken = self._first_waiting()[0] - 1
         if taken > self._taken:
             self._taken = taken

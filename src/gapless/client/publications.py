@@ -244,7 +244,7 @@ def is_body(value: object) -> bool:
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, msgspec.Struct) and not isinstance(value, Event):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        return ((told, getattr(value, name)) for name, told in names)
+        return ((label, getattr(value, name)) for name, label in names)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
     if is_model(type(value)):

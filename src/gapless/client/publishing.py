@@ -19,9 +19,9 @@ from gapless.runtime.codec import ENTRIES_MAX
 from gapless.runtime.logs import client_logger
 from gapless.runtime.settings import RuntimeSettings
 
-__all__ = ["Publishing", "TellLost"]
+__all__ = ["LostCallback", "Publishing"]
 
-TellLost: TypeAlias = Callable[[list[tuple[int, int]]], object]
+LostCallback: TypeAlias = Callable[[list[tuple[int, int]]], object]
 """Called with the first and last number of each lost range."""
 
 PUBLISH_BATCH = 256
@@ -60,7 +60,7 @@ class Publishing:
         """The maximum number of events in one call."""
         self.lost: list[tuple[int, int]] = []
         """Confirmed publications that are lost: the first and last number of each range."""
-        self.tell_lost: TellLost | None = None
+        self.lost_callback: LostCallback | None = None
         """Called with such ranges when they become known."""
         self._connection_manager = connection_manager
         self._logger = client_logger(connection_manager.name)
@@ -95,9 +95,9 @@ class Publishing:
             f"publications {shown} were confirmed and are lost: more brokers failed than may", extra={"numbers": shown}
         )
         self.lost.extend(effect.ranges)
-        if self.tell_lost is not None:
+        if self.lost_callback is not None:
             try:
-                self.tell_lost(list(effect.ranges))
+                self.lost_callback(list(effect.ranges))
             except Exception:
                 self._logger.exception("on_publications_lost failed")
 

@@ -7,7 +7,7 @@ from gapless.client.advertisement import Advertisement
 from gapless.client.arguments import check_kind, check_timeout
 from gapless.client.client_base import ClientBase
 from gapless.client.publications import Checked, EventLike, Payload, Publication
-from gapless.client.publishing import TellLost
+from gapless.client.publishing import LostCallback
 from gapless.client.reader import Reader, decoded
 from gapless.client.requests import Replies, reply_parts
 from gapless.client.subscribing import check_filter
@@ -206,14 +206,14 @@ class PublishingCalls(ClientBase):
         return self._publishing.lost
 
     @property
-    def on_publications_lost(self) -> TellLost | None:
+    def on_publications_lost(self) -> LostCallback | None:
         """A function that is called with such ranges when they become known. It runs in the event loop and must not
         block."""
-        return self._publishing.tell_lost
+        return self._publishing.lost_callback
 
     @on_publications_lost.setter
-    def on_publications_lost(self, function: TellLost | None) -> None:
-        self._publishing.tell_lost = function
+    def on_publications_lost(self, function: LostCallback | None) -> None:
+        self._publishing.lost_callback = function
 
     @property
     def event_max(self) -> int:

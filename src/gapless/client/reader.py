@@ -152,11 +152,11 @@ def _is_fillable(kind: inspect.Type) -> bool:
     return isinstance(kind, FILLABLE)
 
 
-def _reason(told: str) -> str:
-    if found := _MISSING.fullmatch(told):
+def _reason(complaint: str) -> str:
+    if found := _MISSING.fullmatch(complaint):
         return f"it has no attribute {found[1]!r}"
-    if found := _WRONG.fullmatch(told):
+    if found := _WRONG.fullmatch(complaint):
         return f"its attribute {found[3]!r} is {found[2]}, but should be {found[1]}"
-    if found := _AT.fullmatch(told):
+    if found := _AT.fullmatch(complaint):
         return f"its attribute {found[2]!r}: {found[1]}"
-    return told
+    return complaint

@@ -165,11 +165,11 @@ class Registrations:
         """Return the durable subscriptions of the network."""
         self._questions += 1
         number = self._questions
-        told: asyncio.Future[list[DurableInfo]] = asyncio.get_running_loop().create_future()
-        self._listing[number] = told
+        listing: asyncio.Future[list[DurableInfo]] = asyncio.get_running_loop().create_future()
+        self._listing[number] = listing
         try:
             self._connection_manager.call(ListDurables(number))
-            return await told
+            return await listing
         finally:
             del self._listing[number]
 
@@ -344,9 +344,9 @@ class Registrations:
             subscription._withdraw(frozenset(effect.counts))
 
     def _on_listed(self, effect: DurablesListed) -> None:
-        told = self._listing.get(effect.request)
-        if told is not None and not told.done():
-            told.set_result([*effect.found])
+        listing = self._listing.get(effect.request)
+        if listing is not None and not listing.done():
+            listing.set_result([*effect.found])
 
     def _on_changed(self, effect: DurableChanged) -> None:
         moved = self._moving.get(effect.request)

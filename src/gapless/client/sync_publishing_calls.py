@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 from gapless.client.caller_side import CallerSide
 from gapless.client.publications import EventLike, Payload, Publication
-from gapless.client.publishing import TellLost
+from gapless.client.publishing import LostCallback
 from gapless.client.publishing_calls import REQUEST_S
 from gapless.client.sync_advertisement import Advertisement
 from gapless.events import Event, PublishedEvent
@@ -202,13 +202,13 @@ class PublishingCalls(CallerSide):
         return found
 
     @property
-    def on_publications_lost(self) -> TellLost | None:
+    def on_publications_lost(self) -> LostCallback | None:
         """A function that is called with such ranges when they become known. It runs in its own thread: it can block,
         and make calls of this client."""
         return self._on_publications_lost()
 
     @on_publications_lost.setter
-    def on_publications_lost(self, function: TellLost | None) -> None:
+    def on_publications_lost(self, function: LostCallback | None) -> None:
         self._set_on_publications_lost(function)
 
     @property

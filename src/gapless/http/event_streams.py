@@ -74,7 +74,7 @@ class EventStream:
         self._cursor: Cursor | None = None
         """None if the stream cannot be resumed by its ids."""
         self._is_reading = bool(query.until)
-        self._was_told_caught_up = not (query.since or query.resume)
+        self._has_reported_caught_up = not (query.since or query.resume)
 
     # ---- the beginning ------------------------------------------------------------------------------------
 
@@ -157,8 +157,8 @@ class EventStream:
                 "the ids of this stream; use a narrower filter, or a durable subscription (durable=NAME)",
             )
         cursor.advance(reached)
-        if not self._was_told_caught_up and self.subscription.is_caught_up and not self._is_reading:
-            self._was_told_caught_up = True
+        if not self._has_reported_caught_up and self.subscription.is_caught_up and not self._is_reading:
+            self._has_reported_caught_up = True
             items.append(Item("caught-up", str(cursor)))
         return items
 

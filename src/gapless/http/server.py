@@ -82,7 +82,7 @@ class HttpServer:
             broker_security.server_context,
             patience_s=PATIENCE_S,
             in_clear_text=IN_CLEAR_TEXT,
-            refused=lambda address, code, reason: self._broker.links.refusals.stranger(address, code, reason),
+            refused=lambda address, code, reason: self._broker.links.refusals.unauthenticated(address, code, reason),
         )
         await listener.start(host, port)
         return listener

@@ -67,12 +67,14 @@ class Admission:
         links = self._house.links
         if host in self._broker_hosts or links.gate is None or links.gate.may_come():
             return True
-        links.refusals.stranger(f"{host}:0", "limit", "the rate of new connections exceeds the limit of this broker")
+        links.refusals.unauthenticated(
+            f"{host}:0", "limit", "the rate of new connections exceeds the limit of this broker"
+        )
         return False
 
     def turned_away(self, address: str, code: str, reason: str) -> None:
         """Record a peer that was refused before its greeting."""
-        self._house.links.refusals.stranger(address, code, reason)
+        self._house.links.refusals.unauthenticated(address, code, reason)
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
         """Authenticate a peer that dialled."""

@@ -54,7 +54,7 @@ class AuditLog:
         self._broker = broker
         self._logger = logger
         self._clock = clock
-        self._strangers = Bucket(STRANGERS_PER_S, clock())
+        self._unauthenticated = Bucket(STRANGERS_PER_S, clock())
         self._left_out = 0
         self._log_backoff = LogBackoff()
         self._handle = -1
@@ -82,7 +82,7 @@ class AuditLog:
         """Record that a peer was refused, or that its connection was ended."""
         if self._file is None:
             return
-        if not self._strangers.try_take(self._clock()):
+        if not self._unauthenticated.try_take(self._clock()):
             self._left_out += 1
             return
         if self._left_out:

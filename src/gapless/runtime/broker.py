@@ -32,7 +32,7 @@ from gapless.runtime.expulsion import Expulsions
 from gapless.runtime.joining import ask_whether_remembered, choose_incarnation, later_incarnation
 from gapless.runtime.links import Links
 from gapless.runtime.listener import TlsListener
-from gapless.runtime.log_limit import tell_left_out
+from gapless.runtime.log_limit import write_left_out
 from gapless.runtime.logs import logger_of
 from gapless.runtime.loop_lag import LoopLag
 from gapless.runtime.membership_log import MembershipLog
@@ -87,7 +87,7 @@ class Broker:
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self.clocks = ClockCheck(config, name, self._access, self.logger, wall_ns)
         """Compares the clock of this host with those of others."""
-        self._disk = BrokerDisk(self._hear_disk, self._failed, self.logger) if self.entry.data else None
+        self._disk = BrokerDisk(self._on_persisted, self._failed, self.logger) if self.entry.data else None
         self.admission = Admission(self, self.broker_security, self._around, trace)
         """Decides which peers to accept."""
         if self._disk is not None:
@@ -97,7 +97,7 @@ class Broker:
         self._server: asyncio.Server | TlsListener | None = None
         self._membership_log = MembershipLog(self.logger)
         self._waiting = Waiting(self.logger)
-        self._telling: asyncio.TimerHandle | None = None
+        self._log_timer: asyncio.TimerHandle | None = None
         self.loop_lag = LoopLag()
         """The lag of the timer that checks for changes to log."""
         self.recent_log = RecentLog(name)
@@ -176,7 +176,7 @@ class Broker:
             may_come=self.admission.may_come,
         )
         self.broker_security.changed = self._expulsions.users_changed
-        self.broker_security.looked = self._expulsions.end_strangers
+        self.broker_security.looked = self._expulsions.end_removed_users
         self.broker_security.keys_removed = self._expulsions.end_signed
         self.broker_security.reloaded = lambda event, why: self.audit.note(event, because=why)
         await listener.start(host, port)
@@ -207,7 +207,7 @@ class Broker:
         self._is_ready = True
         self._links.give(Start())
         self._links.watch(self._around, self.config.network.f)
-        self._links.detector.is_waking_told = self._disk is not None
+        self._links.detector.reports_pauses = self._disk is not None
         self.logger.info(
             "joined the network",
             extra={
@@ -223,20 +223,20 @@ class Broker:
     def _log_membership(self) -> None:
         self._hush()
         loop = asyncio.get_running_loop()
-        self._telling = loop.call_later(NEWS_S, self._log_membership)
+        self._log_timer = loop.call_later(NEWS_S, self._log_membership)
         self.loop_lag.came(loop.time(), NEWS_S)
         overview = {} if self.node is None else self.node.overview()
         if self.node is not None:
             self._membership_log.tell(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited, self.clocks.complaint)
         self._samples.look(self.wall_ns() / 1e9, overview, self._links.bytes_out, self.loop_lag.most_ms)
-        tell_left_out(logging.getLogger("gapless"))
+        write_left_out(logging.getLogger("gapless"))
 
     def _hush(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._log_timer is not None:
+            self._log_timer.cancel()
 
-    def _hear_disk(self, item: Persisted) -> None:
+    def _on_persisted(self, item: Persisted) -> None:
         self._links.give(item)
 
     def _failed(self, error: BaseException) -> None:
@@ -331,7 +331,7 @@ class Broker:
                 facts = {"peer": peer, "code": refusal.code, "times": times}
                 self.logger.error(f"refused by a peer: {refusal.reason}", extra={"event": "broker.refused", **facts})
 
-    def cheated(self, client: str, reason: str) -> None:
+    def protocol_violated(self, client: str, reason: str) -> None:
         """End the session of a client that asked for something that it may not do, and notify it."""
         self._expulsions.end_session(client, "denied", reason)
 

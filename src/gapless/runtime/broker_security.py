@@ -85,7 +85,7 @@ class BrokerSecurity:
         """Called when a key that signs tokens is no longer trusted."""
         self._remote_keys = RemoteKeys(logger, lambda: self.keys_removed())
         self._remote_keys.adopt(self._read.users)
-        self._told: dict[str, float] = {}
+        self._warned: dict[str, float] = {}
         self._grants: dict[bytes, Identity] = {}
         """By token hash: the users on whose behalf this process acts."""
         self._watching: list[asyncio.Task[None]] = []
@@ -116,7 +116,7 @@ class BrokerSecurity:
 
     def watch(self) -> None:
         """Start watching the files."""
-        self._tell_expiries()
+        self._warn_of_expiries()
         loop = asyncio.get_running_loop()
         self._watching = [loop.create_task(self._watch()), loop.create_task(self._watch_keys())]
 
@@ -130,7 +130,7 @@ class BrokerSecurity:
             await asyncio.sleep(LOOK_S)
             if await asyncio.to_thread(self._stamps) != self._seen:
                 await self.reload("files changed")
-            self._tell_expiries()
+            self._warn_of_expiries()
             self.looked()
 
     async def _watch_keys(self) -> None:
@@ -162,14 +162,14 @@ class BrokerSecurity:
             self.changed(before.users)
         return True
 
-    def _tell_expiries(self) -> None:
+    def _warn_of_expiries(self) -> None:
         now = time.time()
         for kind, expires in self._read.expiries.items():
             left = expires - now
             if left > SOON_S:
-                self._told.pop(kind, None)
-            elif now - self._told.get(kind, -inf) >= TELL_S:
-                self._told[kind] = now
+                self._warned.pop(kind, None)
+            elif now - self._warned.get(kind, -inf) >= TELL_S:
+                self._warned[kind] = now
                 facts = {"file": str(self._files[kind]), "days": round(left / 86_400, 1)}
                 if left > 0:
                     self._logger.warning(

@@ -77,7 +77,7 @@ class Detector:
         """How often a suspected peer was heard from again on the same connection."""
         self.failing_max = 1 << 30
         """How many brokers may fail at a time."""
-        self.is_waking_told = False
+        self.reports_pauses = False
         """Whether the node receives `Resumed` after a pause of this process."""
         self._loop = asyncio.get_running_loop()
         self._links = links
@@ -151,7 +151,7 @@ class Detector:
 
     def _wake_up(self, slept_us: int) -> None:
         suspect_us = int(self._settings.suspect_ms * 1000)
-        if self.is_waking_told and slept_us > suspect_us - int(self._settings.heartbeat_ms * 1000):
+        if self.reports_pauses and slept_us > suspect_us - int(self._settings.heartbeat_ms * 1000):
             self._give(Resumed())
         self._late_us += max(0, slept_us)
 

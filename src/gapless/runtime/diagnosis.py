@@ -91,11 +91,15 @@ def _silent(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding]
             continue
         links = [other["links"][name] for _, other in _reports(answers) if name in other["links"]]
         reasons = [link["left_because"] for link in links if link["left_because"]]
-        heard = any(link["up"] and not link["suspected"] for link in links)
-        yield _why_silent(name, addresses[name], answer, reasons, left=any(link["left"] for link in links), heard=heard)
+        is_reachable = any(link["up"] and not link["suspected"] for link in links)
+        yield _why_silent(
+            name, addresses[name], answer, reasons, left=any(link["left"] for link in links), is_reachable=is_reachable
+        )
 
 
-def _why_silent(name: str, address: str, answer: Answer, reasons: list[str], *, left: bool, heard: bool) -> Finding:
+def _why_silent(
+    name: str, address: str, answer: Answer, reasons: list[str], *, left: bool, is_reachable: bool
+) -> Finding:
     match answer.silence:
         case "turned-down":
             return Finding(
@@ -111,12 +115,12 @@ def _why_silent(name: str, address: str, answer: Answer, reasons: list[str], *, 
             return Finding(f"{name} has left: {reasons[0]}", f"do what it says, then start {name} again")
         case "nobody" if left:
             return Finding(f"{name} has shut down gracefully", f"start {name} again when it should join")
-        case "nobody" if not heard:
+        case "nobody" if not is_reachable:
             return Finding(
                 f"{name} is not running: nothing listens on {address}, and no broker hears it",
                 "start it; if that fails, its log says why; if it runs elsewhere, correct its address",
             )
-        case "unreachable" if not heard:
+        case "unreachable" if not is_reachable:
             return Finding(
                 f"{name} cannot be reached ({answer.why}), and no broker hears it",
                 f"start its host, or repair the network to {address}",

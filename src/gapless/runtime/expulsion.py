@@ -90,7 +90,7 @@ class Expulsions:
         assert now is not None
         assert gate is not None
         gate.renew()
-        self.end_strangers()
+        self.end_removed_users()
         for link in [link for link in links.links.values() if not link.is_client]:
             if link.connection is not None and now.is_revoked(link.connection.peer_certificate):
                 links.expel(link, "denied", f"the certificate of broker {link.name!r} was revoked")
@@ -109,13 +109,13 @@ class Expulsions:
             if identity is not None and identity.proof == "signed token":
                 links.expel(link, "changed", "the keys that sign tokens have changed; connect again")
 
-    def end_strangers(self) -> None:
+    def end_removed_users(self) -> None:
         """End the sessions of removed users, including sessions that this broker has taken over since."""
         links, node = self._house.links, self._house.node
         if links.gate is not None:
             sessions = [] if node is None else node.sessions()
             connected = [link.name for link in links.links.values() if link.is_client]
-            for client in links.gate.strangers(list(dict.fromkeys([*sessions, *connected]))):
+            for client in links.gate.of_removed_users(list(dict.fromkeys([*sessions, *connected]))):
                 self.end_session(client, "denied", f"user {user_of(client)!r} was revoked")
 
 

@@ -209,9 +209,9 @@ class NodeHost:
 
     def _fire(self, key: str) -> None:
         del self._timers[key]
-        self._deferred.do(partial(self._tell_time, self.node, key))
+        self._deferred.do(partial(self._fire_timer, self.node, key))
 
-    def _tell_time(self, node: Node | None, key: str) -> None:
+    def _fire_timer(self, node: Node | None, key: str) -> None:
         """Fire the timer, unless it was set again or cancelled."""
         if node is self.node and key not in self._timers:
             self.give(TimerFired(key))

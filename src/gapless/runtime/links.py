@@ -184,7 +184,7 @@ class Links:
         """Handle an incoming connection whose peer is still unknown."""
         victim = self._anonymous.add(connection, connection.peer_host)
         if victim is not None:
-            self.refusals.stranger(victim.peer_address, "crowd", CROWDED)
+            self.refusals.unauthenticated(victim.peer_address, "crowd", CROWDED)
             victim.abort()
 
     def asked(self, connection: Connection, hello: Hello) -> None:
@@ -388,7 +388,7 @@ class Links:
             if connection.backlog:
                 self.turns.wait(connection)
         except DeniedError as error:
-            self._owner.cheated(link.name, str(error))
+            self._owner.protocol_violated(link.name, str(error))
         except GaplessError as error:
             self.expel(link, "malformed", str(error))
         finally:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO, TypeAlias
 
-__all__ = ["LINES_A_MINUTE", "LimitedHandler", "tell_left_out"]
+__all__ = ["LINES_A_MINUTE", "LimitedHandler", "write_left_out"]
 
 LINES_A_MINUTE = 20
 MINUTE_S = 60.0
@@ -43,7 +43,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record, or count it."""
-        self.tell_left_out()
+        self.write_left_out()
         event = (record.pathname, record.lineno)
         minute = self._minutes.setdefault(event, _Minute(self._clock()))
         if minute.written < LINES_A_MINUTE or record.levelno >= logging.CRITICAL:
@@ -53,7 +53,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
             minute.left_out += 1
             minute.last = record
 
-    def tell_left_out(self, *, at_end: bool = False) -> None:
+    def write_left_out(self, *, at_end: bool = False) -> None:
         """Write the counts of minutes that have ended; with `at_end`, all counts."""
         now = self._clock()
         for event, minute in list(self._minutes.items()):
@@ -66,28 +66,28 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
         """Write the remaining counts at the end of the process."""
         self.acquire()
         try:
-            self.tell_left_out(at_end=True)
+            self.write_left_out(at_end=True)
         finally:
             self.release()
         super().close()
 
 
-def tell_left_out(logger: logging.Logger) -> None:
+def write_left_out(logger: logging.Logger) -> None:
     """Make the handlers of a logger write their counts, even if nothing else is logged."""
     for handler in logger.handlers:
         if isinstance(handler, LimitedHandler):
             handler.acquire()
             try:
-                handler.tell_left_out()
+                handler.write_left_out()
             finally:
                 handler.release()
 
 
 def _summary(last: logging.LogRecord, count: int, seconds: float) -> logging.LogRecord:
     """Return a record like the last one, with the count."""
-    told = logging.makeLogRecord(vars(last))
-    told.msg = f"left out {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
-    told.args = ()
-    told.exc_info = None
-    told.left_out = count
-    return told
+    summary = logging.makeLogRecord(vars(last))
+    summary.msg = f"left out {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
+    summary.args = ()
+    summary.exc_info = None
+    summary.left_out = count
+    return summary

@@ -39,10 +39,10 @@ class _Spelled(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         facts = kwargs.get("extra") or {}
-        told = ", ".join(f"{key} {value}" for key, value in facts.items())
+        shown = ", ".join(f"{key} {value}" for key, value in facts.items())
         client = (self.extra or {})["client"]
         kwargs["extra"] = {**facts, "client": client}
-        text = f"client {client}: {msg}" + (f" ({told})" if told else "")
+        text = f"client {client}: {msg}" + (f" ({shown})" if shown else "")
         return printable(text), kwargs
 
 
@@ -63,8 +63,8 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = _facts(record)
         broker = facts.pop("broker", "")
-        told = "".join(f"  {key}={as_value(value)}" for key, value in facts.items())
-        text = printable(f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{told}")
+        shown = "".join(f"  {key}={as_value(value)}" for key, value in facts.items())
+        text = printable(f"{_time(record)} {record.levelname.lower():<8} {broker}: {record.getMessage()}{shown}")
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 

@@ -194,6 +194,9 @@ def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
         yield GaugeMetricFamily("gapless_history_reads", "Subscriptions that read history.", value=history["reads"])
     for key, (name, text) in _LATENCIES.items():
         if key in overview:
-            told = overview[key]
-            buckets = [*((bound, float(count)) for bound, count in told["buckets"].items()), ("+Inf", told["count"])]
-            yield HistogramMetricFamily(name, text, buckets=buckets, sum_value=told["sum_s"])
+            histogram = overview[key]
+            buckets = [
+                *((bound, float(count)) for bound, count in histogram["buckets"].items()),
+                ("+Inf", histogram["count"]),
+            ]
+            yield HistogramMetricFamily(name, text, buckets=buckets, sum_value=histogram["sum_s"])

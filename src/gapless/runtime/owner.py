@@ -34,7 +34,7 @@ class Owner(Protocol):
     def report(self, about: str = "") -> dict[str, Any]:
         """Return the status report, or the details that a console asks about."""
 
-    def cheated(self, client: str, reason: str) -> None:
+    def protocol_violated(self, client: str, reason: str) -> None:
         """End the session of a client that sent a request that a regular client never sends."""
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:

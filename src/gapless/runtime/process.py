@@ -52,16 +52,16 @@ def run_broker(
 
 async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make: Callable[[Broker], Endpoint]) -> int:
     broker = Broker(config, name, trace=trace)
-    told_to_stop = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _hang_up, broker)
     endpoint = make(broker) if broker.entry.http else None
     if endpoint is not None:
         await endpoint.start()
     starting = asyncio.create_task(broker.start())
-    stopping = asyncio.create_task(told_to_stop.wait())
-    watching = asyncio.create_task(_watch(parent, told_to_stop))
+    stopping = asyncio.create_task(stop_requested.wait())
+    watching = asyncio.create_task(_watch(parent, stop_requested))
     try:
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
@@ -111,8 +111,8 @@ def _tune_cycle_collector() -> None:
     gc.set_threshold(20_000, 4, 10_000)
 
 
-async def _watch(parent: int, told_to_stop: asyncio.Event) -> None:
+async def _watch(parent: int, stop_requested: asyncio.Event) -> None:
     while parent and os.getppid() == parent:
         await asyncio.sleep(PARENT_S)
     if parent:
-        told_to_stop.set()
+        stop_requested.set()

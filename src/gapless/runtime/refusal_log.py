@@ -24,7 +24,7 @@ class RefusalLog:
         self.audit: AuditLog | None = None
         """Records all of them; None at a client."""
 
-    def stranger(self, address: str, code: str, reason: str) -> None:
+    def unauthenticated(self, address: str, code: str, reason: str) -> None:
         """Record a peer that was refused before its greeting."""
         self._counters.refused[code] += 1
         host = address.rpartition(":")[0]

@@ -89,7 +89,7 @@ def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
             "jump_s": round(links.host.clock.jump_s, 6) if house.is_ready else 0.0,
         },
         "up": not house.hindrance,
-        "waits": [_told(wait) for wait in waits],
+        "waits": [_wait_row(wait) for wait in waits],
         "clients": overview.get("clients", links.client_count),
         "connections": links.client_count,
         "paused": links.queues.is_paused,
@@ -112,7 +112,7 @@ def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
         "goodbyes": links.detector.absences["left"],
         "lost_clients": links.detector.absences["lost"],
         "steps": links.host.steps,
-        "turns": links.meter.told() | {"late_ms": round(house.loop_lag.most_ms, 1)},
+        "turns": links.meter.summary() | {"late_ms": round(house.loop_lag.most_ms, 1)},
         "data": {"directory": house.entry.data, "damaged": house.damages},
     }
 
@@ -132,7 +132,7 @@ def clients_of(node: BrokerNode | None) -> dict[str, Any]:
     return {"rows": rows, "more": len(names) - len(rows)}
 
 
-def _told(wait: Wait) -> dict[str, Any]:
+def _wait_row(wait: Wait) -> dict[str, Any]:
     return {
         "kind": wait.kind,
         "text": wait.text,
@@ -149,7 +149,7 @@ def _state(link: Link) -> dict[str, Any]:
         "suspected": link.absence == "suspected",
         "left": link.absence == "left",
         "left_because": link.refused_connection if link.absence == "left" else "",
-        "silent_s": round((now_us() - link.silence.heard_at) / 1e6, 1) if link.absence else 0.0,
+        "silent_s": round((now_us() - link.silence.last_seen_at) / 1e6, 1) if link.absence else 0.0,
         "queue": len(link.outbox),
         "unsent_bytes": 0 if link.connection is None else link.connection.unsent(),
         "bytes_in": 0 if link.connection is None else link.connection.bytes_in,

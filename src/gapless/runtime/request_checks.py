@@ -450,7 +450,7 @@ class Gate:
 
     # ---- who lost what it had -----------------------------------------------------------------------------
 
-    def strangers(self, sessions: list[str]) -> list[str]:
+    def of_removed_users(self, sessions: list[str]) -> list[str]:
         """Return the clients whose users no longer exist."""
         return [client for client in sessions if self._user(user_of(client)) is None]
 

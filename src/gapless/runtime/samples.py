@@ -60,11 +60,11 @@ class Samples:
         )  # fmt: skip
 
     def _counts(self, overview: Mapping[str, Any], name: str) -> list[int] | None:
-        told = overview.get(f"{name}_latency")
-        if told is None:
+        latency = overview.get(f"{name}_latency")
+        if latency is None:
             return None
-        self._bounds[name] = [float(bound) for bound in told["buckets"]]
-        return [*told["buckets"].values(), told["count"]]
+        self._bounds[name] = [float(bound) for bound in latency["buckets"]]
+        return [*latency["buckets"].values(), latency["count"]]
 
     def report(self) -> dict[str, Any]:
         """Return all samples, oldest first, and the bounds of the latencies in seconds."""

@@ -33,10 +33,10 @@ class Silence:
     up to now.
     """
 
-    __slots__ = ("_late", "_longest", "_seen_at", "heard_at")
+    __slots__ = ("_late", "_longest", "_seen_at", "last_seen_at")
 
     def __init__(self, now: int, late: int = 0) -> None:
-        self.heard_at = now
+        self.last_seen_at = now
         self._late = late
         self._longest = 0.0
         """The longest silence that ended with a sign of life, with decay."""
@@ -51,11 +51,11 @@ class Silence:
 
     def begin(self, now: int, late: int) -> None:
         """Restart the count, as for a new connection."""
-        self.heard_at, self._late = now, late
+        self.last_seen_at, self._late = now, late
 
     def so_far(self, now: int, late: int) -> int:
         """Return how long the peer has been silent while we listened."""
-        return max(0, now - self.heard_at - (late - self._late))
+        return max(0, now - self.last_seen_at - (late - self._late))
 
     def limit(self, now: int, suspect_us: int, *, is_connected: bool, is_acknowledged: bool, is_client: bool) -> int:
         """Return how long it may be silent now."""

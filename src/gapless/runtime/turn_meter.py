@@ -93,7 +93,7 @@ class TurnMeter:
                     extra={"event": "broker.slow_turn"},
                 )
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the values for reports."""
         return {
             "longest_ms": round(self.longest_ms, 2),

@@ -63,9 +63,9 @@ class Turns:
         """Begin a new turn; waiting peers are read after the remaining tasks of the last turn."""
         self._begun_us = None
         if self._waiting:
-            self._loop.call_soon(self._hear)
+            self._loop.call_soon(self._read_peers)
 
-    def _hear(self) -> None:
+    def _read_peers(self) -> None:
         """Read waiting peers in order, as far as the time allows."""
         if self._begun_us is None:
             self._loop.call_soon(self._begin)

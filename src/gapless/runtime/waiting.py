@@ -86,7 +86,7 @@ class Waiting:
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
         """When each wait began, and the state that ends it."""
         self._log_backoff = LogBackoff(clock)
-        self._told: dict[tuple[str, tuple[str, ...]], None] = {}
+        self._reported: dict[tuple[str, tuple[str, ...]], None] = {}
         self._warned: set[tuple[str, tuple[str, ...]]] = set()
         """Waits that were logged since they began."""
 
@@ -117,21 +117,21 @@ class Waiting:
             if wait.is_long and wait.kind not in ("start", "clock") and self._log_backoff.due((wait.kind, wait.names)):
                 self._logger.warning(wait.text, extra={"event": "wait.began", "waits_for": ",".join(wait.names)})
                 self._warned.add((wait.kind, wait.names))
-        self._tell_what_is_over()
+        self._log_ended()
 
-    def _tell_what_is_over(self) -> None:
+    def _log_ended(self) -> None:
         """Log the end of waits. Publishers that are blocked repeatedly are logged less and less often, so
         the back-off of that wait is kept.
         """
         lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
-        for kind, names in [key for key in self._told if key not in lasting]:
+        for kind, names in [key for key in self._reported if key not in lasting]:
             if kind != "publish":
                 self._log_backoff.forget((kind, names))
             elif (kind, names) not in self._warned:
                 continue
             self._warned.discard((kind, names))
             self._logger.info("no longer waiting", extra={"event": "wait.ended", "waited_for": ",".join(names)})
-        self._told = lasting
+        self._reported = lasting
 
 
 def _found(

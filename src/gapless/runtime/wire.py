@@ -156,8 +156,8 @@ def decode_hello(body: memoryview) -> Hello:
     if beginning.magic != MAGIC:
         raise WireError("this is not a greeting; a Gapless broker listens here")
     if beginning.version != VERSION:
-        told = f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}"
-        raise WireError(told, "version")
+        message = f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}"
+        raise WireError(message, "version")
     try:
         hello = _hello.decode(body)
     except UNREADABLE as error:
@@ -175,8 +175,8 @@ def decode_welcome(body: memoryview) -> Welcome:
     try:
         return _welcome.decode(body)
     except UNREADABLE as error:
-        told = f"the listener is not a Gapless broker of version {VERSION}: {error}"
-        raise WireError(told, "version") from None
+        message = f"the listener is not a Gapless broker of version {VERSION}: {error}"
+        raise WireError(message, "version") from None
 
 
 def decode_pace(body: memoryview) -> int:

@@ -233,30 +233,32 @@ def load_users(path: Path, reads: Callable[[Path], None] = lambda path: None) ->
         _check(file)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    told = file.signed_tokens
-    if told is None:
+    settings = file.signed_tokens
+    if settings is None:
         return Users(file, None)
-    if is_url(told.keys):
+    if is_url(settings.keys):
         try:
-            check_url(told.keys)
+            check_url(settings.keys)
         except ConfigError as error:
             raise ConfigError(f"{path}: signed_tokens.keys: {error}") from None
-        return Users(file, _fetched(told), path.parent / told.keys_authority if told.keys_authority else None)
-    keys = path.parent / told.keys
+        return Users(
+            file, _fetched(settings), path.parent / settings.keys_authority if settings.keys_authority else None
+        )
+    keys = path.parent / settings.keys
     reads(keys)
-    return Users(file, _signed(keys, told))
+    return Users(file, _signed(keys, settings))
 
 
-def _fetched(told: _SignedTokens) -> "SignedTokens":
+def _fetched(settings: _SignedTokens) -> "SignedTokens":
     from gapless.security.signed_tokens import SignedTokens
 
-    return SignedTokens(told.audience, told.issuer, url=told.keys)
+    return SignedTokens(settings.audience, settings.issuer, url=settings.keys)
 
 
-def _signed(keys: Path, told: _SignedTokens) -> "SignedTokens":
+def _signed(keys: Path, settings: _SignedTokens) -> "SignedTokens":
     from gapless.security.signed_tokens import SignedTokens
 
-    return SignedTokens.of_file(keys, told.audience, told.issuer)
+    return SignedTokens.of_file(keys, settings.audience, settings.issuer)
 
 
 def _check_keys(document: Mapping[str, Any]) -> None:

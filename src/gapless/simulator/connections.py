@@ -43,11 +43,11 @@ def pair_of(a: Slot, b: Slot) -> Pair:
 class _Down:
     """A pair without a connection; a new object each time, so that outdated events are recognized."""
 
-    __slots__ = ("attempt", "hearer")
+    __slots__ = ("attempt", "reachable_end")
 
-    def __init__(self, hearer: str = "") -> None:
+    def __init__(self, reachable_end: str = "") -> None:
         self.attempt = 0
-        self.hearer = hearer
+        self.reachable_end = reachable_end
         """The end, if any, that still receives from the other."""
 
 
@@ -111,7 +111,7 @@ class Connections:
     def _carries(self, sender: Slot, receiver: Slot) -> bool:
         """Return whether a sent message arrives."""
         state = self._down.get(pair_of(sender, receiver)) if self._down else None
-        return state is None or state.hearer == receiver.name
+        return state is None or state.reachable_end == receiver.name
 
     def _latency(self, a: Slot, b: Slot) -> tuple[int, int]:
         if a.is_broker and b.is_broker:
@@ -163,7 +163,7 @@ class Connections:
                     least, most = self._times.between(slot.name, link.receiver.name)
                     link.base, link.spread = least, most - least
 
-    def tell_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
+    def notify_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
         """Notify both ends of a link; nothing sent earlier arrives."""
         self.lost += self._event_queue.lose(dict.fromkeys(self._links(a, b), 0))
         self._give(a, news(b.name))
@@ -201,7 +201,7 @@ class Connections:
         for link, count in self._event_queue.in_flight(keep).items():
             keep[link] = self._surviving(link, count)
         self.lost += self._event_queue.lose(keep)
-        self._down[pair_of(a, b)] = _Down(hearer=a.name)
+        self._down[pair_of(a, b)] = _Down(reachable_end=a.name)
         self._set(keep, False)
         self._watch(b, a)
 
@@ -212,7 +212,7 @@ class Connections:
     def _break(self, observer: Slot, other: Slot) -> None:
         state = self._down.setdefault(pair_of(observer, other), _Down())
         state.attempt += 1
-        state.hearer = ""
+        state.reachable_end = ""
         self._set_up(observer, other, False)
         self._watch(observer, other)
 

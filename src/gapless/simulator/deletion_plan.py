@@ -25,6 +25,6 @@ def draw_deletions(
     rows: list[Fault] = []
     for _ in range(rng.choice([1, 1, 2, 3])):
         at_ms, publisher = round(rng.uniform(0, 1.2 * hazards.until_ms), 3), rng.choice(publishers)
-        told = brokers if rng.random() < 0.5 else [rng.choice(brokers)]
-        rows += [DeleteEvents(at_ms, publisher, name) for name in told]
+        receivers = brokers if rng.random() < 0.5 else [rng.choice(brokers)]
+        rows += [DeleteEvents(at_ms, publisher, name) for name in receivers]
     return tuple(sorted([*rows, *faults], key=lambda fault: fault.at_ms))

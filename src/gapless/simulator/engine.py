@@ -241,13 +241,13 @@ class Simulation:
         """Schedule the end of a false suspicion."""
         self._act(at, partial(self._faults.trust, observer, target))
 
-    def forget(self, broker: str, told: str, *, at: int) -> None:
+    def forget(self, broker: str, at_broker: str, *, at: int) -> None:
         """Schedule an operator's message to one broker, if it is running, that another will not return."""
-        self._act(at, partial(self._faults.forget, broker, told))
+        self._act(at, partial(self._faults.forget, broker, at_broker))
 
-    def delete_events(self, publisher: str, told: str, *, at: int) -> None:
+    def delete_events(self, publisher: str, at_broker: str, *, at: int) -> None:
         """Schedule an operator's message to one broker, if it is running, to delete a publisher's events."""
-        self._act(at, partial(self._faults.delete_events, publisher, told))
+        self._act(at, partial(self._faults.delete_events, publisher, at_broker))
 
     def set_clock(self, broker: str, *, at: int, ahead: int = 0, drift: float = 0.0) -> None:
         """Schedule a change of the broker's clock: an offset from the run's time, and a drift."""

@@ -133,15 +133,15 @@ class Faults:
         """End the false suspicion."""
         self._connections.trust(self._slots[observer], self._slots[target])
 
-    def forget(self, broker: str, told: str) -> None:
+    def forget(self, broker: str, at_broker: str) -> None:
         """Tell one broker that another will not return, on behalf of an operator."""
-        slot = self._slots[told]
+        slot = self._slots[at_broker]
         if slot.alive:
             self._give(slot, Forget(broker))
 
-    def delete_events(self, publisher: str, told: str) -> None:
+    def delete_events(self, publisher: str, at_broker: str) -> None:
         """Tell one broker to delete a publisher's events, on behalf of an operator."""
-        slot = self._slots[told]
+        slot = self._slots[at_broker]
         if slot.alive:
             self._give(slot, DeleteEvents(publisher))
 
@@ -157,13 +157,13 @@ class Faults:
         except OverlayError as error:
             raise ScenarioError(f"no relink at {self._ms()} ms: {error}") from None
         self._connections.rearrange(self._tree.overlay)
-        self._connections.tell_ends(self._slots[old[0]], self._slots[old[1]], Unlinked)
+        self._connections.notify_ends(self._slots[old[0]], self._slots[old[1]], Unlinked)
 
     def link(self, new: tuple[str, str]) -> None:
         """Add the new link."""
         self._need_alive(new)
         self._tree.bring(new)
-        self._connections.tell_ends(self._slots[new[0]], self._slots[new[1]], Linked)
+        self._connections.notify_ends(self._slots[new[0]], self._slots[new[1]], Linked)
 
     def _need_alive(self, link: tuple[str, str]) -> None:
         for name in link:

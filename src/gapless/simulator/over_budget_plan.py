@@ -84,27 +84,27 @@ class OverBudgetPlan:
             at_ms = round(begin + rng.uniform(0, spread), 3)
             back_ms = round(at_ms + 0.1 + (back if is_together else rng.uniform(0.1, 1) * away), 3)
             rows.append(Crash(at_ms, name))
-            told = rng.choice(alive)
-            rows.append(self._draw_return(fates[name], name, back_ms, told))
+            receiver = rng.choice(alive)
+            rows.append(self._draw_return(fates[name], name, back_ms, receiver))
             if fates[name] == "never":
-                rows += [Forget(back_ms, name, other) for other in self._out_of_earshot(told, fates)]
+                rows += [Forget(back_ms, name, other) for other in self._unreachable(receiver, fates)]
         return rows
 
-    def _out_of_earshot(self, told: str, fates: dict[str, Fate]) -> list[str]:
+    def _unreachable(self, receiver: str, fates: dict[str, Fate]) -> list[str]:
         """Return brokers that an operator has to notify as well: one in each part that is unreachable from the first
         notified one. Brokers communicate if they are at most f + 1 links apart.
         """
         left = [name for name in self._overlay.brokers if fates.get(name) != "never"]
         found: list[str] = []
-        heard: set[str] = set()
-        for name in [told, *(name for name in left if name not in fates)]:
-            if name not in heard:
+        reached: set[str] = set()
+        for name in [receiver, *(name for name in left if name not in fates)]:
+            if name not in reached:
                 found.append(name)
                 news = [name]
                 while news:
-                    heard.update(news)
+                    reached.update(news)
                     near = {other for one in news for other in self._overlay.within(one, self._hazards.f + 1)}
-                    news = [other for other in left if other in near and other not in heard]
+                    news = [other for other in left if other in near and other not in reached]
         return found[1:]
 
     def _leave_contacts(self, fates: dict[str, Fate]) -> None:
@@ -120,7 +120,7 @@ class OverBudgetPlan:
     def _draw_fate(self, with_disks: bool) -> Fate:
         return self._rng.choice(_FATES if with_disks else ("memory", "memory", "bare", "bare", "never"))
 
-    def _draw_return(self, fate: Fate, name: str, at_ms: float, told: str) -> Fault:
+    def _draw_return(self, fate: Fate, name: str, at_ms: float, receiver: str) -> Fault:
         worn: DiskState = self._rng.choice(_WORN)
         match fate:
             case "memory":
@@ -132,7 +132,7 @@ class OverBudgetPlan:
             case "bare":
                 return Restart(at_ms, name, disk="lost")
             case "never":
-                return Forget(at_ms, name, told)
+                return Forget(at_ms, name, receiver)
 
 
 def _gone_for_good(faults: tuple[Fault, ...]) -> set[str]:

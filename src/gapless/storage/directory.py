@@ -91,8 +91,8 @@ def _make_private(path: Path) -> tuple[str, ...]:
     the database.
     """
     create_private(path / DATABASE)
-    told = [restrict(path), *(restrict(path / name) for name in sorted(OWN))]
-    return tuple(filter(None, told))
+    warnings = [restrict(path), *(restrict(path / name) for name in sorted(OWN))]
+    return tuple(filter(None, warnings))
 
 
 def _must_be_ours(path: Path, *, create: bool) -> None:

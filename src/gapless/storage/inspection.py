@@ -81,7 +81,7 @@ def check_directory(path: Path, tell: Callable[[str], None] = lambda stage: None
             else:
                 rows += found[0]
                 size += found[1]
-        problems += _strangers(connection, directory.database, heads)
+        problems += _unknown_rows(connection, directory.database, heads)
         return Checked(about, rows, size, tuple(dict.fromkeys(problems)))
 
 
@@ -129,10 +129,10 @@ def _file_bytes(directory: Directory) -> int:
 
 def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
     try:
-        told = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")]
+        lines = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")]
     except SQLITE_ERRORS as error:
-        told = [str(error)]
-    return [f"{file}: SQLite reports: {' '.join(line.split())}" for line in told if line != "ok"]
+        lines = [str(error)]
+    return [f"{file}: SQLite reports: {' '.join(line.split())}" for line in lines if line != "ok"]
 
 
 def _contents(
@@ -166,7 +166,7 @@ def _history(
             yield error
 
 
-def _strangers(connection: sqlite3.Connection, file: Path, heads: Heads) -> Iterator[str]:
+def _unknown_rows(connection: sqlite3.Connection, file: Path, heads: Heads) -> Iterator[str]:
     """Yield a sentence for each origin whose rows have no head."""
     try:
         found = {str(row[0]) for row in connection.execute("SELECT DISTINCT origin FROM history")}

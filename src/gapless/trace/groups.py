@@ -100,10 +100,10 @@ class Groups:
             number = counts[client] = counts.get(client, 0) + 1
             member = self.members.get(subscription)
             if member is not None:
-                told = [now_us for count, now_us in member.kept if count >= number]
+                times_us = [now_us for count, now_us in member.kept if count >= number]
                 if number in member.kept_each:
-                    told.append(member.kept_each[number])
-                kept_us = None if number in member.revoked or not told else min(told)
+                    times_us.append(member.kept_each[number])
+                kept_us = None if number in member.revoked or not times_us else min(times_us)
                 given = Given(event, at, subscription, kept_us)
                 found.setdefault(member.name, {}).setdefault(event.id, []).append(given)
         return found

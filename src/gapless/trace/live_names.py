@@ -34,7 +34,7 @@ def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
     if not any(part.openings or part.members for part in parts):
         return parts
     slack_us = round(skew_ms * 1000)
-    told = _retell(run, parts, slack_us)
+    replayed = _replay(run, parts, slack_us)
     start_us = parts[0].start_us
     by_client = {part.client: part for part in parts}
     named = {name for part in parts for name in (*part.openings, *part.members)}
@@ -42,18 +42,18 @@ def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
         part.cuts = {key: row for key, row in part.cuts.items() if key[0] not in named}
         part.skipped = [row for row in part.skipped if row.subscription_id not in named]
     owners: dict[str, Part] = {}
-    for row in told.subscriptions:
+    for row in replayed.subscriptions:
         owner = by_client.get(row.client)
         if owner is None:
             owner = by_client[row.client] = Part(row.client, start_us, run, is_closed=_are_closed(row.client, parts))
         owners[row.subscription_id] = owner
         if row.subscription_id not in owner.subscriptions:
             owner.subscriptions[row.subscription_id] = _shifted(row, start_us)
-    for cut in told.cuts:
+    for cut in replayed.cuts:
         owners[cut.subscription_id].cuts[cut.subscription_id, cut.publisher] = cut
-    for skipped in told.skipped:
+    for skipped in replayed.skipped:
         owners[skipped.subscription_id].skipped.append(skipped)
-    for act in told.history:
+    for act in replayed.history:
         owner = by_client[act.client]
         time_ms = act.time_ms - start_us / 1000
         if act.step < len(owner.history):
@@ -66,7 +66,7 @@ def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
     return list(by_client.values())
 
 
-def _retell(run: RunRow, parts: list[Part], slack_us: int) -> Trace:
+def _replay(run: RunRow, parts: list[Part], slack_us: int) -> Trace:
     """Replay the acts of all clients into one recorder, by wall-clock time."""
     recorder = Recorder(
         run=run.run, protocol=run.protocol, guarantee=run.guarantee, scenario=run.scenario, seed=run.seed,
@@ -77,16 +77,16 @@ def _retell(run: RunRow, parts: list[Part], slack_us: int) -> Trace:
             recorder.know(part.client, event.seq, part.us(event.published_ms) - slack_us - MARGIN_US)
         for row, stamp, redelivered in zip(part.history, part.stamps, part.again, strict=True):
             publisher, _, seq = row.event_id.rpartition(":")
-            event_told = Event(publisher, int(seq), {}, b"", stamp)
-            recorder.act(part.client, event_told, row.subscription_id, part.us(row.time_ms), redelivered=redelivered)
+            bare_event = Event(publisher, int(seq), {}, b"", stamp)
+            recorder.act(part.client, bare_event, row.subscription_id, part.us(row.time_ms), redelivered=redelivered)
     for part in parts:
         for name, subscription in part.subscriptions.items():
             if name in part.openings or name in part.members:
-                _tell_subscription(recorder, part, subscription)
+                _replay_subscription(recorder, part, subscription)
     return recorder.finish(quiesced=run.quiesced)
 
 
-def _tell_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -> None:
+def _replay_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -> None:
     name = row.subscription_id
     recorder.subscribe(part.client, name, row.filter, part.us(row.requested_ms), ready=row.ready)
     for opened in part.openings.get(name, ()):
@@ -101,7 +101,7 @@ def _tell_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -> 
         recorder.dead_letter(name, letter.publisher, letter.seq)
     for revoked in part.revoked.get(name, ()):
         recorder.revoke(name, revoked.counts)
-    for skipped in part.told_skipped.get(name, ()):
+    for skipped in part.skipped_reports.get(name, ()):
         recorder.skip(name, skipped.lost, skipped.gap)
     if row.active_ms is not None:
         recorder.activate(name, part.us(row.active_ms))

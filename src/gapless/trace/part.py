@@ -40,7 +40,7 @@ class Part:
     single_acks: dict[str, list[records.EachAcknowledged]] = field(default_factory=dict)
     letters: dict[str, list[records.DeadLettered]] = field(default_factory=dict)
     revoked: dict[str, list[records.Revoked]] = field(default_factory=dict)
-    told_skipped: dict[str, list[records.Skipped]] = field(default_factory=dict)
+    skipped_reports: dict[str, list[records.Skipped]] = field(default_factory=dict)
     ends: dict[str, records.Ended] = field(default_factory=dict)
     confirmed_seq: int = 0
     last_ms: float | None = None
@@ -153,7 +153,7 @@ class Part:
         self.revoked.setdefault(record.subscription, []).append(record)
 
     def _skipped(self, record: records.Skipped) -> None:
-        self.told_skipped.setdefault(record.subscription, []).append(record)
+        self.skipped_reports.setdefault(record.subscription, []).append(record)
         self.skipped += [
             SkippedRow(self.name, record.subscription, publisher, first, last)
             for publisher, ranges in record.lost.items()

@@ -187,9 +187,9 @@ class Recorder:
         """
         if gap is not None:
             self._gaps.append((subscription_id, gap))
-        told = self._skipped.setdefault(subscription_id, {})
+        reported = self._skipped.setdefault(subscription_id, {})
         for publisher, ranges in lost.items():
-            told.setdefault(publisher, []).extend(ranges)
+            reported.setdefault(publisher, []).extend(ranges)
 
     def know(self, client: str, seq: int, now_us: int) -> None:
         """Record that an event of the client was published no earlier than this; `act` records the
@@ -271,7 +271,7 @@ class Recorder:
             if active:
                 self._active_us[whole] = min(active)
             for opening in openings:
-                self._gaps += [(whole, gap) for told, gap in self._gaps if told == opening.subscription]
+                self._gaps += [(whole, gap) for reported, gap in self._gaps if reported == opening.subscription]
                 self.skip(whole, self._skipped.get(opening.subscription, {}))
                 self._skip_letters(whole, opening.subscription)
             acts = self._openings.stitched(name, self._acts)
@@ -348,7 +348,7 @@ class Recorder:
         self._spans[whole] = (Position.at(self._groups.members[members[0]].position), None)
         self._active_us[whole] = min(self._active_us[member] for member in members if member in self._active_us)
         for member in members:
-            self._gaps += [(whole, gap) for told, gap in self._gaps if told == member]
+            self._gaps += [(whole, gap) for reported, gap in self._gaps if reported == member]
             self.skip(whole, self._skipped.get(member, {}))
             self._skip_letters(whole, member)
 
@@ -409,7 +409,7 @@ class Recorder:
         vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
         vague |= {name for name, member in self._groups.members.items() if member.name in self._moved}
         for name in vague & self._skipped.keys():
-            came = {(event.publisher, event.seq) for _, event, told, _ in self._acts if told == name}
+            came = {(event.publisher, event.seq) for _, event, reported, _ in self._acts if reported == name}
             for publisher, ranges in self._skipped[name].items():
                 ranges[:] = [
                     (seq, seq)

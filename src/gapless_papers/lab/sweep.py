@@ -105,17 +105,17 @@ class _Sweep:
         self._store = store
         self._quick = quick
         self._total = total
-        self._done = self._told = found
+        self._done = self._reported = found
         self._on_progress = on_progress
 
     def run(self, pool: Pool, todo: dict[str, Case]) -> None:
         """Run all unfinished cases."""
         longest_first = sorted(todo, key=lambda key: -workload_of(todo[key]).cost())
         tasks = [(key, msgspec.json.encode(todo[key]).decode()) for key in longest_first]
-        with closing(pool.run(partial(carry_out, str(self._store.runs)), tasks, DONE, self._tell)) as rows:
+        with closing(pool.run(partial(carry_out, str(self._store.runs)), tasks, DONE, self._report)) as rows:
             for key, row in rows:
                 self._take(key, todo[key], row)
-                self._tell(0)
+                self._report(0)
 
     def _take(self, key: str, case: Case, row: dict[str, Any] | None) -> None:
         if row is None:
@@ -132,8 +132,8 @@ class _Sweep:
         line = repeat_line(self._experiment, case, quick=self._quick)
         self.failures.append(Failure(case.run, reason, line, details))
 
-    def _tell(self, further: int) -> None:
+    def _report(self, further: int) -> None:
         """Report progress; an estimate by the pool never lowers a number that was reported before."""
         guess = self._done + further
-        self._told = min(max(self._told, guess), self._total - len(self.failures))
-        self._on_progress(Progress(self._told, len(self.failures), self._total))
+        self._reported = min(max(self._reported, guess), self._total - len(self.failures))
+        self._on_progress(Progress(self._reported, len(self.failures), self._total))

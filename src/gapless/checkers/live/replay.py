@@ -68,7 +68,7 @@ class _Client:
     last_ms: float | None = None
     published: int = 0
     sent: int = 0
-    told: int = 0
+    reported: int = 0
     """The number up to which subscriptions know its events."""
     forgotten: int = 0
     is_closed: bool = False
@@ -116,12 +116,12 @@ class Replay:
         if self.fault:
             return []
         try:
-            told = list(self._advance())
+            reported = list(self._advance())
         except TraceError as error:
             self.fault = str(error)
             return []
         self._forget()
-        return told
+        return reported
 
     def report(self) -> RunReport:
         """Return what is known about the run."""
@@ -208,7 +208,7 @@ class Replay:
                     break
                 yield from self._delivered(client, record)
             else:
-                yield from self._told(client, record)
+                yield from self._apply_report(client, record)
             done += 1
             client.stalled = 0
             if isinstance(record, records.Published | records.Closed):
@@ -232,7 +232,7 @@ class Replay:
 
     # ---- what happens -------------------------------------------------------------------------------------
 
-    def _told(self, client: _Client, record: records.Record) -> Iterator[Told]:
+    def _apply_report(self, client: _Client, record: records.Record) -> Iterator[Told]:
         match record:
             case records.Published():
                 self._pass(client, record.time_us)
@@ -283,7 +283,7 @@ class Replay:
         )
         for publisher in self._clients.values():
             for seq, held in publisher.window.items():
-                if seq <= publisher.told and test(held.attributes):
+                if seq <= publisher.reported and test(held.attributes):
                     yield record.subscription, held.due
 
     def _published(self, client: _Client, record: records.Published) -> None:
@@ -357,7 +357,7 @@ class Replay:
     def _release(self, client: _Client) -> Iterator[Told]:
         """Yield events that have left, as facts for subscriptions."""
         upto = min(client.sent, client.published)
-        for seq in range(client.told + 1, upto + 1):
+        for seq in range(client.reported + 1, upto + 1):
             held = client.window.get(seq)
             if held is None:
                 continue
@@ -371,7 +371,7 @@ class Replay:
                     answer = answers[route.filter] = _tested(route.filter)(held.attributes)
                 if answer:
                     yield name, held.due
-        client.told = max(client.told, upto)
+        client.reported = max(client.reported, upto)
 
     # ---- what is forgotten --------------------------------------------------------------------------------
 
@@ -381,7 +381,7 @@ class Replay:
             old: list[int] = []
             for seq, held in client.window.items():
                 is_many = len(client.window) - len(old) > KEPT_MAX
-                if seq > client.told or (held.due.published_ms >= horizon_ms and not is_many):
+                if seq > client.reported or (held.due.published_ms >= horizon_ms and not is_many):
                     break
                 old.append(seq)
             for seq in old:

@@ -71,24 +71,24 @@ class LiveChecker:
         publisher, _, seq = fact.event_id.rpartition(":")
         known: Known = "match" if fact.is_published else "unpublished"
         self._deliveries += 1
-        told = spurious_delivery(
+        outcome = spurious_delivery(
             Delivery(fact.client, self._name, fact.event_id, publisher, int(seq), fact.step, fact.time_ms, known), flaw
         )
         if len(self._strays) < KEPT_MAX:
-            self._strays.append(told)
+            self._strays.append(outcome)
         else:
-            self._more[told.kind] += 1
+            self._more[outcome.kind] += 1
 
     def report(self, skew_ms: float = 0.0) -> SubscriptionReport:
         """Return the report, and drop what is no longer needed."""
         if self._judge is not None:
-            told = self._judge.report(skew_ms)
+            outcome = self._judge.report(skew_ms)
             return msgspec.structs.replace(
-                told,
-                deliveries=told.deliveries + self._deliveries,
-                anomalies=[*self._strays, *told.anomalies][:KEPT_MAX],
-                at_rest=[*self._strays, *told.at_rest][:KEPT_MAX],
-                more=dict(self._more + Counter(told.more)),
+                outcome,
+                deliveries=outcome.deliveries + self._deliveries,
+                anomalies=[*self._strays, *outcome.anomalies][:KEPT_MAX],
+                at_rest=[*self._strays, *outcome.at_rest][:KEPT_MAX],
+                more=dict(self._more + Counter(outcome.more)),
             )
         return SubscriptionReport(
             self._name, "", "", False, "asked", self._deliveries, 0, 0, 0.0, 0, 0, list(self._strays),

@@ -94,7 +94,7 @@ class GaplessBroker(BrokerNode):
                 if item.peer in self._topology.overlay:
                     inputs.receive(s, item.peer, item.message)
                 else:
-                    inputs.hear_client(s, item.peer, item.message)
+                    inputs.receive_client(s, item.peer, item.message)
             case TimerFired():
                 self._timer_fired(s, item.key)
             case Connected():

@@ -99,7 +99,7 @@ class ClientPublications:
         """Repeat unconfirmed publications, and calls that may not have arrived."""
         connection = self._connection
         if not is_resumed:
-            self._tell_losses()
+            self._report_losses()
         for events in self._unconfirmed:
             connection.say(messages.ClientPublish(connection.session, events))
         for name, offer in list(self._offers.items()):
@@ -183,16 +183,16 @@ class ClientPublications:
         first, last = message.first, min(message.last, self.last)
         lost_by = self._confirmed_by if last <= self.confirmed else 0
         self._confirm(last)
-        told = self._losses[first].last if first in self._losses else first - 1
-        if last > told:
+        settled_to = self._losses[first].last if first in self._losses else first - 1
+        if last > settled_to:
             self._losses[first] = msgspec.structs.replace(message, last=last)
             self._lost_by[first] = lost_by
-            told = max(told, message.settled)
-            if last > told:
-                self._connection.emit(PublicationsLost([(told + 1, last)]))
-            self._tell_losses()
+            settled_to = max(settled_to, message.settled)
+            if last > settled_to:
+                self._connection.emit(PublicationsLost([(settled_to + 1, last)]))
+            self._report_losses()
 
-    def _tell_losses(self) -> None:
+    def _report_losses(self) -> None:
         session = self._connection.session
         for first, lost in self._losses.items():
             texts = [offer.filter.text for offer in self._offers.values()]

@@ -54,7 +54,7 @@ class HeldSubscription:
         """The last numbers when it switched from history to live events."""
         self._first: dict[str, int] = {}
         """The first live number of each publisher. Lost numbers may be between the two."""
-        self._told: Ranges = {since.publisher: [(1, since.number)]} if since is not None and since.publisher else {}
+        self._reported: Ranges = {since.publisher: [(1, since.number)]} if since is not None and since.publisher else {}
         """Numbers dropped from history that were reported to the application, or precede the beginning."""
         self.begin = 0
         self.born: Incarnation | None = None
@@ -112,14 +112,14 @@ class HeldSubscription:
         another broker."""
         found: Ranges = {}
         for publisher, ranges in lost.items():
-            known = self._told.get(publisher, [])
+            known = self._reported.get(publisher, [])
             if self.attachment is not None:
                 known = sorted([*known, *self.attachment.left_out(publisher)])
             due = max(self.got.get(publisher, 0) + 1, self.cuts.get(publisher, 1))
             for first, last in ranges:
                 for pair in without(known, max(first, due), last):
                     add_range(found, publisher, *pair)
-        add_ranges(self._told, found)
+        add_ranges(self._reported, found)
         return found
 
     def due(self, events: EventRun) -> EventRun | None:

@@ -78,15 +78,15 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
     if journal.dropped > question.since:
         lost = dropped_between(journal.gone, question.since, journal.dropped)
         return Page(question.reading, question.incarnation, question.since, question.since, journal.dropped, [], lost)
-    spoken, end = _spoken(s, question, incarnation, journal)
+    answered, end = _answered(s, question, incarnation, journal)
     upto, size, count = question.since, 0, 0
     events: list[EventRun] = []
-    if spoken <= question.since:
+    if answered <= question.since:
         return _page(question, upto, [])
     pattern = parse(question.filter)
     for place in range(journal.place_after(question.since), end):
         entry = journal.entry(place)
-        if entry.timestamp > min(spoken, question.until):
+        if entry.timestamp > min(answered, question.until):
             break
         if size >= PAGE_BYTES or count >= PAGE_EVENTS:
             return _page(question, upto, events)
@@ -97,14 +97,14 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
             found = matching(entry.events, pattern)
         if found is not None:
             events.append(found)
-    return _page(question, spoken, events)
+    return _page(question, answered, events)
 
 
 def _page(question: ReadPage, upto: int, events: list[EventRun]) -> Page:
     return Page(question.reading, question.incarnation, question.since, upto, 0, events)
 
 
-def _spoken(s: BrokerState, question: ReadPage, incarnation: Incarnation, journal: Journal) -> tuple[int, int]:
+def _answered(s: BrokerState, question: ReadPage, incarnation: Incarnation, journal: Journal) -> tuple[int, int]:
     """Return up to which timestamp this broker can answer for the journal, and how many of its entries count."""
     held = min(question.until, journal.last_timestamp)
     if incarnation == s.incarnation:

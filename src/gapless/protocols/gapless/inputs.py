@@ -33,7 +33,7 @@ from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.routing_state import Link
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["AT_ONCE", "WORK_MAX", "hear_client", "receive", "take", "work_of"]
+__all__ = ["AT_ONCE", "WORK_MAX", "receive", "receive_client", "take", "work_of"]
 
 WORK_MAX = 2_000
 """The maximum work on the inbox in one step, some milliseconds. The rest of the inbox waits."""
@@ -91,7 +91,7 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
         return
     status = s.status(peer)
     if message.sender < max(status.number, status.sealed_below):
-        membership.tell_excluded(s, peer)
+        membership.notify_excluded(s, peer)
         return
     if message.sender > status.number:
         membership.learn(s, {peer: Status(message.sender, 0, 0)})
@@ -114,7 +114,7 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
             take(s, peer, body)
 
 
-def hear_client(s: BrokerState, client: str, message: Any) -> None:
+def receive_client(s: BrokerState, client: str, message: Any) -> None:
     """Queue a client's message, unless no client may send it."""
     try:
         claims.check_message(s, client, message)

@@ -18,7 +18,7 @@ from gapless.protocols.gapless.topology import Statuses
 
 __all__ = [
     "ACCUSATION_TIMER", "accuse", "accuse_again", "connected", "forget", "forgive", "greet", "learn", "merge",
-    "note_accusation", "peers", "tell_excluded",
+    "note_accusation", "notify_excluded", "peers",
 ]  # fmt: skip
 
 ACCUSATION_TIMER = "accuse"
@@ -112,7 +112,7 @@ def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
     if proposal is not None and proposal.below <= status.sealed_below:
         del s.proposals[name]
     if status.is_excluded and name != s.name:
-        tell_excluded(s, name)
+        notify_excluded(s, name)
 
 
 def _meet(s: BrokerState, peer: str) -> None:
@@ -136,10 +136,10 @@ def connected(s: BrokerState, peer: str) -> None:
     if s.is_live(peer):
         s.channel(peer).connected()
     else:
-        tell_excluded(s, peer)
+        notify_excluded(s, peer)
 
 
-def tell_excluded(s: BrokerState, peer: str) -> None:
+def notify_excluded(s: BrokerState, peer: str) -> None:
     """Notify an incarnation that the others have excluded it."""
     s.emit(Send(peer, Excluded({peer: s.status(peer)})))
 

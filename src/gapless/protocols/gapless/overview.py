@@ -55,8 +55,8 @@ def overview(s: BrokerState) -> dict[str, Any]:
         "unconfirmed": len(s.journal) - s.released,
         "published": s.measures.published,
         "delivered": s.measures.delivered,
-        "confirmation_latency": s.measures.confirming.told(),
-        "delivery_latency": s.measures.taking.told(),
+        "confirmation_latency": s.measures.confirming.summary(),
+        "delivery_latency": s.measures.taking.summary(),
     }
 
 

@@ -161,24 +161,24 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
     s.has_asked_wave = False
     s.due_readings |= dict.fromkeys(s.readings)
     _add_seals(s.sealed_final, position.sealed)
-    for client in _next_told(s):
+    for client in _next_notified(s):
         session = s.sessions.get(client)
         if session is not None and not _is_idle(session, position.timestamp) and _has_live(s, session):
             note_position(s, session, position.timestamp)
 
 
-def _next_told(s: BrokerState) -> list[str]:
+def _next_notified(s: BrokerState) -> list[str]:
     """Return the clients to notify of this position: all of them in turn, as many as `TOLD_PER_S` allows."""
-    due = (s.clock.now - s.told_at) * TOLD_PER_S // 1_000_000
+    due = (s.clock.now - s.notified_at) * TOLD_PER_S // 1_000_000
     if due <= 0:
         return []
-    s.told_at = s.clock.now
+    s.notified_at = s.clock.now
     if due >= len(s.sessions):
-        s.told_next.clear()
+        s.notified_next.clear()
         return list(s.sessions)
-    if not s.told_next:
-        s.told_next.extend(s.sessions)
-    return [s.told_next.popleft() for _ in range(min(due, len(s.told_next)))]
+    if not s.notified_next:
+        s.notified_next.extend(s.sessions)
+    return [s.notified_next.popleft() for _ in range(min(due, len(s.notified_next)))]
 
 
 def _is_idle(session: Session, timestamp: int) -> bool:

@@ -233,7 +233,7 @@ def _merge(s: BrokerState, reading: Reading) -> bool:
     """Queue the entries that all sources have passed, as far as there is room. Return whether there may be more to do
     at once."""
     if reading.gap_until or reading.lost:
-        return _tell_loss(s, reading)
+        return _report_loss(s, reading)
     horizon = min(reading.target, *(source.upto for source in reading.sources.values()))
     if horizon <= reading.position or not has_room(s, reading.session):
         return False
@@ -266,7 +266,7 @@ def _pass(reading: Reading, position: int) -> None:
         local.position = max(local.position, position)
 
 
-def _tell_loss(s: BrokerState, reading: Reading) -> bool:
+def _report_loss(s: BrokerState, reading: Reading) -> bool:
     """Report the entries that no broker still holds, when they are known for all journals. Entries of others follow.
     If the read has not begun, it begins after the loss instead, so that no effect arrives without its cause."""
     if any(source.upto <= reading.position for source in reading.sources.values()):

@@ -123,14 +123,14 @@ def expire(s: BrokerState, client: str) -> None:
 # ---- a broker that is cut off --------------------------------------------------------------------------------
 
 
-def _heard_acceptors(s: BrokerState) -> int:
+def _reachable_acceptors(s: BrokerState) -> int:
     """Return how many acceptors that can hold its journal this broker hears from."""
     return len([name for name in s.topology.acceptors[s.name] if name not in s.suspects and s.is_live(name)])
 
 
 def check_isolation(s: BrokerState) -> None:
     """Send the clients away if this broker hears from too few acceptors, because it cannot confirm anything."""
-    s.isolated_ticks = s.isolated_ticks + 1 if _heard_acceptors(s) < s.needed_holders else 0
+    s.isolated_ticks = s.isolated_ticks + 1 if _reachable_acceptors(s) < s.needed_holders else 0
     was_cut_off, s.is_cut_off = s.is_cut_off, s.isolated_ticks >= ISOLATED_TICKS
     if s.is_cut_off and not was_cut_off:
         dismiss_all(s, ISOLATED)

@@ -134,9 +134,9 @@ class BrokerState:
         clock of the handover that removed them."""
         self.sealed_here: dict[Incarnation, int] = {}
         """The same for handovers that this broker has completed."""
-        self.told_at = 0
+        self.notified_at = 0
         """When clients were last notified of a final position;"""
-        self.told_next: deque[str] = deque()
+        self.notified_next: deque[str] = deque()
         """the clients to notify next, if they are too many for one final position (see `positions`)."""
         self.stable = 0
         self.smallest_final = 0

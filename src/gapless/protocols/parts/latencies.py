@@ -24,7 +24,7 @@ class Latencies:
         self._counts[bisect_left(BOUNDS_US, duration_us)] += 1
         self._sum_us += duration_us
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return for metrics: how many were within each bound, and the sum."""
         buckets, total = {}, 0
         for bound, count in zip(BOUNDS_US, self._counts, strict=False):

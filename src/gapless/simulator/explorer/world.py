@@ -265,20 +265,20 @@ class World:
             case "restart":
                 return self._restart(state, act.names[0], acts)
             case "suspect":
-                return self._tell(state, act.names[0], Suspected(act.names[1]))
+                return self._add_news(state, act.names[0], Suspected(act.names[1]))
             case "trust":
-                return self._tell(state, act.names[0], Trusted(act.names[1]))
+                return self._add_news(state, act.names[0], Trusted(act.names[1]))
             case "cut":
                 one, other = act.names
                 lost = () if keeps else ((one, other), (other, one))
                 state = _without(state, lambda channel: channel in lost)
                 state = state._replace(cut=state.cut | {frozenset((one, other))})
-                return self._tell(self._tell(state, one, Suspected(other)), other, Suspected(one))
+                return self._add_news(self._add_news(state, one, Suspected(other)), other, Suspected(one))
         one, other = act.names
         state = state._replace(cut=state.cut - {frozenset((one, other))})
         return self._connect(state, one, other)
 
-    def _tell(self, state: State, name: str, *news: Input) -> State:
+    def _add_news(self, state: State, name: str, *news: Input) -> State:
         return state._replace(flight=(*state.flight, *(((NEWS, name), self._backend.keep(each)) for each in news)))
 
     def _peers(self, name: str) -> list[str]:
@@ -295,7 +295,7 @@ class World:
         )  # fmt: skip
         for peer in self._peers(name):
             if state.places[self._index[peer]] is not None and (peer, name) not in state.suspects:
-                state = self._tell(state, peer, Suspected(name))
+                state = self._add_news(state, peer, Suspected(name))
         return state
 
     def _restart(self, state: State, name: str, acts: Acts) -> State:
@@ -308,7 +308,7 @@ class World:
         state = self._give(state, name, self._backend.keep(Start()), acts)
         for peer in self._peers(name):
             if state.places[self._index[peer]] is None:
-                state = self._tell(state, name, Suspected(peer))
+                state = self._add_news(state, name, Suspected(peer))
             elif frozenset((name, peer)) not in state.cut:
                 state = self._connect(state, name, peer)
         return state
@@ -325,7 +325,7 @@ class World:
         state = state._replace(flight=tuple(kept))
         for at, peer in ((one, other), (other, one)):
             trusted = [Trusted(peer)] if (at, peer) in state.suspects else []
-            state = self._tell(state, at, Connected(peer), *trusted)
+            state = self._add_news(state, at, Connected(peer), *trusted)
         return state
 
 

@@ -28,7 +28,7 @@ class _Node:
         """When the transmitter has sent its whole queue."""
         self.delivered = 0
         self.barrier = 0
-        self.heard = 0
+        self.received = 0
         self.waiting: list[tuple[int, int]] = []
         """Messages whose causes are missing, with their arrival times."""
 
@@ -129,6 +129,6 @@ class _Run:
             own.barrier &= ~self._barriers[message]
         own.barrier |= 1 << message
         self._delays_us[delay_us] += 1
-        own.heard += 1
-        if own.heard == self._spec.wait and node in self._pauses_us:
+        own.received += 1
+        if own.received == self._spec.wait and node in self._pauses_us:
             self._call(now + self._pauses_us[node], self._speak, node)

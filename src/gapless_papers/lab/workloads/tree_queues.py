@@ -64,14 +64,14 @@ class TreeQueues:
         while self._spans:
             message, node, height, depth, at_us = self._next_span()
             self._pass_on(message, node, height, depth, at_us)
-            heard = node != source[message]
-            total_us += int((at_us - called_us[message])[heard].sum())
+            has_received = node != source[message]
+            total_us += int((at_us - called_us[message])[has_received].sum())
             last_us = max(last_us, int(at_us.max()))
             if roots is not None:
                 continue
-            np.maximum.at(back_us, message[heard], (at_us + depth * self._latency_us)[heard])
-            np.subtract.at(left, message[heard], 1)
-            for done in np.unique(message[heard & (left[message] == 0)]):
+            np.maximum.at(back_us, message[has_received], (at_us + depth * self._latency_us)[has_received])
+            np.subtract.at(left, message[has_received], 1)
+            for done in np.unique(message[has_received & (left[message] == 0)]):
                 number, topic = calls[done][1:]
                 line = waiting[number, topic]
                 line.popleft()

@@ -174,10 +174,10 @@ class DeltaBroker(BrokerNode):
             self._sessions.on_use(peer, message)
         else:
             session = self._sessions.get(peer)
-            if session.is_heard:
-                self._on_told(session, message)
+            if session.is_peer_informed_of_session:
+                self._on_neighbour_message(session, message)
 
-    def _on_told(self, session: Session, message: FromBroker) -> None:
+    def _on_neighbour_message(self, session: Session, message: FromBroker) -> None:
         match message:
             case Publication():
                 self._forwarding.on_publication(session, message)
@@ -192,7 +192,7 @@ class DeltaBroker(BrokerNode):
             case RemoveSubscription():
                 self._propagation.on_remove(session, message)
             case Heard():
-                self._propagation.on_heard(session, message)
+                self._propagation.on_receipt(session, message)
             case Synchronised():
                 self._on_synchronised(session, message)
             case Partitions():
@@ -275,7 +275,7 @@ class DeltaBroker(BrokerNode):
         """Begin a session."""
         self._partitions.learn_all(session, hello.partitions)
         self._partitions.introduce(session)
-        self._propagation.tell_all(session, hello)
+        self._propagation.send_all(session, hello)
         self._recovery.proceed()
 
     def on_closed(self, session: Session) -> None:

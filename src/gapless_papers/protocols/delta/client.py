@@ -105,7 +105,7 @@ class DeltaClient(CallingClient):
         """Return how much the client keeps."""
         return {"subscriptions": len(self._subscriptions), "kept": len(self._kept)}
 
-    def _heed(self, item: Input) -> None:
+    def _on_other_input(self, item: Input) -> None:
         match item:
             case Start():
                 self._attach()
@@ -221,7 +221,7 @@ class DeltaClient(CallingClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def _hear(self, message: ToClient) -> None:
+    def _on_message(self, message: ToClient) -> None:
         match message:
             case Delivery():
                 self._on_delivery(message)

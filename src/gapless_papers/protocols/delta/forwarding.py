@@ -100,8 +100,8 @@ class Forwarding:
         held = Unconfirmed(event, (event.publisher, event.seq), message.vector)
         held.tags = message.tags
         held.missed = message.missed
-        if session.unheard and self._notes_missed:
-            subscriptions = [subscription for _, subscription in session.unheard.values()]
+        if session.unacknowledged and self._notes_missed:
+            subscriptions = [subscription for _, subscription in session.unacknowledged.values()]
             held.missed |= {sub.name for sub in subscriptions if sub.filter.matches(event.attributes)}
         if len(self._partitions):
             held.tags |= self._partitions.tags_of(event.publisher, message.vector)
@@ -219,14 +219,14 @@ class Forwarding:
             else:
                 if message is None:
                     message = self._message(held, ())
-                self._tell_heard(session)
+                self._send_receipt(session)
                 self._send(hop, message)
 
     def flush(self, session: Session) -> None:
         """Send all publications not yet sent in this session, in order, as far as allowed."""
         if not session.unsent or not self._is_ready(session):
             return
-        self._tell_heard(session)
+        self._send_receipt(session)
         for number, held in list(session.unsent.items()):
             message = self._message(held, session.bypassed)
             if session.bypassed and self._waits and not self._sequences.is_legitimate(message.vector):
@@ -236,12 +236,12 @@ class Forwarding:
 
     def _is_ready(self, session: Session) -> bool:
         """Return whether this broker and the peer have exchanged the subscriptions that either lacked."""
-        return session.is_told and (session.is_synchronised or not self._synchronises)
+        return session.has_sent_all and (session.is_synchronised or not self._synchronises)
 
-    def _tell_heard(self, session: Session) -> None:
-        if session.heard != session.heard_told:
-            session.heard_told = session.heard
-            self._send(session.peer, Heard(session.heard))
+    def _send_receipt(self, session: Session) -> None:
+        if session.received != session.received_reported:
+            session.received_reported = session.received
+            self._send(session.peer, Heard(session.received))
 
     def _message(self, held: Unconfirmed, bypassed: tuple[str, ...]) -> Publication | Recovered:
         vector = self._sequences.extended(held.vector, held.number, bypassed)

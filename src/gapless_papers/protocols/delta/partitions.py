@@ -63,7 +63,7 @@ class PartitionTable:
                 self._enter(partition, self._reach)
                 found.append(partition)
         if found:
-            self._tell_all(tuple(found), self._reach, None)
+            self._send_all(tuple(found), self._reach, None)
 
     @property
     def own(self) -> tuple[Partition, ...]:
@@ -77,7 +77,7 @@ class PartitionTable:
             if partition.detector not in (self._name, session.peer):
                 by_reach.setdefault(left, []).append(partition)
         for left, partitions in by_reach.items():
-            self._tell(session, tuple(partitions), left)
+            self._send_away(session, tuple(partitions), left)
 
     def learn_all(self, session: Session, partitions: tuple[Partition, ...]) -> None:
         """Learn all partitions detected by the peer of a new session; its other ones are over."""
@@ -92,7 +92,7 @@ class PartitionTable:
         if news:
             for partition in news:
                 self._enter(partition, message.left)
-            self._tell_all(news, message.left, session)
+            self._send_all(news, message.left, session)
 
     # ---- recovery
 
@@ -106,13 +106,13 @@ class PartitionTable:
             ended[self._name] = (self._incarnation, self._count)
         for detector, upto in ended.items():
             self._drop(detector, node, upto)
-            self._tell_over(PartitionOver(detector, node, upto, self._reach), None)
+            self._send_over(PartitionOver(detector, node, upto, self._reach), None)
         return list(ended)
 
     def on_over(self, session: Session, message: PartitionOver) -> None:
         """Learn that partitions are over."""
         if message.detector != self._name and self._drop(message.detector, message.node, message.upto):
-            self._tell_over(message, session)
+            self._send_over(message, session)
 
     # ---- tags
 
@@ -163,16 +163,16 @@ class PartitionTable:
                     del self._by_node[other]
         return bool(ended)
 
-    def _tell_all(self, partitions: tuple[Partition, ...], left: int, source: Session | None) -> None:
+    def _send_all(self, partitions: tuple[Partition, ...], left: int, source: Session | None) -> None:
         for session in self._sessions.usable():
             if session is not source:
-                self._tell(session, partitions, left)
+                self._send_away(session, partitions, left)
 
-    def _tell(self, session: Session, partitions: tuple[Partition, ...], left: int) -> None:
+    def _send_away(self, session: Session, partitions: tuple[Partition, ...], left: int) -> None:
         if left >= session.distance:
             self._send(session.peer, Partitions(partitions, left - session.distance))
 
-    def _tell_over(self, message: PartitionOver, source: Session | None) -> None:
+    def _send_over(self, message: PartitionOver, source: Session | None) -> None:
         for session in self._sessions.usable():
             if session is not source and message.left >= session.distance:
                 left = message.left - session.distance

@@ -89,7 +89,7 @@ class Propagation:
 
     def on_add(self, session: Session, message: AddSubscription) -> None:
         """Process a subscription that travels away from its source or back towards it."""
-        session.heard += 1
+        session.received += 1
         subscription = self._table.get(message.name)
         if self._table.is_removed(message.name):
             self._send(session.peer, RemoveSubscription(message.name))
@@ -101,11 +101,11 @@ class Propagation:
             else:
                 subscription.senders[session.peer] = None
                 self._shorten(subscription, message)
-        session.unheard.pop(message.name, None)
+        session.unacknowledged.pop(message.name, None)
 
     def on_confirm(self, session: Session, message: ConfirmSubscription) -> None:
         """Note that every broker behind the peer knows the subscription."""
-        session.unheard.pop(message.name, None)
+        session.unacknowledged.pop(message.name, None)
         subscription = self._table.pending.get(message.name)
         if subscription is not None:
             subscription.confirmed[session.peer] = (message.tags, message.cuts)
@@ -116,14 +116,14 @@ class Propagation:
         """Process the end of a subscription."""
         self._remove(message.name, session)
 
-    def on_heard(self, session: Session, message: Heard) -> None:
+    def on_receipt(self, session: Session, message: Heard) -> None:
         """Note how many subscriptions the peer had received before it sent the following messages."""
-        for name in [name for name, (place, _) in session.unheard.items() if place <= message.count]:
-            del session.unheard[name]
+        for name in [name for name, (place, _) in session.unacknowledged.items() if place <= message.count]:
+            del session.unacknowledged[name]
 
     # ---- the beginning and the end of sessions --------------------------------------------------------------
 
-    def tell_all(self, session: Session, hello: Hello) -> None:
+    def send_all(self, session: Session, hello: Hello) -> None:
         """Send the peer of a new session the subscriptions it lacks."""
         confirmed, pending = set(hello.confirmed), set(hello.pending)
         for name in (*hello.confirmed, *hello.pending):
@@ -135,14 +135,14 @@ class Propagation:
                 if name not in confirmed:
                     if subscription.is_confirmed:
                         session.owed[name] = None
-                    self._tell(session, subscription)
+                    self._send_away(session, subscription)
                     if name in pending:
-                        session.unheard.pop(name, None)
+                        session.unacknowledged.pop(name, None)
                 elif not subscription.is_confirmed:
                     subscription.confirmed[session.peer] = (NO_TAGS, {})
             elif name not in confirmed and name not in pending:
-                self._tell_back(session, subscription)
-        session.is_told = True
+                self._send_back(session, subscription)
+        session.has_sent_all = True
         self.conclude_all()
 
     def on_closed(self, session: Session) -> None:
@@ -159,7 +159,7 @@ class Propagation:
 
     def end_partitions(self, session: Session) -> None:
         """End the partitions with the peer if it has confirmed everything it lacked."""
-        if session.is_told and session.is_synchronised and not session.owed:
+        if session.has_sent_all and session.is_synchronised and not session.owed:
             for detector in self._partitions.recover(session.peer):
                 self._notices += 1
                 serial = (self._incarnation, self._notices)
@@ -181,14 +181,14 @@ class Propagation:
         self._forwarding.note_missed(subscription)
         for session in self._sessions.usable():
             if self._is_beyond(session, subscription):
-                self._tell(session, subscription)
+                self._send_away(session, subscription)
             elif session is not sender:
-                self._tell_back(session, subscription)
+                self._send_back(session, subscription)
         if subscription.gate == HERE:
             self._clients.on_known(subscription)
         self._conclude(subscription)
 
-    def _tell(self, session: Session, subscription: Subscription) -> None:
+    def _send_away(self, session: Session, subscription: Subscription) -> None:
         """Send the subscription away from the source, to be confirmed."""
         path = (*subscription.path, self._name, *session.bypassed)[-self._sequences.strong_window :]
         bypassed = subscription.bypassed + session.bypassed
@@ -197,12 +197,12 @@ class Propagation:
             if session.bypassed and self._waits and not self._sequences.is_strongly_legitimate(path, bypassed):
                 session.illegitimate[subscription.name] = subscription
                 return
-        session.told += 1
-        session.unheard[subscription.name] = (session.told, subscription)
+        session.sent += 1
+        session.unacknowledged[subscription.name] = (session.sent, subscription)
         text, source = subscription.filter.text, subscription.source
         self._send(session.peer, AddSubscription(subscription.name, text, source, path, bypassed))
 
-    def _tell_back(self, session: Session, subscription: Subscription) -> None:
+    def _send_back(self, session: Session, subscription: Subscription) -> None:
         """Send the subscription to a peer on the path to the source, or on another path from there."""
         there = self._neighbourhood.paths[session.peer]
         shared = sum(name in subscription.path for name in there)
@@ -210,7 +210,7 @@ class Propagation:
         path = subscription.path[: turn + 1] + there[shared:]
         if path[0] != subscription.source and len(path) <= self._neighbourhood.radius:
             return
-        session.told += 1
+        session.sent += 1
         bypassed = tuple([name for name in path if name in subscription.bypassed or name in session.bypassed])
         text, source = subscription.filter.text, subscription.source
         self._send(session.peer, AddSubscription(subscription.name, text, source, path[:-1], bypassed))
@@ -221,7 +221,7 @@ class Propagation:
             subscription.bypassed = message.bypassed
             for session in self._sessions.usable():
                 if session.illegitimate.pop(subscription.name, None) is not None:
-                    self._tell(session, subscription)
+                    self._send_away(session, subscription)
 
     def _conclude(self, subscription: Subscription) -> None:
         """Confirm the subscription if every broker beyond has confirmed it."""
@@ -257,7 +257,7 @@ class Propagation:
         for session in self._sessions.usable():
             if subscription is not None and session is not source:
                 self._send(session.peer, RemoveSubscription(name))
-            session.unheard.pop(name, None)
+            session.unacknowledged.pop(name, None)
             session.illegitimate.pop(name, None)
             self._pay(session, name)
         if subscription is not None and subscription.gate == HERE:

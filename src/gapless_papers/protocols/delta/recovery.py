@@ -38,11 +38,11 @@ class Recovery:
         """Continue the recovery after sessions have changed or a peer has sent everything."""
         if self.is_recovering:
             sources = [self._sessions.get(peer) for peer in self._neighbourhood.active]
-            if _have_told(sources) and (_is_informed(sources) or self._is_alone):
+            if _have_sent_all(sources) and (_is_informed(sources) or self._is_alone):
                 self.is_recovering = False
                 self._on_recovered()
         for session in self._sessions.usable():
-            if session.is_told and not session.sent_synchronised:
+            if session.has_sent_all and not session.sent_synchronised:
                 self._say_synchronised(session)
 
     def give_up(self) -> None:
@@ -54,12 +54,12 @@ class Recovery:
         """Report to the peer that it has been sent everything, if everything from elsewhere has arrived."""
         active = map(self._sessions.get, self._neighbourhood.active)
         others = [other for other in active if other.direction != session.direction]
-        if not self.is_recovering or _have_told(others):
+        if not self.is_recovering or _have_sent_all(others):
             session.sent_synchronised = True
             self._send(session.peer, Synchronised(not self.is_recovering or _is_informed(others)))
 
 
-def _have_told(sources: list[Session]) -> bool:
+def _have_sent_all(sources: list[Session]) -> bool:
     return all(session.is_synchronised for session in sources)
 
 

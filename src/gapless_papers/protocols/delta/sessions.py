@@ -38,7 +38,7 @@ class Session:
         self.mine: Number = ()
         self.theirs: Number = ()
         """The numbers of the session. This end can send once it knows the peer's."""
-        self.is_heard = False
+        self.is_peer_informed_of_session = False
         """Whether the peer has received the number of this end, so that this end listens."""
         self.called = False
         """Whether the suspected peer waits for an answer."""
@@ -48,20 +48,20 @@ class Session:
 
     def forget(self) -> None:
         """Discard the state of the session."""
-        self.is_heard = False
-        self.is_told = False
+        self.is_peer_informed_of_session = False
+        self.has_sent_all = False
         """Whether the peer has been sent the subscriptions it lacked."""
         self.sent_synchronised = False
         self.is_synchronised = False
         """Whether this end has been sent the subscriptions it lacked."""
         self.is_peer_informed = False
-        self.heard = 0
+        self.received = 0
         """How many subscriptions the peer has sent."""
-        self.heard_told = 0
+        self.received_reported = 0
         """For how many of them the peer knows that they were received."""
-        self.told = 0
+        self.sent = 0
         """How many subscriptions the peer was sent."""
-        self.unheard: dict[str, tuple[int, Subscription]] = {}
+        self.unacknowledged: dict[str, tuple[int, Subscription]] = {}
         """The subscriptions sent that the peer may not have received yet, with their places."""
         self.owed: dict[str, None] = {}
         """Subscriptions confirmed here that the recovering peer has not confirmed yet."""
@@ -133,7 +133,9 @@ class Sessions:
             session.active = session.peer_active = True
             session.mine = number
             self._set_theirs(session, number)
-            session.is_heard = session.is_told = session.sent_synchronised = session.is_synchronised = True
+            session.is_peer_informed_of_session = session.has_sent_all = session.sent_synchronised = (
+                session.is_synchronised
+            ) = True
             session.is_peer_informed = True
 
     def use_active(self) -> None:
@@ -186,17 +188,17 @@ class Sessions:
             self._forget(session)
             session.mine = session.mine or self._next_number()
             self._set_theirs(session, hello.mine)
-            session.is_heard = hello.yours == session.mine
+            session.is_peer_informed_of_session = hello.yours == session.mine
             self._say_hello(session)
             self._listener.on_greeted(session, hello)
         elif hello.yours == session.mine:
-            session.is_heard = True
+            session.is_peer_informed_of_session = True
         self._close_if_unused(session)
 
     def on_use(self, peer: str, use: Use) -> None:
         """Note that the peer begins or ends routing over the session."""
         session = self.get(peer)
-        if session.is_heard:
+        if session.is_peer_informed_of_session:
             session.peer_active = use.active
             self._close_if_unused(session)
         elif use.active and not session.mine and peer not in self._neighbourhood.suspected:
@@ -218,7 +220,7 @@ class Sessions:
         self._close_if_unused(session)
 
     def _close_if_unused(self, session: Session) -> None:
-        if session.theirs and session.is_heard and not session.active and not session.peer_active:
+        if session.theirs and session.is_peer_informed_of_session and not session.active and not session.peer_active:
             self._close(session)
 
     def _greet(self, session: Session) -> None:

@@ -241,11 +241,11 @@ class EpidemicBroker(BrokerNode):
             self._start_round()
         elif kind == "hold":
             self._table.release(peer)
-            self._tell_neighbours()
+            self._send_changes()
         elif peer in self._table.links:
             link = self._table.links[peer]
             if link.under_way is not None:
-                self._tell(peer, link.under_way)
+                self._send_change(peer, link.under_way)
 
     def _start_round(self) -> None:
         """Start a gossip round: push always, pull while something is missing."""
@@ -268,7 +268,7 @@ class EpidemicBroker(BrokerNode):
         self._clients.setdefault(client, {})[call.number] = call.filter
         self._table.subscribe(client, call.number, call.filter)
         self._send(client, Accepted(call.number))
-        self._tell_neighbours()
+        self._send_changes()
 
     def _on_unsubscribe(self, client: str, call: ClientUnsubscribe) -> None:
         text = self._clients.get(client, {}).pop(call.number, None)
@@ -276,7 +276,7 @@ class EpidemicBroker(BrokerNode):
             self._table.unsubscribe(client, call.number, text)
             if not self._table.has_clients(text):
                 self._losses.forget(text)
-            self._tell_neighbours()
+            self._send_changes()
 
     def _on_client_state(self, client: str, state: ClientState) -> None:
         """Replace the subscriptions of a client that has reconnected; either side may have lost some."""
@@ -286,13 +286,13 @@ class EpidemicBroker(BrokerNode):
             if number not in self._clients.get(client, {}):
                 self._on_subscribe(client, ClientSubscribe(number, text))
 
-    def _tell_neighbours(self) -> None:
+    def _send_changes(self) -> None:
         for link in self._table.links.values():
             change = link.next_change()
             if change is not None:
-                self._tell(link.peer, change)
+                self._send_change(link.peer, change)
 
-    def _tell(self, peer: str, change: Interest) -> None:
+    def _send_change(self, peer: str, change: Interest) -> None:
         self._send(peer, change)
         self._effects.append(SetTimer(self._table.links[peer].timer, round(self._options.resend_ms * 1000)))
 
@@ -303,13 +303,13 @@ class EpidemicBroker(BrokerNode):
         self._send(peer, InterestKnown(change.version))
         if link.is_news(change):
             self._table.change(peer, change.whole, change.added, change.removed)
-            self._tell_neighbours()
+            self._send_changes()
 
     def _on_interest_known(self, peer: str, message: InterestKnown) -> None:
         link = self._table.links.get(peer)
         if link is not None:
             link.confirm(message.version)
-            self._tell_neighbours()
+            self._send_changes()
 
     # ---- the tree -----------------------------------------------------------------------------------------
 
@@ -317,11 +317,11 @@ class EpidemicBroker(BrokerNode):
         link = self._table.links.get(item.peer)
         if link is not None:
             link.restart()
-            self._tell_neighbours()
+            self._send_changes()
 
     def _on_linked(self, item: Linked) -> None:
         self._table.link(item.peer)
-        self._tell_neighbours()
+        self._send_changes()
 
     def _on_unlinked(self, item: Unlinked) -> None:
         self._table.unlink(item.peer)

@@ -96,7 +96,7 @@ class EpidemicClient(CallingClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def _hear(self, message: ToClient) -> None:
+    def _on_message(self, message: ToClient) -> None:
         match message:
             case Delivery():
                 self._on_delivery(message)
@@ -105,7 +105,7 @@ class EpidemicClient(CallingClient):
             case _:
                 assert_never(message)
 
-    def _heed(self, item: Input) -> None:
+    def _on_other_input(self, item: Input) -> None:
         if isinstance(item, Connected) and item.peer == self._broker:
             self._send(ClientState({number: held.filter for number, held in self._subscriptions.items()}))
 

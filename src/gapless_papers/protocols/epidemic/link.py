@@ -24,7 +24,7 @@ class Link:
         """The set that the neighbour confirmed."""
         self._version = 0
         self._whole = False
-        self._heard = 0
+        self._last_version = 0
 
     def restart(self) -> None:
         """Start again on a new connection, because the neighbour's state is unknown."""
@@ -32,7 +32,7 @@ class Link:
         self._known = {}
         self._version = 0
         self._whole = True
-        self._heard = 0
+        self._last_version = 0
 
     def want(self, pattern: str, wanted: bool) -> None:
         """Set whether the pattern is wanted on this side of the link."""
@@ -66,7 +66,7 @@ class Link:
 
     def is_news(self, change: Interest) -> bool:
         """Return whether the neighbour's change is new."""
-        if change.version <= self._heard:
+        if change.version <= self._last_version:
             return False
-        self._heard = change.version
+        self._last_version = change.version
         return True

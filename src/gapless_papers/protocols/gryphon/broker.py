@@ -115,11 +115,11 @@ class GryphonBroker(BrokerNode):
         """Process a message; its allowed kinds depend on the sender."""
         link = self._tables.links.get(peer)
         if link is not None:
-            self._on_told(link, body)
+            self._on_neighbour_message(link, body)
         else:
             self._on_asked(peer, body)
 
-    def _on_told(self, link: Link, message: FromBroker) -> None:
+    def _on_neighbour_message(self, link: Link, message: FromBroker) -> None:
         match message:
             case Publication():
                 self._pass_on(message.event, link)

@@ -64,10 +64,10 @@ class GryphonClient(NumberedClient):
         self._stream.acknowledged(message.received)
         if isinstance(message, Packet):
             for body in self._stream.receive(message):
-                told: Any = body
-                self._hear(told)
+                news: Any = body
+                self._on_message(news)
 
-    def _hear(self, message: ToClient) -> None:
+    def _on_message(self, message: ToClient) -> None:
         match message:
             case Delivery():
                 self._deliver(message.event, message.numbers, self._subscriptions)
@@ -78,7 +78,7 @@ class GryphonClient(NumberedClient):
             case _:
                 assert_never(message)
 
-    def _heed(self, item: Input) -> None:
+    def _on_other_input(self, item: Input) -> None:
         match item:
             case Connected() if item.peer == self._broker:
                 self._stream.reconnect()

@@ -81,9 +81,9 @@ class CausalMulticast:
         self._send = send
         self._deliver = deliver
         self._carry = carry
-        self._tell_settled = settled
+        self._send_settled = settled
         self._said = 0
-        self._heard: dict[str, Due] = {}
+        self._last_received: dict[str, Due] = {}
         """The latest table of each broker, whose rows have been merged."""
         self._waiting: dict[tuple[str, int], _Arrived] = {}
         self._carried: dict[tuple[str, int], dict[str, None]] = {}
@@ -260,8 +260,8 @@ class CausalMulticast:
                     self.due[name] = {**row, stream: number}
 
     def _receive_due(self, sender: str, due: Due) -> None:
-        self.take_over(due, self._heard.get(sender, _NOTHING))
-        self._heard[sender] = due
+        self.take_over(due, self._last_received.get(sender, _NOTHING))
+        self._last_received[sender] = due
 
     def take_over(self, due: Due, before: Due = _NOTHING) -> None:
         """Merge a table; rows that are the same as before are skipped."""
@@ -282,8 +282,8 @@ class CausalMulticast:
 
     def thanks(self) -> dict[str, dict[str, int]]:
         """Return the report for each origin: how far this broker has processed its streams."""
-        told, self._thanks = self._thanks, {}
-        return {origin: done for origin, done in told.items() if origin not in self.dead}
+        due_thanks, self._thanks = self._thanks, {}
+        return {origin: done for origin, done in due_thanks.items() if origin not in self.dead}
 
     def receive_done(self, sender: str, done: dict[str, int], due: Due) -> None:
         """Process a receiver's report, and merge its table."""
@@ -303,7 +303,7 @@ class CausalMulticast:
         last = next(iter(open_)) - 1 if open_ else self.processed.get(stream, 0)
         if last > self.settled.get(stream, 0):
             self._receive_settled({stream: last})
-            self._tell_settled(stream, last)
+            self._send_settled(stream, last)
 
     def _receive_settled(self, settled: dict[str, int]) -> None:
         if settled is self.settled:

@@ -98,11 +98,11 @@ class Regions:
         if self._tree is not None and end in known:
             found = dict.fromkeys(self.way(origin, end).brokers[-least:])
         pivots = tuple(sorted(found))
-        if self._tree is None and pivots != (end,) and self._goes_round(origin, end, found):
+        if self._tree is None and pivots != (end,) and self._has_bypass(origin, end, found):
             return None
         return pivots
 
-    def _goes_round(self, origin: str, end: str, pivots: dict[str, None]) -> bool:
+    def _has_bypass(self, origin: str, end: str, pivots: dict[str, None]) -> bool:
         if origin in pivots:
             return False
         seen = {origin}

@@ -73,12 +73,12 @@ class LocapsBroker(BrokerNode):
         self._effects = []
         link = self._tables.links.get(item.peer)
         if link is not None:
-            self._on_told(link, item.message)
+            self._on_neighbour_message(link, item.message)
         else:
             self._on_asked(item.peer, item.message)
         return self._effects
 
-    def _on_told(self, link: Link, message: FromNeighbour) -> None:
+    def _on_neighbour_message(self, link: Link, message: FromNeighbour) -> None:
         match message:
             case Publication():
                 self._pass_on(message.event, link)

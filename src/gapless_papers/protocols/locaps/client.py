@@ -84,7 +84,7 @@ class LocapsClient(NumberedClient):
 
     # ---- if the broker fails ------------------------------------------------------------------------------
 
-    def _heed(self, item: Input) -> None:
+    def _on_other_input(self, item: Input) -> None:
         match item:
             case Suspected():
                 self._on_suspected(item)
@@ -129,7 +129,7 @@ class LocapsClient(NumberedClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def _hear(self, message: ToClient) -> None:
+    def _on_message(self, message: ToClient) -> None:
         match message:
             case Delivery():
                 self._on_delivery(message)

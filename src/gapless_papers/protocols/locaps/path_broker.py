@@ -131,7 +131,7 @@ class PathBroker(BrokerNode):
             return self._refuse(item)
         if isinstance(item, Received):
             if item.peer in self._overlay:
-                self._on_told(item.peer, item.message)
+                self._on_neighbour_message(item.peer, item.message)
             else:
                 self._on_asked(item.peer, item.message)
         elif isinstance(item, Suspected) and item.peer in self._overlay:
@@ -146,7 +146,7 @@ class PathBroker(BrokerNode):
                 self._send(origin, Done(done, dict(self._multicast.due)))
         return self._effects
 
-    def _on_told(self, peer: str, message: FromBroker) -> None:
+    def _on_neighbour_message(self, peer: str, message: FromBroker) -> None:
         match message:
             case Hop():
                 self._multicast.receive(peer, message.packet, message.extra)

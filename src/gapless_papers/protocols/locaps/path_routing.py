@@ -208,8 +208,8 @@ class PathRouting:
 
     def settled(self, number: int) -> None:
         """Note that all brokers have processed this broker's messages up to this number."""
-        for told in [told for told in self._ended if told <= number]:
-            own, ends = self._ended.pop(told)
+        for ended in [ended for ended in self._ended if ended <= number]:
+            own, ends = self._ended.pop(ended)
             self._multicast.say(ends, ForgetSubscription(own.name))
 
     def receive_end(self, name: str) -> None:
@@ -325,16 +325,16 @@ class PathRouting:
             return
         wanted = self._tables.wanted(own)
         for group in [wanted] if self._speaks_for_all else [{p: broker} for p, broker in wanted.items()]:
-            sets = {self._spoken(own, publisher, broker) for publisher, broker in group.items()}
+            sets = {self._answered(own, publisher, broker) for publisher, broker in group.items()}
             pivots = sets.pop() if len(sets) == 1 else None
             news = {} if pivots is None else own.start.take_pivots(group, pivots)
             if news:
                 self._started(own, news)
 
-    def _spoken(self, own: OwnPathSubscription, publisher: str, broker: str) -> tuple[str, ...] | None:
+    def _answered(self, own: OwnPathSubscription, publisher: str, broker: str) -> tuple[str, ...] | None:
         """Return the partial pivots of a publisher, if all of them have sent their markers."""
         if broker == self._name:
             return None
-        spoken = own.start.spoken(publisher)
-        pivots = self._regions.frontier(broker, self._name, spoken, self._at_least)
-        return pivots if pivots is not None and all(name in spoken for name in pivots) else None
+        answered = own.start.answered(publisher)
+        pivots = self._regions.frontier(broker, self._name, answered, self._at_least)
+        return pivots if pivots is not None and all(name in answered for name in pivots) else None

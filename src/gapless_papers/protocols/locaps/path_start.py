@@ -46,7 +46,7 @@ class PathStart(Starts):
                 self._buffers.setdefault(publisher, [])
         self._markers[marker.broker] = marker.cuts
 
-    def spoken(self, publisher: str) -> list[str]:
+    def answered(self, publisher: str) -> list[str]:
         """Return the partial pivots that have sent markers for the publisher."""
         return [broker for broker, cuts in self._markers.items() if publisher in cuts]
 

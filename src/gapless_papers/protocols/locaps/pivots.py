@@ -64,9 +64,9 @@ class Pivots:
             return pivot, left
         cuts = self._cuts(link, subscription)
         if cuts is None:
-            link.unspoken[subscription.name] = subscription
+            link.unanswered[subscription.name] = subscription
             return NOBODY
-        link.unspoken.pop(subscription.name, None)
+        link.unanswered.pop(subscription.name, None)
         if not cuts:
             return NOBODY
         pivot, left = (pivot, left - 1) if pivot else (self._name, self._f)
@@ -84,7 +84,7 @@ class Pivots:
         it."""
         if not self._speaks_for_all:
             return
-        for subscription in list(link.unspoken.values()):
+        for subscription in list(link.unanswered.values()):
             if cover(marked.filter, subscription.filter):
                 self._take_part_late(link, subscription, *NOBODY)
 

@@ -81,7 +81,7 @@ class Routing:
         """Process a partial marker for a subscriber further down: the subscription has a pivot."""
         subscription = link.sent.get(marker.subscription)
         if subscription is not None:
-            link.unspoken.pop(subscription.name, None)
+            link.unanswered.pop(subscription.name, None)
             self._answer(subscription, marker)
 
     def join_pivot(self, name: str, pivot: str, left: int) -> None:
@@ -133,7 +133,7 @@ class Routing:
 
     def _withdraw(self, link: Link, subscription: Subscription) -> None:
         del link.sent[subscription.name]
-        link.unspoken.pop(subscription.name, None)
+        link.unanswered.pop(subscription.name, None)
         self._send(link.peer, RemoveSubscription(subscription.name))
 
     def _answer(self, subscription: Subscription, marker: Marker | PartialMarker) -> None:

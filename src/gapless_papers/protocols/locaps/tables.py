@@ -18,7 +18,7 @@ class Link:
         """The advertisements received over the link."""
         self.sent: dict[str, Subscription] = {}
         """The subscriptions sent over the link: exactly the neighbour's state from here."""
-        self.unspoken: dict[str, Subscription] = {}
+        self.unanswered: dict[str, Subscription] = {}
         """Subscriptions that were sent without a pivot, to be checked again."""
 
     def publishers(self, subscription: "Subscription") -> dict[str, None]:

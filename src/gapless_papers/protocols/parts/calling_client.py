@@ -36,7 +36,7 @@ Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 
 
 class CallingClient(ClientNode):
-    """Base of such clients. A protocol implements `_hear` for messages, and `_heed` for other inputs."""
+    """Base of such clients. A protocol implements `_on_message` for messages and `_on_other_input` for others."""
 
     def __init__(self, place: ClientPlace) -> None:
         self._name = place.name
@@ -63,7 +63,7 @@ class CallingClient(ClientNode):
             case Unadvertise():
                 self._unadvertise(item)
             case _:
-                self._heed(item)
+                self._on_other_input(item)
         return self._effects
 
     # ---- what protocols do in their own way ---------------------------------------------------------------
@@ -84,10 +84,10 @@ class CallingClient(ClientNode):
     def _publish(self, call: Publish) -> None: ...
 
     @abstractmethod
-    def _hear(self, message: Any) -> None:
+    def _on_message(self, message: Any) -> None:
         """Process a message of the broker."""
 
-    def _heed(self, item: Input) -> None:
+    def _on_other_input(self, item: Input) -> None:
         """Process an input that is neither a call nor a message; most protocols ignore most of them."""
 
     def _send(self, message: Any) -> None:
@@ -97,7 +97,7 @@ class CallingClient(ClientNode):
     def _receive(self, item: Received) -> None:
         """Process a message, unless it comes from a former broker."""
         if item.peer == self._broker:
-            self._hear(item.message)
+            self._on_message(item.message)
 
     # ---- calls --------------------------------------------------------------------------------------------
 

@@ -69,12 +69,12 @@ class SrptBroker(BrokerNode):
         self._effects = []
         sender = self._numbers.get(item.peer)
         if sender is not None:
-            self._on_told(sender, item.message)
+            self._on_neighbour_message(sender, item.message)
         else:
             self._on_asked(item.peer, item.message)
         return self._effects
 
-    def _on_told(self, sender: int, message: FromBroker) -> None:
+    def _on_neighbour_message(self, sender: int, message: FromBroker) -> None:
         match message:
             case Pub():
                 self._on_pub(message)

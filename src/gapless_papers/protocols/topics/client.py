@@ -148,7 +148,7 @@ class TopicClient(CallingClient):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def _hear(self, message: ToClient) -> None:
+    def _on_message(self, message: ToClient) -> None:
         match message:
             case Delivery():
                 self._deliver(message.event, message.numbers, self._uses)

@@ -74,12 +74,12 @@ class VcubeBroker(BrokerNode):
         self._now = now
         sender = self._numbers.get(item.peer)
         if sender is not None:
-            self._on_told(sender, item.message)
+            self._on_neighbour_message(sender, item.message)
         else:
             self._on_asked(item.peer, item.message)
         return self._effects
 
-    def _on_told(self, sender: int, message: FromBroker) -> None:
+    def _on_neighbour_message(self, sender: int, message: FromBroker) -> None:
         match message:
             case Pub():
                 self._on_pub(sender, message)
@@ -107,7 +107,7 @@ class VcubeBroker(BrokerNode):
 
     def measured(self) -> Mapping[str, Mapping[int, int]]:
         """Return the paper's measurements at this broker."""
-        return {} if self.measures is None else self.measures.told()
+        return {} if self.measures is None else self.measures.summary()
 
     def state_size(self) -> Mapping[str, int]:
         """Return how much the broker keeps; `waiting` are messages received but not delivered, `queued` those not
@@ -151,7 +151,7 @@ class VcubeBroker(BrokerNode):
             topic = self._topics[name] = self._new_topic(name)
         topic.use(client, number, delivers)
         if topic.phase is Phase.MEMBER:
-            self._tell_ready(topic, client, number)
+            self._send_ready(topic, client, number)
         else:
             self._advance(topic)
 
@@ -167,7 +167,7 @@ class VcubeBroker(BrokerNode):
             topic.queue.append(call.event)
             self._advance(topic)
 
-    def _tell_ready(self, topic: Topic, client: str, number: int) -> None:
+    def _send_ready(self, topic: Topic, client: str, number: int) -> None:
         cuts = topic.cuts() if topic.uses[client, number] and self._has_cuts else {}
         self._effects.append(Send(client, Ready(number, cuts)))
 
@@ -251,7 +251,7 @@ class VcubeBroker(BrokerNode):
             topic.order.adopt(wave.answers.settled)
             raise_to(topic.last, wave.answers.last)
         for client, number in topic.uses:
-            self._tell_ready(topic, client, number)
+            self._send_ready(topic, client, number)
         held, topic.held = topic.held, []
         for message in held:
             self._deliver(topic, message)

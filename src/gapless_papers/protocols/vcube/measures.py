@@ -24,7 +24,7 @@ class Measures:
         """The number of unwanted messages by their number of direct causes."""
         self._arrivals: dict[tuple[str, int, int], int] = {}
 
-    def told(self) -> dict[str, Counter[int]]:
+    def summary(self) -> dict[str, Counter[int]]:
         """Return all counts, for experiments."""
         return {
             "published": self.published,

@@ -160,10 +160,10 @@ def test_an_island_that_comes_back_knows_what_it_missed() -> None:
     network.publish("q", *range(580, 700, 5))
     network.publish("p", 1000)
     network.run(2000)
-    heard = [effect.event for _, _, effect in network.seen if isinstance(effect, Deliver)]
-    numbers = [event.seq for event in heard if event.publisher == "q"]
+    received = [effect.event for _, _, effect in network.seen if isinstance(effect, Deliver)]
+    numbers = [event.seq for event in received if event.publisher == "q"]
     assert numbers == list(range(numbers[0], 25))
-    assert [event.seq for event in heard if event.publisher == "p"] == [1]
+    assert [event.seq for event in received if event.publisher == "p"] == [1]
 
 
 # ---- partitions

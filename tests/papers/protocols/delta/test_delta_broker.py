@@ -199,8 +199,8 @@ def test_a_confirmation_over_another_path_adds_no_tag() -> None:
 
 def test_a_subscription_is_confirmed_from_the_far_end_on() -> None:
     talk = Talk()
-    told = talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
-    assert told == [("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1"), ()))]
+    sent = talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    assert sent == [("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1"), ()))]
     cuts = {"b3": {"p": 4}}
     confirmed = talk.hear("b2", ConfirmSubscription("d/1.1", NOBODY, cuts))
     assert confirmed == [("b0", ConfirmSubscription("d/1.1", NOBODY, cuts))]

@@ -67,7 +67,11 @@ def hear(end: End, peer: str, message: Any) -> None:
 
 def agree(one: End, other: End) -> bool:
     here, there = one.sessions.get(other.name), other.sessions.get(one.name)
-    return here.is_heard and there.is_heard and (here.mine, here.theirs) == (there.theirs, there.mine) != ((), ())
+    return (
+        here.is_peer_informed_of_session
+        and there.is_peer_informed_of_session
+        and (here.mine, here.theirs) == (there.theirs, there.mine) != ((), ())
+    )
 
 
 @pytest.fixture
@@ -108,9 +112,9 @@ def test_a_session_is_open_only_after_both_sides_know_its_number(ends: tuple[End
     hear(other, "b0", one.outgoing["b2"].popleft())
     there = other.sessions.get("b0")
     assert there.may_send
-    assert not there.is_heard, "b0 does not know this number yet: what comes may be older"
+    assert not there.is_peer_informed_of_session, "b0 does not know this number yet: what comes may be older"
     talk(one, other)
-    assert there.is_heard
+    assert there.is_peer_informed_of_session
 
 
 def test_a_broken_connection_starts_a_new_session(ends: tuple[End, End]) -> None:
@@ -129,7 +133,7 @@ def test_a_wrong_suspicion_ends_the_session_and_is_made_good(ends: tuple[End, En
     one, other = ends
     talk(one, other)
     other.suspect("b0")
-    assert one.sessions.get("b2").is_heard, "b0 knows nothing of it"
+    assert one.sessions.get("b2").is_peer_informed_of_session, "b0 knows nothing of it"
     other.trust("b0")
     talk(one, other)
     assert agree(one, other)

@@ -63,7 +63,7 @@ class Attachment:
         self.generation = 0
         self.count = 0
         """The application has acknowledged everything up to this delivery."""
-        self._position = self._told_position = 0
+        self._position = self._reported_position = 0
         self._got: dict[str, tuple[int, int]] = {}
         """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
         self._left_out: Ranges = {}
@@ -97,7 +97,7 @@ class Attachment:
         """Begin the attachment."""
         self.state = AttachmentState.ATTACHED
         self.generation, self._serial = record.generation, record.serial
-        self._position = self._told_position = record.position
+        self._position = self._reported_position = record.position
         self._got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
         self._left_out = {publisher: list(ranges) for publisher, ranges in record.done.items()}
         self._delivered = record.delivered
@@ -202,7 +202,7 @@ class Attachment:
             elif first.position > self._position:
                 self._position = first.position
                 self._got = {name: last for name, last in self._got.items() if last[1] > first.position}
-                self._is_changed |= first.position - self._told_position >= POSITION_STEP_US
+                self._is_changed |= first.position - self._reported_position >= POSITION_STEP_US
 
     @property
     def is_due(self) -> bool:
@@ -216,7 +216,7 @@ class Attachment:
         self._serial += 1
         self._under_way = self._serial, self.count, [*each, *self._each]
         self._each, self._is_changed = [], False
-        self._told_position = self._position
+        self._reported_position = self._position
         self.has_left = self.state is AttachmentState.LEAVING
         got = {publisher: seq for publisher, (seq, _) in self._got.items()}
         latest = max((timestamp for _, timestamp in self._got.values()), default=0)

@@ -57,7 +57,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
     end_group(s, record.name)
     name, now = Name(GROUP_CLIENT + record.name, str(record.generation)), s.clock.now
     group = s.durable.groups[record.name] = Group(record, name, now, position=record.position)
-    group.told_position, group.delivered = record.position, record.delivered
+    group.reported_position, group.delivered = record.position, record.delivered
     group.got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
     group.read = dict(record.got)
     group.done = {publisher: list(ranges) for publisher, ranges in record.done.items()}
@@ -94,7 +94,7 @@ def advance_groups(s: BrokerState) -> bool:
         take_report(s, peer, report)
     for name, group in list(s.durable.groups.items()):
         _read(s, group)
-        _tell_gaps(s, group)
+        _report_gaps(s, group)
         assign_all(s, group)
         is_busy |= _write(s, name, group)
     return is_busy
@@ -118,10 +118,10 @@ def _read(s: BrokerState, group: Group) -> None:
                 group.order.pop()
             group.order.append(GroupItem(Item("", 0), message.position, is_position=True))
             _pass_done(group)
-            group.is_changed |= group.position - group.told_position >= POSITION_STEP_US
+            group.is_changed |= group.position - group.reported_position >= POSITION_STEP_US
 
 
-def _tell_gaps(s: BrokerState, group: Group) -> None:
+def _report_gaps(s: BrokerState, group: Group) -> None:
     """Report losses to all members; if there are none, to the next ones."""
     for member in group.members.values() if group.gaps or group.lost else ():
         if member.line and member.losses < group.losses:
@@ -219,7 +219,7 @@ def _write(s: BrokerState, name: str, group: Group) -> bool:
     group.acking = [(member, member.acked) for member in group.members.values() if member.acked]
     for member, _ in group.acking:
         member.acked = []
-    group.told_position = group.position
+    group.reported_position = group.position
     outstanding = [
         Outstanding(*key, item.timestamp, item.client if item.state is ItemState.ASSIGNED else "", item.count)
         for key, item in group.outstanding.items()

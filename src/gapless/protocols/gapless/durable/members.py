@@ -35,7 +35,7 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
         is_gone = group is None or group.record.generation != message.generation
         say_to(s, peer, message.name, message.client, Deal(report.line, 0, is_over=True, is_gone=is_gone))
         return
-    member.heard, member.broker, member.report = s.clock.now, peer, report.number
+    member.reported_at, member.broker, member.report = s.clock.now, peer, report.number
     member.losses = min(report.losses, group.losses)
     if all(each.losses == group.losses for each in group.members.values() if each.line):
         group.gaps, group.lost = [], {}
@@ -166,8 +166,8 @@ def tick_groups(s: BrokerState) -> None:
     for group in s.durable.groups.values():
         for member in list(group.members.values()):
             if s.is_frozen:
-                member.heard = now  # this broker was paused itself
-            elif now - member.heard > SILENT_US:
+                member.reported_at = now  # this broker was paused itself
+            elif now - member.reported_at > SILENT_US:
                 _return_all(group, member, now)
                 del group.members[member.client]
                 group.idle_since = now

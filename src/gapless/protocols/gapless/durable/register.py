@@ -178,19 +178,19 @@ def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
     _end_recovery(s)
     if d.has_recovered or not is_replica(s):
         return []
-    stale = d.recovery.told.keys() - set(counted(s, d.recovery.told))
+    stale = d.recovery.answered.keys() - set(counted(s, d.recovery.answered))
     for name in stale:  # they have lost their memory since
-        del d.recovery.told[name]
+        del d.recovery.answered[name]
         d.recovery.after.pop(name, None)
         d.recovery.memories.pop(name, None)
-    others = [name for name in replicas(s) if name != s.name and name not in d.recovery.told]
+    others = [name for name in replicas(s) if name != s.name and name not in d.recovery.answered]
     return [(name, ListRecords(0, d.recovery.after.get(name, ""))) for name in others]
 
 
 def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
     """Store the page of another replica. Return whether there is more to request."""
     d = s.durable
-    if d.has_recovered or page.after != d.recovery.after.get(peer, "") or peer in d.recovery.told:
+    if d.has_recovered or page.after != d.recovery.after.get(peer, "") or peer in d.recovery.answered:
         return False
     if page.incarnations[replicas(s).index(s.name)] < s.number:
         return True  # it was sent before the peer knew this incarnation
@@ -199,7 +199,7 @@ def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
     if page.records:
         d.recovery.after[peer] = page.records[-1].name
         return True
-    d.recovery.told[peer], d.recovery.memories[peer] = page.incarnations, page.memory
+    d.recovery.answered[peer], d.recovery.memories[peer] = page.incarnations, page.memory
     _end_recovery(s)
     return False
 
@@ -209,7 +209,7 @@ def _end_recovery(s: BrokerState) -> None:
     d, quorum = s.durable, s.topology.quorum
     if d.has_recovered or not is_replica(s):
         return
-    names = counted(s, d.recovery.told)
+    names = counted(s, d.recovery.answered)
     memories = [Memory(d.recovery.memories[name]) for name in names]
     remembering = (s.memory is not Memory.NONE) + len(memories) - memories.count(Memory.NONE)
     if (

@@ -118,7 +118,7 @@ def _finish(s: BrokerState, change: Change) -> None:
             if session is not None:
                 s.tell(session.client, DurableMoved(session.number, command.request, change.refusal))
             if change.after is not None:
-                _tell_lost(s, change, f"was {'ended' if change.after.is_over else 'moved'} by {change.client!r}")
+                _notify_lost(s, change, f"was {'ended' if change.after.is_over else 'moved'} by {change.client!r}")
 
 
 def _attached(s: BrokerState, session: Session | None, command: ClientAttach, change: Change) -> None:
@@ -129,7 +129,7 @@ def _attached(s: BrokerState, session: Session | None, command: ClientAttach, ch
         return
     is_new = change.before is None or change.before.generation != record.generation
     if is_new:
-        _tell_lost(s, change, f"has a new owner: {change.client!r} has attached to it")
+        _notify_lost(s, change, f"has a new owner: {change.client!r} has attached to it")
     group = s.durable.groups.get(command.name)
     is_ours = record.owner == (s.name, s.number) and (group is None or group.record.generation < record.generation)
     if record.is_shared and is_ours:
@@ -143,7 +143,7 @@ def _attached(s: BrokerState, session: Session | None, command: ClientAttach, ch
     s.tell(session.client, DurableAttached(session.number, command.subscription, command.line, record))
 
 
-def _tell_lost(s: BrokerState, change: Change, what: str) -> None:
+def _notify_lost(s: BrokerState, change: Change, what: str) -> None:
     """Notify the broker of the last owner that it has lost the subscription."""
     before, after = change.before, change.after
     if before is None or after is None or before.owner is None:
@@ -199,7 +199,7 @@ def _list(s: BrokerState, session: Session, message: ClientList) -> None:
 def _ask(s: BrokerState, number: int, names: Sequence[str]) -> None:
     for name in names:
         listing = s.durable.listings.get(number)
-        if listing is None or name in listing.told:
+        if listing is None or name in listing.answered:
             continue
         question = ListRecords(number, listing.after.get(name, ""))
         if name != s.name:
@@ -217,7 +217,7 @@ def take_page(s: BrokerState, peer: str, page: RecordPage) -> None:
             s.send(peer, ListRecords(0, s.durable.recovery.after.get(peer, "")))
         return
     listing = s.durable.listings.get(page.request)
-    if listing is None or page.after != listing.after.get(peer, "") or peer in listing.told:
+    if listing is None or page.after != listing.after.get(peer, "") or peer in listing.answered:
         return
     for held in page.records:
         known = listing.found.get(held.name)
@@ -227,13 +227,13 @@ def take_page(s: BrokerState, peer: str, page: RecordPage) -> None:
         listing.after[peer] = page.records[-1].name
         _ask(s, page.request, [peer])
         return
-    listing.told.add(peer)
-    if len(listing.told) >= register.majority(s):
+    listing.answered.add(peer)
+    if len(listing.answered) >= register.majority(s):
         del s.durable.listings[page.request]
-        _tell_listed(s, listing)
+        _send_listed(s, listing)
 
 
-def _tell_listed(s: BrokerState, listing: Listing) -> None:
+def _send_listed(s: BrokerState, listing: Listing) -> None:
     session = _session(s, listing.client, listing.session)
     if session is None:
         return

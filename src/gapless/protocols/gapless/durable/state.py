@@ -142,7 +142,7 @@ class Recovery:
 
     after: dict[str, str] = field(default_factory=dict)
     """By replica: the last name that it sent."""
-    told: dict[str, list[int]] = field(default_factory=dict)
+    answered: dict[str, list[int]] = field(default_factory=dict)
     """The replicas that have sent all their records, and the incarnations of replicas that they knew."""
     memories: dict[str, int] = field(default_factory=dict)
     """The basis of their answers."""
@@ -158,7 +158,7 @@ class Listing:
     """The number of the client's request."""
     found: dict[str, StoredRecord] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
 
 
 # ---- shared subscriptions ------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Member:
     client: str
     broker: str
     line: str
-    heard: int
+    reported_at: int
     items: dict[int, GroupItem] = field(default_factory=dict)
     """Its assignments, by number."""
     last: int = 0
@@ -290,7 +290,7 @@ class Group:
     """The acknowledgements in it."""
     is_changed: bool = False
     """Whether there are changes to write."""
-    told_position: int = 0
+    reported_position: int = 0
     is_ending: bool = False
     """Whether the last write is in flight."""
 

@@ -98,13 +98,13 @@ class PromiseInvariants:
 
     def _check_promise(self, s: BrokerState, promise: Promise) -> None:
         broker = promise.state.broker
-        told = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
+        held_lengths = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
         sealed = dict(s.status(broker).lengths)
         for number, held in self._vows_of(s, broker).held.items():
             length = min(held, sealed.get(number, held))  # entries beyond the sealed length never counted
-            if number < promise.below and told.get(number, 0) < length:
+            if number < promise.below and held_lengths.get(number, 0) < length:
                 raise InvariantError(
-                    "I1", f"{_text(s.incarnation)} promises with {told.get(number, 0)} entries of "
+                    "I1", f"{_text(s.incarnation)} promises with {held_lengths.get(number, 0)} entries of "
                     f"{broker}#{number}, and had acknowledged {length}",
                 )  # fmt: skip
 
