@@ -41,6 +41,6 @@ def test_without_the_attribute_there_is_a_default_of_any_type() -> None:
     ],
 )
 def test_a_missing_or_other_attribute_is_named(read: Callable[[], object], complaint: str) -> None:
-    with pytest.raises(ConversionError, match=f"^{re.escape(complaint)}$") as told:
+    with pytest.raises(ConversionError, match=f"^{re.escape(complaint)}$") as raised:
         read()
-    assert told.value.event is EVENT
+    assert raised.value.event is EVENT

@@ -200,7 +200,7 @@ DOCUMENTS = {"client_page.py": "docs/CLIENT.md", "first_page.py": "README.md"}
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the output of `mypy --strict` on all programs; it runs once, because it is slow."""
     place = tmp_path_factory.mktemp("types")
     (place / "program.py").write_text(PROGRAM, encoding="utf-8")
@@ -213,21 +213,21 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("file", DOCUMENTS)
-def test_the_programs_of_the_documents_have_types(told: str, file: str) -> None:
-    assert "program.py:" in told
-    assert not [line for line in told.splitlines() if line.startswith(f"{file}:")]
+def test_the_programs_of_the_documents_have_types(report: str, file: str) -> None:
+    assert "program.py:" in report
+    assert not [line for line in report.splitlines() if line.startswith(f"{file}:")]
 
 
-def test_a_type_checker_knows_every_name_and_no_other(told: str) -> None:
+def test_a_type_checker_knows_every_name_and_no_other(report: str) -> None:
     found: dict[int, str] = {}
-    for line in told.splitlines():
+    for line in report.splitlines():
         if line.startswith("program.py:"):
             number = int(line.split(":")[1])
             found[number] = found.get(number, "") + line + "\n"
     expected = {
         number: line.partition("  # ")[2] for number, line in enumerate(PROGRAM.splitlines(), 1) if "  # " in line
     }
-    assert found.keys() == expected.keys(), told
+    assert found.keys() == expected.keys(), report
     for number, text in expected.items():
         assert text in re.sub(r"builtins\.", "", found[number]).replace("Revealed type is ", ""), found[number]
 
@@ -277,11 +277,11 @@ CALLS = _calls()
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_documents_its_parameters_with_an_example(name: str) -> None:
-    told = inspect.getdoc(CALLS[name]) or ""
-    assert "Example: `" in told
-    assert not re.search(r"\b(await|async)\b", told) or not name.startswith("gapless.sync.")
+    report = inspect.getdoc(CALLS[name]) or ""
+    assert "Example: `" in report
+    assert not re.search(r"\b(await|async)\b", report) or not name.startswith("gapless.sync.")
     for parameter in inspect.signature(CALLS[name]).parameters:
-        assert parameter == "self" or f"    {parameter}: " in told, parameter
+        assert parameter == "self" or f"    {parameter}: " in report, parameter
 
 
 def test_the_calls_include_those_of_subscriptions_and_events() -> None:

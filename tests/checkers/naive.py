@@ -79,9 +79,9 @@ class NaiveJudge:
         return len(history)
 
     def _false_losses(self, subscription: SubscriptionRow, came: set[str]) -> None:
-        told = [row for row in self.trace.skipped if row.subscription_id == subscription.subscription_id]
+        reported = [row for row in self.trace.skipped if row.subscription_id == subscription.subscription_id]
         named = set()
-        for row in told:
+        for row in reported:
             known = [event.seq for event in self.trace.events if event.publisher == row.publisher]
             numbers = range(row.from_seq, row.to_seq + 1)
             named |= {f"{row.publisher}:{seq}" for seq in numbers if seq in known and f"{row.publisher}:{seq}" in came}
@@ -92,7 +92,7 @@ class NaiveJudge:
             publisher = event.rpartition(":")[0]
             self.found["false-loss", subscription.client, subscription.subscription_id, event, publisher] += 1
 
-    def _is_told(self, subscription: SubscriptionRow, event: EventRow) -> bool:
+    def _is_reported(self, subscription: SubscriptionRow, event: EventRow) -> bool:
         return any(
             row.subscription_id == subscription.subscription_id
             and row.publisher == event.publisher
@@ -155,7 +155,7 @@ class NaiveJudge:
         for event in self.trace.events:
             if event.event_id in came or not self._matches(subscription, event) or self._may_not_have_left(event):
                 continue
-            if self._is_told(subscription, event):
+            if self._is_reported(subscription, event):
                 continue
             cut = cuts.get(event.publisher)
             numbers = [other.seq for other in history if other.publisher == event.publisher]

@@ -385,14 +385,14 @@ def test_a_delivery_to_the_wrong_or_to_no_subscription_is_spurious(owner: str) -
     def plant(run: Run, draw: random.Random) -> tuple[Run, str] | None:
         others = [call for call in run.calls if call.kind == "subscribe"]
 
-        def strangers(call: Call) -> list[str]:
+        def foreign_subscriptions(call: Call) -> list[str]:
             return [other.subscription for other in others if other.client != call.client]
 
-        place = choose(draw, [place for place in deliveries(run) if strangers(run.calls[place])])
+        place = choose(draw, [place for place in deliveries(run) if foreign_subscriptions(run.calls[place])])
         if place is None:
             return None
         call = run.calls[place]
-        name = "never requested" if owner == "nobody" else draw.choice(strangers(call))
+        name = "never requested" if owner == "nobody" else draw.choice(foreign_subscriptions(call))
         return with_call(run, place + 1, call._replace(subscription=name)), call.happening.id
 
     for anomaly in plant_everywhere("spurious", plant):
@@ -466,7 +466,7 @@ def test_a_forged_certificate_is_a_false_past(how: str, guarantee: Guarantee) ->
 
 
 def test_a_reported_loss_is_no_gap_and_is_counted_separately() -> None:
-    told = 0
+    reported = 0
     for seed in SEEDS:
         run = Model(seed).run()
         outcome = drop_in_the_middle(run, random.Random(seed))
@@ -480,8 +480,8 @@ def test_a_reported_loss_is_no_gap_and_is_counted_separately() -> None:
         verdict = check(trace)
         assert verdict.status == "valid", verdict.reason
         assert verdict.reported_losses == 1
-        told += 1
-    assert told >= 10
+        reported += 1
+    assert reported >= 10
 
 
 def test_a_loss_is_false_that_was_delivered_or_never_published() -> None:

@@ -70,8 +70,8 @@ def test_check_of_damaged_files_ends_with_1_and_names_the_place(cli: Cli, data: 
     assert "DAMAGED" in checked.out
     words = " ".join(checked.out.split())
     assert f"the history of b1 from {BEGUN + 29} to {BEGUN + 30} is damaged" in words
-    told = json.loads(cli("data", "check", data, "--json").out)
-    assert len(told["problems"]) == 1
+    output = json.loads(cli("data", "check", data, "--json").out)
+    assert len(output["problems"]) == 1
     assert cli("data", "show", data).code == 0
 
 

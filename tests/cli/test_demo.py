@@ -46,22 +46,22 @@ def test_on_a_terminal_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Pat
     for stage in STAGES:
         assert stage in ran.written
         assert stage not in out, "a spinner and the page wrote over each other"
-    told = out[: out.index("\ntrace ")]
-    *_, last = lines = told.splitlines()
+    output = out[: out.index("\ntrace ")]
+    *_, last = lines = output.splitlines()
     assert last.startswith("VALID")
     assert sum(line.endswith("───") and len(line) == 80 for line in lines) == 7  # each heading is whole
-    assert re.search(r"INVALID .* gap", told)
-    assert "with b0 in its place" in " ".join(told.split())
-    assert "✗ b1" in told
-    assert "3  The checker in Python" in told
-    assert "Not on Spark: Spark needs Java" in told
-    assert re.search(r"confirmed events survive the death of all brokers +0 of 1,000 lost", told)
+    assert re.search(r"INVALID .* gap", output)
+    assert "with b0 in its place" in " ".join(output.split())
+    assert "✗ b1" in output
+    assert "3  The checker in Python" in output
+    assert "Not on Spark: Spark needs Java" in output
+    assert re.search(r"confirmed events survive the death of all brokers +0 of 1,000 lost", output)
     assert "on Spark" not in re.sub("Not on Spark", "", ran.written)
     assert cli("check", tmp_path / "trace").code == 0
     assert list(scratch.iterdir()) == []
     assert _running(scratch) == []
     assert "nothing wrong" in " ".join(_text(tmp_path / "demo.svg").split())
-    words = _words(re.sub(r"\(Not on Spark:.*?\.\)", "", told, flags=re.DOTALL))
+    words = _words(re.sub(r"\(Not on Spark:.*?\.\)", "", output, flags=re.DOTALL))
     new = words - _words(_text(ROOT / "docs/images/demo.svg")) - {"Python"}
     assert not new, "make it again: .venv/bin/gapless demo --svg docs/images/demo.svg"
 
@@ -104,9 +104,9 @@ def test_an_interrupt_leaves_no_files(tmp_path: Path, number: signal.Signals, is
     while len(_running(tmp_path)) < 7 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told == b""
+    assert output == b""
     assert _running(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -34,9 +34,9 @@ def test_help_is_in_words(cli: Cli, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", protocols())
 def test_each_protocol_describes_its_promises_in_words(cli: Cli, name: str) -> None:
-    told = cli("protocols", name).out
-    assert f"promises {GUARANTEE_NAMES[protocols()[name].guarantee]};" in told
-    assert not SHORT.search(told)
+    output = cli("protocols", name).out
+    assert f"promises {GUARANTEE_NAMES[protocols()[name].guarantee]};" in output
+    assert not SHORT.search(output)
     assert not SHORT.search(cli("protocols").out)
 
 

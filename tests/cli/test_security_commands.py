@@ -31,9 +31,9 @@ def _network(tmp_path: Path) -> Path:
 
 def test_init_makes_what_a_network_needs_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:
     file, made = _network(tmp_path), tmp_path / "security"
-    told = cli("security", "init", str(made), "--config", str(file))
-    assert told.code == 0
-    assert "[security]" in told.out
+    completed = cli("security", "init", str(made), "--config", str(file))
+    assert completed.code == 0
+    assert "[security]" in completed.out
     for name in ("authority.key", "brokers/b0.key", "brokers/b1.key", "users/admin.key", "users/admin.toml"):
         assert (made / name).stat().st_mode & 0o777 == 0o600, name
     before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
@@ -53,8 +53,8 @@ def test_init_makes_what_a_network_needs_and_keeps_what_is_there(cli: Cli, tmp_p
 
 def test_a_named_user_is_added_and_existing_users_are_shown(cli: Cli, tmp_path: Path) -> None:
     file, made = _network(tmp_path), tmp_path / "security"
-    told = cli("security", "init", str(made), "--config", str(file), "--user", "boss")
-    assert f"--credentials {made}/users/boss.toml" in told.out
+    completed = cli("security", "init", str(made), "--config", str(file), "--user", "boss")
+    assert f"--credentials {made}/users/boss.toml" in completed.out
     assert _secured(load_network(file), made)[1] == "boss"
     assert not (made / "users" / "admin.toml").exists()
     again = cli("security", "init", str(made), "--config", str(file))
@@ -89,12 +89,12 @@ def test_expired_certificates_are_created_again(cli: Cli, tmp_path: Path) -> Non
 
 
 def test_a_token_and_the_hash_of_it_belong_together(cli: Cli) -> None:
-    told = json.loads(cli("security", "token", "ann", "--json").out)
-    user, _, secret = told["token"].partition(":")
+    completed = json.loads(cli("security", "token", "ann", "--json").out)
+    user, _, secret = completed["token"].partition(":")
     assert user == "ann"
-    assert matches(told["token"], told["hash"])
-    assert not matches(told["token"] + "x", told["hash"])
-    assert secret not in told["hash"]
+    assert matches(completed["token"], completed["hash"])
+    assert not matches(completed["token"] + "x", completed["hash"])
+    assert secret not in completed["hash"]
     bad = cli("security", "token", "ann:bob")
     assert (bad.code, "is no name of a user" in bad.err) == (64, True)
 
@@ -102,9 +102,9 @@ def test_a_token_and_the_hash_of_it_belong_together(cli: Cli) -> None:
 def test_a_users_file_is_checked_as_brokers_do(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "users.toml"
     file.write_text('[[users]]\nname = "ann"\npublsh = ["TRUE"]\n', encoding="utf-8")
-    told = cli("security", "check", str(file))
-    assert told.code == 64
-    assert "users[0].publsh: there is no such key; did you mean 'publish'?" in told.err
+    completed = cli("security", "check", str(file))
+    assert completed.code == 64
+    assert "users[0].publsh: there is no such key; did you mean 'publish'?" in completed.err
     file.write_text('[[users]]\nname = "ann"\npublish = ["TRUE"]\n', encoding="utf-8")
     assert cli("security", "check", str(file)).code == 0
 

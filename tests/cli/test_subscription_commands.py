@@ -85,8 +85,8 @@ def test_two_that_share_a_name_print_each_event_once() -> None:
             lines = [json.loads(line)["attributes"]["n"] for _, out, _ in ends for line in out.splitlines()]
             assert sorted(lines) == list(range(1, 21))
             alone = await gapless(network, "sub", "--group")
-            told = "--group is for a durable subscription: say --durable NAME, too"
-            assert (alone[0], told in alone[2]) == (64, True)
+            message = "--group is for a durable subscription: say --durable NAME, too"
+            assert (alone[0], message in alone[2]) == (64, True)
 
     run(main())
 

@@ -15,7 +15,7 @@ from tests.runtime.local import Local, local
 Story = Callable[[Local, gapless.Client], Awaitable[None]]
 
 
-def told(story: Story) -> None:
+def assert_notified(story: Story) -> None:
     """A chain of brokers, and a client that publishes."""
 
     async def main() -> None:
@@ -56,7 +56,7 @@ def test_one_event_is_acknowledged_and_the_earlier_ones_are_redelivered() -> Non
         await publish(ann, 5)
         assert number(await anext(rest)) == 5
 
-    told(story)
+    assert_notified(story)
 
 
 def test_a_returned_event_is_redelivered_after_its_delay_and_its_count_outlives_the_client() -> None:
@@ -80,7 +80,7 @@ def test_a_returned_event_is_redelivered_after_its_delay_and_its_count_outlives_
             third = await anext(await bob.durable("work", "n > 0", ack="manual"))
             assert (number(third), third.delivery_count) == (1, 3)
 
-    told(story)
+    assert_notified(story)
 
 
 def test_a_block_acknowledges_its_event_and_gives_it_back_when_it_raises() -> None:
@@ -100,7 +100,7 @@ def test_a_block_acknowledges_its_event_and_gives_it_back_when_it_raises() -> No
                     break
             assert sorted(seen) == [(1, 1), (1, 2), (1, 3), (2, 1)]
 
-    told(story)
+    assert_notified(story)
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -136,7 +136,7 @@ def test_an_event_that_fails_too_often_becomes_a_dead_letter(group: bool) -> Non
             await publish(ann, 3)
             assert number(await anext(later)) == 3, "the event of the letter is acknowledged"
 
-    told(story)
+    assert_notified(story)
 
 
 def test_an_event_not_acknowledged_in_time_becomes_a_dead_letter() -> None:
@@ -153,7 +153,7 @@ def test_an_event_not_acknowledged_in_time_becomes_a_dead_letter() -> None:
             with pytest.raises(gapless.errors.NoEventError):
                 await asyncio.gather(first.take(2, timeout_s=0.5), second.take(2, timeout_s=0.5))
 
-    told(story)
+    assert_notified(story)
 
 
 def test_a_dead_letter_that_its_subscription_gets_is_no_reason_for_another() -> None:
@@ -167,7 +167,7 @@ def test_a_dead_letter_that_its_subscription_gets_is_no_reason_for_another() -> 
             assert letter.delivery_count == count
             await letter.nack()
 
-    told(story)
+    assert_notified(story)
 
 
 def test_a_dead_letter_that_is_too_large_leaves_out_the_payload() -> None:
@@ -181,7 +181,7 @@ def test_a_dead_letter_that_is_too_large_leaves_out_the_payload() -> None:
         assert letter.boolean("dead_letter.is_cut")
         assert letter.integer("event.n") == 1
 
-    told(story)
+    assert_notified(story)
 
 
 def test_a_member_that_asks_for_more_time_keeps_its_event_longer() -> None:
@@ -206,7 +206,7 @@ def test_a_member_that_asks_for_more_time_keeps_its_event_longer() -> None:
                     pass
             await again.ack()
 
-    told(story)
+    assert_notified(story)
 
 
 def test_an_acknowledgement_that_failed_fails_again() -> None:
@@ -222,7 +222,7 @@ def test_an_acknowledgement_that_failed_fails_again() -> None:
             with pytest.raises(gapless.SubscriptionEndedError, match="it was moved"):
                 await call()
 
-    told(story)
+    assert_notified(story)
 
 
 def test_calls_that_make_no_sense_are_refused() -> None:
@@ -246,7 +246,7 @@ def test_calls_that_make_no_sense_are_refused() -> None:
             with pytest.raises(CallError, match="delay_s goes from 0 s to 86,400 s"):
                 await (await anext(work)).nack(delay_s=-1)
 
-    told(story)
+    assert_notified(story)
 
 
 def test_without_an_event_loop_the_calls_are_the_same() -> None:
@@ -268,4 +268,4 @@ def test_without_an_event_loop_the_calls_are_the_same() -> None:
     async def story(network: Local, _: gapless.Client) -> None:
         await asyncio.to_thread(work, network.url)
 
-    told(story)
+    assert_notified(story)

@@ -69,14 +69,14 @@ def test_an_unknown_process_at_the_address_of_a_broker_is_left_alone() -> None:
             await client.advertise("TRUE")
             subscription = await client.subscribe("TRUE")
             await network.crash("b0")
-            stranger = await _start(chain(1), _ports(network.config)[:1])
+            other_network = await _start(chain(1), _ports(network.config)[:1])
             try:
                 async with asyncio.timeout(30):
                     event = await client.publish({"n": 1})
                     assert await take(subscription, 1) == [event]
                 assert client.broker in ("b1", "b2")
             finally:
-                await stranger.stop()
+                await other_network.stop()
 
     run(main())
 

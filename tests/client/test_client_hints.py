@@ -11,12 +11,12 @@ from tests.runtime.local import local
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told() -> None:
+def _reset_hints() -> None:
     hint_at_filter.cache_clear()
     hint_at_name.cache_clear()
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
@@ -28,7 +28,7 @@ def test_a_published_name_with_a_hyphen_gets_a_hint_about_filters(caplog: pytest
                 await client.publish({"order-id": number, "x:y": 1, "price": 2})
 
     run(main())
-    [hint] = told(caplog)
+    [hint] = logged(caplog)
     assert hint == (
         'filters have to write the attribute order-id in double quotes, "order-id": without them it is a subtraction'
     )
@@ -42,7 +42,7 @@ def test_a_hint_about_a_subtraction_is_given_once(call: str, caplog: pytest.LogC
                 await getattr(client, call)("order-id = 1")
 
     run(main())
-    [hint] = told(caplog)
+    [hint] = logged(caplog)
     assert "order-id is a subtraction here" in hint
     assert 'write "order-id"' in hint
 
@@ -56,7 +56,7 @@ def test_a_quoted_name_matches_and_gets_no_hint(caplog: pytest.LogCaptureFixture
             assert (await anext(aiter(subscription))).id == event.id
 
     run(main())
-    assert told(caplog) == []
+    assert logged(caplog) == []
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_missing_quotes_and_stars_get_a_hint(text: str, hint: str, caplog: pytes
             await client.subscribe(text)
 
     run(main())
-    [said] = told(caplog)
+    [said] = logged(caplog)
     assert hint in said

@@ -197,10 +197,10 @@ def test_a_missing_directory_named_by_the_network_is_reported_once(
 def test_a_broker_makes_the_place_for_traces_and_names_it_in_full(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     def serve(config: NetworkConfig, name: str, *, trace: str, parent: int, endpoint: object) -> int:
-        told.append(trace)
+        reported.append(trace)
         return 0
 
     monkeypatch.setattr("gapless.cli.broker.run_broker", serve)
@@ -208,5 +208,5 @@ def test_a_broker_makes_the_place_for_traces_and_names_it_in_full(
     Path("network.toml").write_text(local_network(1, f=0).to_toml(), encoding="utf-8")
     assert cli("broker", "--config", "network.toml", "--name", "b0", "--trace", "out/parts").code == 0
     assert cli("broker", "--config", "network.toml", "--name", "b0").code == 0
-    assert told == [str(tmp_path / "out" / "parts"), ""]
+    assert reported == [str(tmp_path / "out" / "parts"), ""]
     assert (tmp_path / "out" / "parts").is_dir()

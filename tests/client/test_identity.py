@@ -37,7 +37,7 @@ async def changes(client: Client) -> None:
         pass
 
 
-async def heard(network: Local) -> list[tuple[int, int]]:
+async def received(network: Local) -> list[tuple[int, int]]:
     async with connect(network.at("b1")) as reader:
         return [(event.seq, int(event.attributes["n"])) async for event in await reader.read("TRUE")]
 
@@ -56,7 +56,7 @@ def test_processed_batches_are_not_repeated_and_the_previous_process_is_rejected
                     await before.publish({"n": 99})
                 assert after.identity.seq == 12
             await before.close(leave=False)
-            assert await heard(network) == [(n, n) for n in range(1, 13)]
+            assert await received(network) == [(n, n) for n in range(1, 13)]
 
     run(main())
 
@@ -105,7 +105,7 @@ def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_ag
                 await speaks(after, 7, 10)  # brokers have all of them
                 assert after.is_all_confirmed
             await before.close(leave=False)
-            assert await heard(network) == [(n, n) for n in range(1, 11)]
+            assert await received(network) == [(n, n) for n in range(1, 11)]
 
     run(main())
 
@@ -124,7 +124,7 @@ def test_after_the_session_has_expired_numbering_continues(protocol: str) -> Non
                 await asyncio.sleep(0.05)
             async with go_on(network, standing, 3) as after:
                 await speaks(after, 4, 5)
-            assert await heard(network) == [(n, n) for n in range(1, 6)]
+            assert await received(network) == [(n, n) for n in range(1, 6)]
 
     run(main())
 
@@ -140,6 +140,6 @@ def test_after_its_broker_has_died_numbers_continue_at_the_successor(protocol: s
             await network.crash("b0")
             async with go_on(network, standing, 4, "b2") as after:
                 await speaks(after, 5, 12)
-            assert await heard(network) == [(n, n) for n in range(1, 13)]
+            assert await received(network) == [(n, n) for n in range(1, 13)]
 
     run(main())

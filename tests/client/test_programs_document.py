@@ -69,8 +69,8 @@ def test_they_are_short_and_a_type_checker_accepts_them_without_a_cast(tmp_path:
         assert "ignore[" not in text
         assert sum(bool(each.strip()) for each in text.splitlines()) <= LINES_MAX
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", *map(str, files)]
-    told = subprocess.run(command, cwd=ROOT, env={**os.environ, "MYPYPATH": "src"}, capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
+    completed = subprocess.run(command, cwd=ROOT, env={**os.environ, "MYPYPATH": "src"}, capture_output=True, text=True)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def test_three_workers_share_a_queue(tmp_path: Path) -> None:

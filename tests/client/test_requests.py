@@ -128,11 +128,11 @@ def test_a_request_without_a_reply_reports_what_is_known_of_it() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
             complaint = rf"request {ann.name}:1 is confirmed, but no reply that matches 'n > 0' came within 0.3 s"
-            with pytest.raises(NoReplyError, match=complaint) as told:
+            with pytest.raises(NoReplyError, match=complaint) as raised:
                 await ann.request({"topic": "ask"}, reply="n > 0", timeout_s=0.3)
-            assert isinstance(told.value, TimeoutError)
-            assert told.value.event is not None
-            assert told.value.event.attributes["topic"] == "ask"
+            assert isinstance(raised.value, TimeoutError)
+            assert raised.value.event is not None
+            assert raised.value.event.attributes["topic"] == "ask"
             requests = await bob.subscribe("topic = 'ask'")
             await bob.advertise("TRUE")
             with pytest.raises(NoReplyError):
@@ -229,9 +229,9 @@ def test_errors_of_a_handler_travel_to_the_caller() -> None:
                 return {"topic": "square"}
 
             async with bob.answer("topic = 'ask'", fail):
-                with pytest.raises(RequestFailedError, match=rf"failed at {bob.name}: KeyError: 'ACME'") as told:
+                with pytest.raises(RequestFailedError, match=rf"failed at {bob.name}: KeyError: 'ACME'") as raised:
                     await ann.request({"topic": "ask", "n": 1}, reply="topic = 'square'")
-                assert told.value.event.publisher == bob.name
+                assert raised.value.event.publisher == bob.name
                 with pytest.raises(RequestFailedError, match="EventError: attribute 'topic' is of type list"):
                     await ann.request({"topic": "ask", "n": 2})
                 await ann.request({"topic": "ask", "n": 3}, reply="topic = 'square'")

@@ -60,16 +60,16 @@ class _Waiting:
 
 def test_one_that_takes_its_time_is_not_complained_of(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        told: list[int] = []
+        reported: list[int] = []
         slow, other = _Waiting(1, 2), _Waiting()
         watched = pacing.Pacing(
-            "c", {"s1": slow, "s2": other}, lambda consumed: told.append(consumed.count), tells=True, window=2
+            "c", {"s1": slow, "s2": other}, lambda consumed: reported.append(consumed.count), tells=True, window=2
         )
         assert [watched.delivered() for _ in range(2)] == [1, 2]
         slow.numbers.pop(0)
         watched.took()
         await asyncio.sleep(0)
-        assert told == [1]
+        assert reported == [1]
         slow.numbers.append(watched.delivered())
         watched._look(2, 0)  # as the timer would
         assert not caplog.text

@@ -180,19 +180,19 @@ def test_the_end_of_an_event_loop_cancels_all_waits(url: str) -> None:
 
 def test_a_call_from_the_clients_own_thread_is_refused_and_not_waited_for(url: str) -> None:
     with gapless.sync.connect(url) as client:
-        told: list[Exception] = []
+        reported: list[Exception] = []
         done = threading.Event()
 
         def call() -> None:
             try:
                 client.publish({"n": 1})
             except CallError as error:
-                told.append(error)
+                reported.append(error)
             done.set()
 
         client._loop.loop.call_soon_threadsafe(call)
         assert done.wait(20)
-        assert "would wait for its own thread" in str(told[0])
+        assert "would wait for its own thread" in str(reported[0])
 
 
 def test_a_forked_process_cannot_use_the_client_of_its_parent(url: str) -> None:
@@ -246,8 +246,8 @@ def test_an_ordinary_generator_that_takes_its_time_lets_the_loop_turn_between_ev
 
     with caplog.at_level(logging.WARNING, "gapless.client"):
         run(main())
-    [told] = [record.message for record in caplog.records if "async iterable" in record.message]
-    assert told.startswith("publish_many waited ")
+    [reported] = [record.message for record in caplog.records if "async iterable" in record.message]
+    assert reported.startswith("publish_many waited ")
 
 
 def test_a_quick_generator_is_published_in_large_batches() -> None:

@@ -112,24 +112,24 @@ def test_publish_subscribe_and_iterate(url: str) -> None:
 def test_losses_are_reported_in_a_thread_that_may_make_calls(url: str) -> None:
     with gapless.sync.connect(url) as client:
         client.advertise("TRUE")
-        told: list[list[tuple[int, int]]] = []
+        reported: list[list[tuple[int, int]]] = []
         done = threading.Event()
 
-        def told_of(ranges: list[tuple[int, int]]) -> None:
-            told.append(ranges)
+        def reported_to(ranges: list[tuple[int, int]]) -> None:
+            reported.append(ranges)
             client.publish({"again": ranges[0][0]})
-            if len(told) == 1:
+            if len(reported) == 1:
                 raise ValueError("the second call comes all the same")
             done.set()
 
-        client.on_publications_lost = told_of
-        assert client.on_publications_lost is told_of
+        client.on_publications_lost = reported_to
+        assert client.on_publications_lost is reported_to
         subscription = client.subscribe("TRUE")
         for lost in ([(3, 5)], [(7, 7)]):
             client._loop.loop.call_soon_threadsafe(client._inner._publishing.on_lost, PublicationsLost(lost))
             subscription.take(timeout_s=20)
         assert done.wait(20)
-        assert told == [[(3, 5)], [(7, 7)]]
+        assert reported == [[(3, 5)], [(7, 7)]]
         assert client.lost_publications == [(3, 5), (7, 7)]
         client.on_publications_lost = None
         assert client.on_publications_lost is None

@@ -19,9 +19,9 @@ def test_taking_respects_its_timeout_and_loses_nothing() -> None:
             subscription = await client.subscribe("n > 0")
             for seconds in (0, 0.05):
                 started = time.monotonic()
-                with pytest.raises(NoEventError, match=f"no event of 'n > 0' came within {seconds} s") as told:
+                with pytest.raises(NoEventError, match=f"no event of 'n > 0' came within {seconds} s") as raised:
                     await subscription.take(timeout_s=seconds)
-                assert isinstance(told.value, TimeoutError)
+                assert isinstance(raised.value, TimeoutError)
                 assert time.monotonic() - started >= seconds - 0.02  # an event loop looks at its clock once a turn
             event = await client.publish({"n": 1})
             assert await subscription.take(timeout_s=20) == [event]
@@ -64,10 +64,10 @@ def test_a_subscription_that_was_too_slow_can_restart_and_knows_the_gap() -> Non
             while not subscription.has_ended:
                 await asyncio.sleep(0.01)
             assert len(await take(subscription, 10)) == 10
-            with pytest.raises(SlowConsumerError) as told:
+            with pytest.raises(SlowConsumerError) as raised:
                 await subscription.take()
-            assert isinstance(told.value, SubscriptionEndedError)
-            assert told.value.ending_cut == subscription.ending_cut == {client.name: 10}
+            assert isinstance(raised.value, SubscriptionEndedError)
+            assert raised.value.ending_cut == subscription.ending_cut == {client.name: 10}
             again = await subscription.resubscribe()
             assert type(again) is type(subscription)
             assert (again.filter, again.has_ended, again._limit) == ("n >= 0", False, 10)

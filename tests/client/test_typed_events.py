@@ -76,9 +76,9 @@ def test_invalid_values_are_reported_in_place_and_no_others_are_lost() -> None:
             assert [value.amount for value in await seen.take()] == [1, 2]
             with pytest.raises(
                 ConversionError, match=":3 does not fit Seen: its attribute 'amount' is str, but"
-            ) as told:
+            ) as raised:
                 await seen.take()
-            assert told.value.event.attributes["amount"] == "three"
+            assert raised.value.event.attributes["amount"] == "three"
             [last] = await seen.take()
             assert last.event == event
             await client.publish({"symbol": "ACME"})

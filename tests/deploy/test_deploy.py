@@ -45,12 +45,12 @@ def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None
     text = UNIT.replace("/opt/gapless/bin/gapless", str(program))
     unit.write_text(re.sub(r"(User|Group)=gapless", rf"\1={user}", text), encoding="utf-8")
     verify = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)]
-    told = subprocess.run(verify, capture_output=True, text=True, timeout=60, check=False)
-    assert (told.returncode, told.stdout + told.stderr) == (0, "")
+    completed = subprocess.run(verify, capture_output=True, text=True, timeout=60, check=False)
+    assert (completed.returncode, completed.stdout + completed.stderr) == (0, "")
     unit.write_text(UNIT.replace("/opt/gapless/bin/gapless", str(program)), encoding="utf-8")
     offline = ["systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager", str(unit)]
-    told = subprocess.run(offline, capture_output=True, text=True, timeout=60, check=False)
-    assert told.returncode == 0, told.stdout[-500:]
+    completed = subprocess.run(offline, capture_output=True, text=True, timeout=60, check=False)
+    assert completed.returncode == 0, completed.stdout[-500:]
 
 
 def test_a_broker_under_systemd_can_write_the_data_directory_that_the_documents_show() -> None:
@@ -79,8 +79,10 @@ def test_the_unit_waits_longer_than_a_broker_needs_to_leave() -> None:
 
 def test_a_linter_accepts_the_container_file() -> None:
     hadolint = Path(sys.executable).parent / "hadolint"
-    told = subprocess.run([hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False)
-    assert (told.returncode, told.stdout) == (0, "")
+    completed = subprocess.run(
+        [hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (completed.returncode, completed.stdout) == (0, "")
 
 
 def test_the_container_needs_no_network_and_no_root() -> None:
@@ -108,13 +110,13 @@ def test_the_wheel_is_built_and_runs_without_the_checkout(tmp_path: Path) -> Non
     ]
     subprocess.run([*install, "gapless"], check=True, timeout=200, capture_output=True)
     program = "import gapless, gapless.cli.main; print(gapless.__file__); gapless.cli.main.run(['security', '--help'])"
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(where)},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith(str(where))
-    assert "Certificates and users" in told.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.startswith(str(where))
+    assert "Certificates and users" in completed.stdout
 
 
 # ---- Kubernetes -----------------------------------------------------------------------------------------------

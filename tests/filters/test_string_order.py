@@ -71,23 +71,23 @@ def test_filters_agree_with_sqlite(table: sqlite3.Connection, rows: list[Attribu
     for _ in range(1_500):
         text = condition(rng)
         if is_sql(text):
-            told = [number for (number,) in table.execute(f"SELECT id FROM events WHERE {text} ORDER BY id")]
-            assert [number for number in matching(parse(text), rows) if is_sql(rows[number])] == told, text
+            selected = [number for (number,) in table.execute(f"SELECT id FROM events WHERE {text} ORDER BY id")]
+            assert [number for number in matching(parse(text), rows) if is_sql(rows[number])] == selected, text
 
 
 def test_covers_and_overlaps_agree_with_what_matches(rows: list[Attributes]) -> None:
     rng = random.Random(2)
-    told = 0
+    selected = 0
     for _ in range(1_500):
         wide, narrow = parse(condition(rng, 1)), parse(condition(rng, 1))
         here, there = set(matching(wide, rows)), set(matching(narrow, rows))
         if wide.covers(narrow):
-            told += 1
+            selected += 1
             assert there <= here, (wide.text, narrow.text)
         if not wide.overlaps(narrow):
-            told += 1
+            selected += 1
             assert not here & there, (wide.text, narrow.text)
-    assert told > 400
+    assert selected > 400
 
 
 def test_indexes_find_what_comparing_with_all_finds(rows: list[Attributes]) -> None:

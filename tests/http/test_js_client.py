@@ -27,9 +27,9 @@ def _run(*command: str, **more: str) -> str:
 
 @needs_node
 def test_the_client_against_real_brokers() -> None:
-    told = _run("node", "--test", "--test-reporter=tap", "test/client.test.js")
-    assert "# fail 0" in told
-    assert "# skipped 0" in told
+    completed = _run("node", "--test", "--test-reporter=tap", "test/client.test.js")
+    assert "# fail 0" in completed
+    assert "# skipped 0" in completed
 
 
 @needs_node

@@ -173,11 +173,11 @@ def test_a_type_checker_knows_a_misspelt_name_from_a_right_one(client_only: Envi
     (tmp_path / "right.py").write_text(first_program(), encoding="utf-8")
     (tmp_path / "wrong.py").write_text(first_program().replace("gapless.connect", "gapless.conect"), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", client_only.program("python")]
-    told = subprocess.run(
+    completed = subprocess.run(
         [*command, "--no-error-summary", "--cache-dir", "cache", "right.py", "wrong.py"], cwd=tmp_path, env={},
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
-    [line] = told.stdout.splitlines()
+    [line] = completed.stdout.splitlines()
     assert re.match(r'wrong\.py:\d+: error: Module has no attribute "conect"', line)
 
 

@@ -70,10 +70,10 @@ def test_endless_commands_have_the_options_that_are_shown(page: str, cli: Cli) -
     shown = [words[1:] for words in endless(page) if words[0] == "gapless"]
     for words in shown:
         name = words[: 2 if words[0] in ("client", "lab", "security", "sim", "trace") else 1]
-        told = cli(*name, "--help")
-        assert told.code == 0, words
+        completed = cli(*name, "--help")
+        assert completed.code == 0, words
         for option in words:
-            assert not option.startswith("--") or f"{option} " in told.out, words
+            assert not option.startswith("--") or f"{option} " in completed.out, words
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -109,6 +109,6 @@ def test_the_exit_codes_are_those_of_the_help(cli: Cli) -> None:
 def test_every_command_is_listed(cli: Cli) -> None:
     table = read("docs/COMMANDS.md").partition("| --- |")[2].partition("##")[0]
     listed = set(re.findall(r"`([a-z]+)(?: [a-z]+)?`", table))
-    told = set(re.findall(r"^│ ([a-z]+) ", cli("--help").out, re.MULTILINE))
-    assert told <= listed
-    assert len(told) > 10
+    completed = set(re.findall(r"^│ ([a-z]+) ", cli("--help").out, re.MULTILINE))
+    assert completed <= listed
+    assert len(completed) > 10

@@ -30,12 +30,12 @@ FAULTS = {
 
 def test_the_table_lists_what_each_protocol_claims() -> None:
     rows = re.findall(r"^\| \[`(\w+)`\]\(\w+\.md\) \| ([^|]+) \| ([^|]+) \|$", read(PAGE), re.MULTILINE)
-    told = {name: (promise, set(faults.split(", "))) for name, promise, faults in rows}
+    documented = {name: (promise, set(faults.split(", "))) for name, promise, faults in rows}
     claimed = {
         name: (PROMISES[spec.guarantee], {FAULTS[fault] for fault in spec.copes_with} or {"no faults"})
         for name, spec in protocols().items()
     }
-    assert told == claimed
+    assert documented == claimed
 
 
 def test_each_protocol_has_a_page_that_opens_with_a_run() -> None:

@@ -31,11 +31,11 @@ def test_every_order_arrives_while_a_broker_dies(tmp_path: Path) -> None:
             assert shop.stdout is not None
             assert await shop.stdout.readline() == b"confirmed: tea\n"
             await network.crash("b1")
-            told, _ = await watch.communicate()
+            output, _ = await watch.communicate()
             confirmed, _ = await shop.communicate()
             assert confirmed == b"confirmed: milk\nconfirmed: sugar\nconfirmed: last\n"
             assert (watch.returncode, shop.returncode) == (0, 0)
-            return (first + told).decode()
+            return (first + output).decode()
 
     lines = re.sub(r"shop-\w+", "shop", run(main()))
     assert lines == "starts at {}\nshop:1 tea\nshop:2 milk\nshop:3 sugar\nshop:4 last\n"

@@ -149,7 +149,7 @@ def test_a_table_that_contradicts_itself_is_refused(table: EventTable, complaint
 
 
 @pytest.mark.parametrize(
-    "told",
+    "encoded",
     [
         ["p", 1, [0, {}, {}, b"\x90"], 0, []],
         ["p", 1, [65_537, {}, {}, b"\x90"], 0, []],
@@ -163,6 +163,6 @@ def test_a_table_that_contradicts_itself_is_refused(table: EventTable, complaint
         ["p", 1],
     ],
 )
-def test_invalid_runs_cannot_be_decoded(told: list[Any]) -> None:
+def test_invalid_runs_cannot_be_decoded(encoded: list[Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=EventRun)
+        msgspec.msgpack.decode(msgspec.msgpack.encode(encoded), type=EventRun)

@@ -54,7 +54,7 @@ class Raw:
         self.name = name
         return self.say(wire.greeting(role, name, **more))  # type: ignore[arg-type]
 
-    async def hear(self) -> tuple[int, bytes]:
+    async def read_frame(self) -> tuple[int, bytes]:
         # In Python 3.11, `wait_for` may swallow the end of a time limit around this call.
         async with asyncio.timeout(PATIENCE_S):
             header = await self._reader.readexactly(5)
@@ -64,7 +64,7 @@ class Raw:
     async def wait_for(self, kind: type[Any]) -> Any:
         """The next message of that kind; pings are answered, so that nobody misses us."""
         while True:
-            frame, body = await self.hear()
+            frame, body = await self.read_frame()
             assert frame in (wire.WELCOME, wire.PING, wire.MESSAGES), wire.decode_refusal(memoryview(body))
             self.say(framed(wire.PING, b""))
             if frame == wire.MESSAGES:
@@ -75,7 +75,7 @@ class Raw:
     async def refusal(self) -> Refusal:
         """The next frame that is neither a welcome nor a ping must be a refusal, and then the connection ends."""
         while True:
-            kind, body = await self.hear()
+            kind, body = await self.read_frame()
             if kind not in (wire.WELCOME, wire.PING, wire.MESSAGES):
                 break
         assert kind == wire.REFUSAL

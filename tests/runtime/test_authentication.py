@@ -181,10 +181,10 @@ class Raw:
     async def greet(self, name: str, role: str = "client") -> wire.Welcome | wire.Refusal:
         """Return the broker's answer to that name."""
         self.writer.write(wire.greeting(role, name))
-        kind, body = await self.hear()
+        kind, body = await self.read_frame()
         return wire.decode_refusal(body) if kind == wire.REFUSAL else wire.decode_welcome(body)
 
-    async def hear(self) -> tuple[int, memoryview]:
+    async def read_frame(self) -> tuple[int, memoryview]:
         """The next frame that is no ping."""
         while True:
             # In Python 3.11, `wait_for` may swallow the end of a time limit around this call.

@@ -119,7 +119,7 @@ def test_half_a_batch_and_then_silence_ends_that_connection_only() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, with_witness(network):
             peer = (await Raw.dial(network)).greet("c").say(whole[:500])
-            await peer.hear()
+            await peer.read_frame()
             broker = network.brokers["b0"]
             async with asyncio.timeout(10):
                 while broker.links.client_count > 1:
@@ -137,7 +137,7 @@ def test_a_connection_that_ends_within_a_frame_affects_no_other() -> None:
                     .greet("c")
                     .say(batch(ClientPublish(1, EventRun.of([Event("c", 1, {})])))[:size])
                 )
-                await peer.hear()
+                await peer.read_frame()
                 peer.abort()
 
     run(main())
@@ -231,9 +231,9 @@ def test_a_name_that_would_write_lines_of_its_own_into_logs_is_refused(name: str
         async with local(1, f=0) as network:
             refusal = await (await Raw.dial(network)).greet(name).refusal()
             assert "the name of a client or broker " in refusal.reason
-            liar = await Raw.attached(network)
-            liar.say(batch(ClientSubscribe(1, f"liar/{name}", "TRUE")))
-            assert "only what can be printed" in (await liar.refusal()).reason
+            forger = await Raw.attached(network)
+            forger.say(batch(ClientSubscribe(1, f"liar/{name}", "TRUE")))
+            assert "only what can be printed" in (await forger.refusal()).reason
             with logged() as log:
                 network.brokers["b0"].logger.warning(f"refused by a peer: {name}")
                 assert len(log.text.splitlines()) == 1

@@ -85,14 +85,14 @@ def test_a_stalled_consumer_is_named_and_an_operator_can_end_its_session(cli: Cl
                 assert await asyncio.wait_for(publish_all(ann), 60) == EVENTS
                 await until(lambda: bool(log.of("b2", f"client {stuck.name} lags")))
             await until(lambda: broker.report()["overview"]["history"]["waiting"])
-            told = await said(cli, "status", "--url", network.at("b0"))
-            assert f"client {stuck.name} reads history at b2, " in told
-            assert "and waits for the client to take it" in told
+            output = await said(cli, "status", "--url", network.at("b0"))
+            assert f"client {stuck.name} reads history at b2, " in output
+            assert "and waits for the client to take it" in output
             assert ann.blocked_reason == ""
             unknown = await asyncio.to_thread(cli, "client", "end", "nobody", "--url", network.at("b0"))
             assert (unknown.code, "no broker has a session of 'nobody'" in unknown.out) == (1, True)
-            told = await said(cli, "client", "end", "stuck", "--url", network.at("b0"))
-            assert f"names that begin so: {stuck.name}" in told
+            output = await said(cli, "client", "end", "stuck", "--url", network.at("b0"))
+            assert f"names that begin so: {stuck.name}" in output
             ended = await asyncio.to_thread(cli, "client", "end", stuck.name, "--url", network.at("b0"))
             assert (ended.code, f"b2 ended the session of {stuck.name}" in ended.out) == (0, True)
             with pytest.raises(ConnectError, match="an operator ended the session of this client"):
@@ -180,9 +180,9 @@ def test_a_publisher_learns_what_blocks_its_publications_until_they_are_confirme
             await network.start("b2")
             await asyncio.wait_for(publishing, 30)
             await until(lambda: ann.blocked_reason == "")
-            told = [record.getMessage() for record in caplog.records if "publications of" in record.getMessage()]
-            assert told
-            assert not any("none waits" in each for each in told)
+            output = [record.getMessage() for record in caplog.records if "publications of" in record.getMessage()]
+            assert output
+            assert not any("none waits" in each for each in output)
 
     run(main())
 

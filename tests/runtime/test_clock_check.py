@@ -79,10 +79,10 @@ def test_a_broker_with_a_difference_below_the_second_bound_joins_and_reports_it(
                 broker = await network.start("b2", ahead_s=2.0)
                 while not log.of("b2", "the clock of this host is 2.0 s ahead of those of most"):
                     await asyncio.sleep(0.01)
-            told = broker.report()["clock"]
-            assert told["is_wrong"]
-            assert abs(told["ahead_s"] - 2.0) < 0.4
-            assert set(told["compared_with"]) <= {"b0", "b1"}
+            found = broker.report()["clock"]
+            assert found["is_wrong"]
+            assert abs(found["ahead_s"] - 2.0) < 0.4
+            assert set(found["compared_with"]) <= {"b0", "b1"}
 
     run(main())
 

@@ -38,8 +38,8 @@ def test_a_subscription_waits_for_the_publisher_and_a_covered_one_for_its_cover(
             assert uncovered >= 6 * HOP_MS, "three hops there, three back"
             await subscriber.subscribe("topic = 'price'")
             covered_here = await waited_ms(subscriber, "topic = 'price' AND amount < 10")
-            covered_next_door = await waited_ms(neighbour, "topic = 'price' AND amount < 5")
-            assert max(covered_here, covered_next_door) < uncovered / 2
+            covered_by_neighbour = await waited_ms(neighbour, "topic = 'price' AND amount < 5")
+            assert max(covered_here, covered_by_neighbour) < uncovered / 2
 
     run(main())
 

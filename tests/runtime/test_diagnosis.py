@@ -11,15 +11,15 @@ from gapless.runtime.waiting import KINDS
 ADDRESSES = {name: f"10.0.0.{number}:7400" for number, name in enumerate(("b0", "b1", "b2"), 1)}
 
 
-def link(**told: Any) -> dict[str, Any]:
+def link(**fields: Any) -> dict[str, Any]:
     usual = {"up": True, "suspected": False, "left": False, "left_because": "", "silent_s": 0.0, "queue": 0}
-    return usual | told
+    return usual | fields
 
 
 DOWN = link(up=False, suspected=True, silent_s=60.0)
 
 
-def report(*, ahead_s: float = 0.0, doubt_s: float = 0.001, **told: Any) -> Answer:
+def report(*, ahead_s: float = 0.0, doubt_s: float = 0.001, **fields: Any) -> Answer:
     usual = {
         "f": 1, "links": {}, "waits": [], "paused": False, "ready": True, "uptime_s": 60.0,
         "turns": {"late_ms": 1.0, "longest_ms": 20.0, "what": "a Publish from ann"},
@@ -27,7 +27,7 @@ def report(*, ahead_s: float = 0.0, doubt_s: float = 0.001, **told: Any) -> Answ
         "data": {"directory": "/var/lib/gapless", "damaged": []},
         "overview": {},
     }  # fmt: skip
-    return Answer(usual | told, ahead_s=ahead_s, doubt_s=doubt_s)
+    return Answer(usual | fields, ahead_s=ahead_s, doubt_s=doubt_s)
 
 
 def silent(silence: Silence, why: str = "") -> Answer:
@@ -104,13 +104,13 @@ def test_a_broker_that_has_just_started_is_only_named() -> None:
 
 
 def test_forgotten_brokers_are_replaced_and_not_restarted() -> None:
-    told = report(overview={"forgotten": ["b1", "b2"]})
-    gone = findings(b0=told, b1=silent("nobody"), b2=silent("nobody"))
+    fields = report(overview={"forgotten": ["b1", "b2"]})
+    gone = findings(b0=fields, b1=silent("nobody"), b2=silent("nobody"))
     assert [item.what.split(":")[0] for item in gone] == [
         "b1 does not answer, and no broker waits for it", "b2 does not answer, and no broker waits for it"
     ]  # fmt: skip
     assert gone[0].todo == "start a replacement at 10.0.0.2:7400 with an empty data directory"
-    assert findings(b0=told, b1=report(), b2=report()) == []
+    assert findings(b0=fields, b1=report(), b2=report()) == []
 
 
 def test_more_silent_brokers_than_the_network_tolerates_are_reported() -> None:

@@ -129,10 +129,10 @@ def test_further_messages_of_a_refused_connection_are_ignored() -> None:
             await connected(network, pairs=1)
             links = network.brokers["b0"].links
             silent = links.new_connection(None, b"")
-            heard: list[int] = []
-            silent._greet = lambda kind, body: heard.append(kind)  # type: ignore[method-assign]
+            received: list[int] = []
+            silent._greet = lambda kind, body: received.append(kind)  # type: ignore[method-assign]
             silent.frame_received(1, memoryview(b""))
-            assert heard == []
+            assert received == []
 
     run(main())
 
@@ -161,17 +161,19 @@ def test_a_broker_with_a_disk_learns_that_it_was_paused(has_disk: bool) -> None:
     async def main() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
-            told: list[Input] = []
+            reported: list[Input] = []
             detector = network.brokers["b0"].links.detector
             detector.reports_pauses = has_disk
-            detector._give = told.append
+            detector._give = reported.append
             time.sleep(QUICK.suspect_ms / 1000)
             began = time.monotonic()
             while (
-                time.monotonic() < began + 10 and Resumed() not in told and (has_disk or time.monotonic() < began + 0.2)
+                time.monotonic() < began + 10
+                and Resumed() not in reported
+                and (has_disk or time.monotonic() < began + 0.2)
             ):
                 await asyncio.sleep(0.01)
-            assert (Resumed() in told) == has_disk
+            assert (Resumed() in reported) == has_disk
 
     run(main())
 
@@ -186,14 +188,14 @@ def test_a_broker_with_many_clients_pings_less_often_without_false_suspicions(
         async with local(chain(2)) as network, AsyncExitStack() as stack:
             links = network.brokers["b0"].links
             clients = [await stack.enter_async_context(connect(network.at("b0"))) for _ in range(5)]
-            heard = [client._connection_manager._links.links["b0"] for client in clients]
+            received = [client._connection_manager._links.links["b0"] for client in clients]
             async with asyncio.timeout(20):
-                while [link.pace for link in heard] != [13] * 5:  # 5 clients, 8 pings a second, 20 are usual
+                while [link.pace for link in received] != [13] * 5:  # 5 clients, 8 pings a second, 20 are usual
                     await asyncio.sleep(0.01)
-            before = [link.connection.bytes_in for link in heard if link.connection is not None]
+            before = [link.connection.bytes_in for link in received if link.connection is not None]
             await asyncio.sleep(2)
-            after = [link.connection.bytes_in for link in heard if link.connection is not None]
-            assert [link.absence for link in heard] == [""] * 5
+            after = [link.connection.bytes_in for link in received if link.connection is not None]
+            assert [link.absence for link in received] == [""] * 5
             assert links.detector.absences["suspected"] == 0
             assert all(0 < late - early < 10 * 6 for early, late in zip(before, after, strict=True)), "pings of 6 bytes"
             assert links.links["b1"].pace == 1, "brokers speak to each other as ever"
@@ -207,7 +209,7 @@ def test_a_broker_with_many_clients_pings_less_often_without_false_suspicions(
             for client in clients[1:]:
                 await client.close()
             async with asyncio.timeout(20):
-                while heard[0].pace > 3:
+                while received[0].pace > 3:
                     await asyncio.sleep(0.01)
 
     run(main())

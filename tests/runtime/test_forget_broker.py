@@ -78,10 +78,10 @@ def test_a_publisher_is_called_when_what_it_published_is_lost() -> None:
         await asyncio.gather(*(network.start(name) for name in ("b0", "b1")))
         try:
             async with connect(network.at("b0"), name="ann") as ann:
-                told: list[list[tuple[int, int]]] = []
-                ann.on_publications_lost = told.append
+                reported: list[list[tuple[int, int]]] = []
+                ann.on_publications_lost = reported.append
                 ann._connection_manager._handlers[PublicationsLost](PublicationsLost([(3, 5)]))
-                assert told == [[(3, 5)]]
+                assert reported == [[(3, 5)]]
                 assert ann.lost_publications == [(3, 5)]
         finally:
             await network.stop()

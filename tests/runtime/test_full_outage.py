@@ -236,9 +236,9 @@ def _as_nobody() -> Iterator[None]:
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o500)
     with _as_nobody():
-        told = _start_error(network(tmp_path))
-    assert str(tmp_path / "data") in told
-    assert "Permission denied; name another directory" in told
+        message = _start_error(network(tmp_path))
+    assert str(tmp_path / "data") in message
+    assert "Permission denied; name another directory" in message
 
 
 BASE = """

@@ -159,9 +159,9 @@ def test_an_operator_sees_what_is_kept_and_for_which_readers() -> None:
         await speaker.publish_many([({"n": number}, b"") for number in range(1, 501)])
         reading = await reader.read("n > 0")
         await reading.take(1)
-        told = network.brokers["b2"].report()["overview"]["history"]
-        assert (told["reads"], told["bytes"]) == (1, 0), "it reads what others keep"
-        [waiting] = told["waiting"]
+        content = network.brokers["b2"].report()["overview"]["history"]
+        assert (content["reads"], content["bytes"]) == (1, 0), "it reads what others keep"
+        [waiting] = content["waiting"]
         assert (waiting["subscription"], waiting["waits_for"]) == (reading.id, [reader.name])
         assert network.brokers["b0"].report()["overview"]["history"]["bytes"] > 5_000
         assert len(await numbers(reading)) == 499

@@ -96,13 +96,13 @@ def test_a_client_that_parts_with_a_broker_while_it_connects_has_one_connection_
             ann._connection_manager._spare_links.close()
             links = ann._connection_manager._links
             there = network.brokers["b1"].links
-            heard: list[tuple[Connection, Hello]] = []
+            received: list[tuple[Connection, Hello]] = []
             with monkeypatch.context() as patch:
-                patch.setattr(there, "asked", lambda connection, hello: heard.append((connection, hello)))
+                patch.setattr(there, "asked", lambda connection, hello: received.append((connection, hello)))
                 begun = links.open("b1")
-                await until(lambda: bool(heard))
+                await until(lambda: bool(received))
             links.part("b1")
-            there.asked(*heard[0])
+            there.asked(*received[0])
             await asyncio.sleep(0.1)
             again = links.open("b1")
             await until(lambda: again.connection is not None)

@@ -25,21 +25,21 @@ class MembershipLog:
     """Records the membership changes that a broker's node receives."""
 
     def __init__(self, broker: Broker) -> None:
-        self.heard: list[Input] = []
+        self.received: list[Input] = []
         node = broker.links.host.node
         assert node is not None
         step = node.step
 
         def listen(item: Input, now: int) -> object:
             if isinstance(item, Connected | Suspected | Trusted):
-                self.heard.append(item)
+                self.received.append(item)
             return step(item, now)
 
         node.step = listen  # type: ignore[method-assign, assignment]
 
     async def wait_for(self, item: Input) -> None:
         async with asyncio.timeout(10):
-            while item not in self.heard:
+            while item not in self.received:
                 await asyncio.sleep(0.01)
 
 
@@ -142,7 +142,7 @@ def test_silent_peers_are_suspected_and_returned_ones_trusted() -> None:
             await news.wait_for(Suspected("b1"))
             await network.start("b1")
             await news.wait_for(Trusted("b1"))
-            assert news.heard == [Suspected("b1"), Connected("b1"), Trusted("b1")]
+            assert news.received == [Suspected("b1"), Connected("b1"), Trusted("b1")]
 
     run(main())
 
@@ -186,7 +186,7 @@ def test_a_peer_that_never_connected_is_suspected() -> None:
         await asyncio.gather(network.start("b0"), network.start("b1"))
         news = MembershipLog(network.brokers["b0"])
         await news.wait_for(Suspected("b2"))
-        assert Suspected("b1") not in news.heard
+        assert Suspected("b1") not in news.received
         await network.stop()
 
     run(main())
@@ -212,7 +212,7 @@ def test_own_sleep_is_not_held_against_others() -> None:
             news = [MembershipLog(broker) for broker in network.brokers.values()]
             time.sleep(1.0)  # the whole process is asleep
             await asyncio.sleep(0.2)
-            assert [each.heard for each in news] == [[], []]
+            assert [each.received for each in news] == [[], []]
 
     run(main())
 

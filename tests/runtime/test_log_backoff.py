@@ -30,14 +30,14 @@ def test_the_pauses_grow_and_what_happened_meanwhile_is_counted() -> None:
 def test_the_pauses_have_an_end() -> None:
     clock = Clock()
     log_backoff = LogBackoff(clock)
-    told = []
+    logged_at = []
     for minute in range(6 * 60):
         clock.now = 60.0 * minute
         for second in range(60):
             clock.now = 60.0 * minute + second
             if log_backoff.due("refused"):
-                told.append(clock.now)
-    assert max(after - before for before, after in pairwise(told)) == LONGEST_S
+                logged_at.append(clock.now)
+    assert max(after - before for before, after in pairwise(logged_at)) == LONGEST_S
 
 
 def test_rare_events_are_logged_less_and_less_often_too() -> None:

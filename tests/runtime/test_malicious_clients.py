@@ -140,8 +140,8 @@ def test_a_false_claim_is_refused_with_a_message_and_affects_no_other_client(kin
 
     async def main() -> None:
         async with honest_network() as (network, honest):
-            liar = (await Raw.attached(network)).say(batch(lie(honest)))
-            refusal = await liar.refusal()
+            forger = (await Raw.attached(network)).say(batch(lie(honest)))
+            refusal = await forger.refusal()
             assert refusal.code == "malformed"
             assert complaint in refusal.reason
 
@@ -157,8 +157,8 @@ def test_messages_of_brokers_are_refused_from_clients() -> None:
             assert len(theirs) == len(BROKER_MESSAGES) + len(ANSWERS)
             for kind in (*theirs, *inside):
                 said = msgspec.msgpack.encode([[kind.__struct_config__.tag]])
-                liar = (await Raw.dial(network)).greet("liar").say(framed(wire.MESSAGES, said))
-                refusal = await liar.refusal()
+                forger = (await Raw.dial(network)).greet("liar").say(framed(wire.MESSAGES, said))
+                refusal = await forger.refusal()
                 assert refusal.code == "malformed", kind
                 assert "Invalid value" in refusal.reason, kind
 
@@ -168,13 +168,13 @@ def test_messages_of_brokers_are_refused_from_clients() -> None:
 def test_false_acknowledgements_lose_only_the_clients_own_events() -> None:
     async def main() -> None:
         async with honest_network() as (network, honest):
-            liar = await Raw.attached(network, broker="b1")
-            liar.say(batch(ClientSubscribe(1, "liar/s1", "kind = 'honest'")))
-            await liar.wait_for(Active)
+            forger = await Raw.attached(network, broker="b1")
+            forger.say(batch(ClientSubscribe(1, "liar/s1", "kind = 'honest'")))
+            await forger.wait_for(Active)
             await honest.publisher.publish({"kind": "honest", "n": 3})
-            delivery = await liar.wait_for(Delivery)
-            liar.say(batch(ClientGot(1, delivery.number)))
-            liar.close()
+            delivery = await forger.wait_for(Delivery)
+            forger.say(batch(ClientGot(1, delivery.number)))
+            forger.close()
 
     run(main())
 
@@ -184,10 +184,10 @@ def test_subscriptions_without_end_are_refused_before_they_fill_the_memory() -> 
 
     async def main() -> None:
         async with honest_network() as (network, _):
-            liar = await Raw.attached(network)
+            forger = await Raw.attached(network)
             for number, text in enumerate(filters):
-                liar.say(batch(ClientSubscribe(1, f"liar/s{number}", text)))
-            assert f"{TEXT_MAX:,} is the limit; end some of them" in (await liar.refusal()).reason
+                forger.say(batch(ClientSubscribe(1, f"liar/s{number}", text)))
+            assert f"{TEXT_MAX:,} is the limit; end some of them" in (await forger.refusal()).reason
 
     run(main())
 
@@ -195,10 +195,10 @@ def test_subscriptions_without_end_are_refused_before_they_fill_the_memory() -> 
 def test_publications_that_can_never_go_out_are_refused_before_they_fill_the_memory() -> None:
     async def main() -> None:
         async with honest_network() as (network, _):
-            liar = await Raw.attached(network)
+            forger = await Raw.attached(network)
             for start in range(1, 17_000, 1_000):
-                liar.say(batch(publish(*(event(seq) for seq in range(start, start + 1_000)))))
-            assert "has more than 16,000 publications that have to wait" in (await liar.refusal()).reason
+                forger.say(batch(publish(*(event(seq) for seq in range(start, start + 1_000)))))
+            assert "has more than 16,000 publications that have to wait" in (await forger.refusal()).reason
 
     run(main())
 
@@ -220,16 +220,16 @@ def test_filters_that_are_too_much_for_one_do_not_stop_a_broker_when_their_clien
             connect(network.url, name="publisher") as publisher,
         ):
             await publisher.advertise("TRUE")
-            liar = await Raw.attached(network)
+            forger = await Raw.attached(network)
             for number, text in enumerate(texts):
-                liar.say(batch(ClientSubscribe(1, f"liar/s{number}", text)))
-                await liar.wait_for(Active)
+                forger.say(batch(ClientSubscribe(1, f"liar/s{number}", text)))
+                await forger.wait_for(Active)
             for _ in range(30):
                 await publisher.publish({"n": 1})
-            await liar.wait_for(Lagging)
+            await forger.wait_for(Lagging)
             for _ in range(20):
                 await asyncio.wait_for(publisher.publish({"n": 1}), PATIENCE_S)
             assert not network.brokers["b0"].failure.done()
-            liar.close()
+            forger.close()
 
     run(main())

@@ -192,9 +192,9 @@ SECRET = "s3cret"
     ],
 )  # fmt: skip
 def test_no_message_shows_the_password_in_a_url(url: str) -> None:
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as raised:
         parse_url(url)
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(raised.value)
     assert SECRET not in redacted(url)
 
 

@@ -28,9 +28,9 @@ def test_every_metric_is_there() -> None:
             return text
 
     text = run(main())
-    told = re.findall(r"`((?:gapless|process|python)_\w+)", TEXT)
-    assert len(told) > 15
-    for name in told:
+    documented = re.findall(r"`((?:gapless|process|python)_\w+)", TEXT)
+    assert len(documented) > 15
+    for name in documented:
         assert re.search(rf"^# HELP {name}", text, re.MULTILINE), name
 
 

@@ -21,15 +21,15 @@ PATIENT = RuntimeSettings(hello_ms=60_000, suspect_ms=60_000)
 
 
 def test_the_oldest_of_the_largest_group_has_to_go() -> None:
-    crowd: PendingConnections[str] = PendingConnections(4)
-    assert [crowd.add(f"bad {n}", "6.6.6.6") for n in range(2)] == [None, None]
-    assert [crowd.add(name, f"10.0.0.{n}") for n, name in enumerate(("ann", "bob"))] == [None, None]
-    assert [crowd.add(f"bad {n}", "6.6.6.6") for n in range(2, 5)] == ["bad 0", "bad 1", "bad 2"]
-    assert crowd.add("cid", "10.0.0.3") == "bad 3"
-    crowd.discard("ann")
-    crowd.discard("nobody")
-    assert crowd.add("dan", "10.0.0.4") is None
-    assert list(crowd) == ["bob", "bad 4", "cid", "dan"]
+    pending: PendingConnections[str] = PendingConnections(4)
+    assert [pending.add(f"bad {n}", "6.6.6.6") for n in range(2)] == [None, None]
+    assert [pending.add(name, f"10.0.0.{n}") for n, name in enumerate(("ann", "bob"))] == [None, None]
+    assert [pending.add(f"bad {n}", "6.6.6.6") for n in range(2, 5)] == ["bad 0", "bad 1", "bad 2"]
+    assert pending.add("cid", "10.0.0.3") == "bad 3"
+    pending.discard("ann")
+    pending.discard("nobody")
+    assert pending.add("dan", "10.0.0.4") is None
+    assert list(pending) == ["bob", "bad 4", "cid", "dan"]
 
 
 def test_silent_connections_do_not_keep_a_client_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.runtime.event_loop import run
 
-from .liar import Liar
+from .forging_client import ForgingClient
 from .secure import STEADY, Secure, secure
 
 NEWS = {"publish": [], "subscribe": ["topic = 'news'"]}
@@ -160,24 +160,24 @@ def test_a_history_read_resumed_by_its_client_ends_when_the_right_is_revoked(cou
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": READER}, runtime=STEADY) as network:
             admin = await _publishes(network, count, "shop/x")
-            liar = await Liar.attach(network, "ann")
-            liar.say(ClientSubscribe(1, "ann:liar/s1", "topic LIKE 'shop/%'", since=1))
-            assert (await liar.hears(Delivery)).events
+            forger = await ForgingClient.attach(network, "ann")
+            forger.say(ClientSubscribe(1, "ann:liar/s1", "topic LIKE 'shop/%'", since=1))
+            assert (await forger.next_message(Delivery)).events
             network.set_users({"ann": {**READER, "history": False}})
             await network.reload()
-            assert (await liar.refusal()).code == "changed"
-            again = await Liar.greeted(network, "ann", "ann:liar")
+            assert (await forger.refusal()).code == "changed"
+            again = await ForgingClient.greeted(network, "ann", "ann:liar")
             again.say(Attach(2, Incarnation("b0", 0), 1, 10**6, 0, 0, 0))
-            is_live = (await again.hears(Ready)).is_resumed
+            is_live = (await again.next_message(Ready)).is_resumed
             assert is_live == (count == 20), "only what has read all that it may"
             asked = [("s1", 1, 0, False), ("s1", 1, 0, True), ("s2", 1, 2**53, False), ("s3", 1, 2**53, True)]
             for name, since, end, is_resumed in asked:
                 again.say(ClientSubscribe(2, f"ann:liar/{name}", "topic LIKE 'shop/%'", since, end, is_resumed))
                 assert "may not read what was published before" in await again.denial()
             again.say(ClientSubscribe(2, "ann:liar/s4", "topic LIKE 'shop/%'"))
-            await again.hears(Active)
+            await again.next_message(Active)
             event = await admin.publish({"topic": "shop/x"})
-            got = await asyncio.wait_for(again.hears(Delivery), 30)
+            got = await asyncio.wait_for(again.next_message(Delivery), 30)
             assert [each.seq for each in got.events] == [event.seq]
             assert sorted(got.subscriptions) == ["ann:liar/s1"] * is_live + ["ann:liar/s4"]
             await admin.close()
@@ -218,13 +218,13 @@ def test_repeated_messages_of_a_client_are_checked_like_new_ones(tmp_path: Path)
             everything = await admin.subscribe("TRUE")
             forged = [Event("ann:liar-0", 1, {"topic": "news"}, b"")]
             for number, events in enumerate((forged, [Event(admin.name, 1, {"topic": "news"}, b"")])):
-                liar = await Liar.greeted(network, "ann", f"ann:liar-{number}")
-                liar.say(Attach(1, None, 0, 0, 0, 1, 0))
-                await liar.hears(Ready)
-                liar.say(ClientAdvertise(1, f"{liar.name}/a1", "topic = 'news'"))
-                assert "may not publish" in await liar.denial()
-                liar.say(ClientPublish(1, EventRun.of(events)))
-                assert (await liar.refusal()).code == "denied"
+                forger = await ForgingClient.greeted(network, "ann", f"ann:liar-{number}")
+                forger.say(Attach(1, None, 0, 0, 0, 1, 0))
+                await forger.next_message(Ready)
+                forger.say(ClientAdvertise(1, f"{forger.name}/a1", "topic = 'news'"))
+                assert "may not publish" in await forger.denial()
+                forger.say(ClientPublish(1, EventRun.of(events)))
+                assert (await forger.refusal()).code == "denied"
             await admin.advertise("TRUE")
             event = await admin.publish({"topic": "the only one"})
             assert (await asyncio.wait_for(anext(everything), 30)).id == event.id

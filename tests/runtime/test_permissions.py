@@ -30,7 +30,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.network_file import SecurityEntry, check_network
 from gapless.runtime.probe import ask_for_report, ask_to_end, ask_to_forget
 
-from .liar import Liar
+from .forging_client import ForgingClient
 from .logged import logged
 from .secure import STEADY, Secure, secure, until
 
@@ -178,20 +178,20 @@ def test_requests_and_replies_stay_within(tmp_path: Path) -> None:
             "desk": {"publish": ["topic = 'quote'"], "subscribe": ["topic = 'ask'"]},
         }
         async with secure(1, tmp_path, f=0, users=users) as network:
-            ann, desk = await _comes(network, "ann"), await _comes(network, "desk")
-            await desk.advertise("topic = 'quote'")
+            ann, member = await _comes(network, "ann"), await _comes(network, "desk")
+            await member.advertise("topic = 'quote'")
 
             async def quote(request: Event) -> Answer:
                 return {"topic": "quote", "price": 7}
 
-            await desk.answer("topic = 'ask'", quote)
+            await member.answer("topic = 'ask'", quote)
             await ann.advertise("topic = 'ask'")
             reply = await ann.request({"topic": "ask"}, reply="topic = 'quote'", timeout_s=30)
             assert reply.attributes["price"] == 7
             with pytest.raises(DeniedError):
                 await ann.request({"topic": "ask"}, timeout_s=30)
             await ann.close()
-            await desk.close()
+            await member.close()
 
     run(main())
 
@@ -248,13 +248,13 @@ def test_an_event_outside_its_advertisement_ends_the_session_and_is_not_delivere
                 ("bank", "ann:one", "user 'ann' may not publish this event; allowed:"),
                 ("shop/x", "ann:one", "cannot publish in the name of 'ann:one'"),
             ):
-                liar = await Liar.attach(network, "ann", name="ann:one" if topic == "bank" else "ann:two")
-                liar.say(ClientAdvertise(1, f"{liar.name}/a1", "topic LIKE 'shop/%'"))
-                liar.say(ClientPublish(1, EventRun.of([Event(publisher, 1, {"topic": topic}, b"")])))
-                refusal = await liar.refusal()
+                forger = await ForgingClient.attach(network, "ann", name="ann:one" if topic == "bank" else "ann:two")
+                forger.say(ClientAdvertise(1, f"{forger.name}/a1", "topic LIKE 'shop/%'"))
+                forger.say(ClientPublish(1, EventRun.of([Event(publisher, 1, {"topic": topic}, b"")])))
+                refusal = await forger.refusal()
                 assert refusal.code == "denied"
                 assert why in refusal.reason
-                await _is_over(network, liar.name)
+                await _is_over(network, forger.name)
             await admin.advertise("TRUE")
             await _takes(everything, await admin.publish({"still": "here"}))
             await admin.close()
@@ -273,9 +273,9 @@ def test_no_client_can_assign_the_names_of_others(tmp_path: Path) -> None:
                 ClientSubscribe(1, "ann:liar/s1", "topic = 'shop/x'"),
             )
             for number, message in enumerate(lies):
-                liar = await Liar.attach(network, "ann", name=f"ann:liar-{number}")
-                liar.say(message)
-                refusal = await liar.refusal()
+                forger = await ForgingClient.attach(network, "ann", name=f"ann:liar-{number}")
+                forger.say(message)
+                refusal = await forger.refusal()
                 assert (refusal.code, "has to begin with the client's own" in refusal.reason) == ("denied", True)
             admin = await _comes(network, "admin")
             await admin.advertise("TRUE")
@@ -299,9 +299,9 @@ def test_messages_of_brokers_are_not_accepted_from_a_client(kind: type[msgspec.S
 def test_a_client_that_introduces_itself_as_a_broker_is_rejected(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
-            liar = await Liar.attach(network, "ann")
-            liar.say(Excluded({"b0": Status(1)}))
-            assert (await liar.refusal()).code == "malformed"
+            forger = await ForgingClient.attach(network, "ann")
+            forger.say(Excluded({"b0": Status(1)}))
+            assert (await forger.refusal()).code == "malformed"
             assert network.brokers["b0"].is_ready
 
     run(main())
@@ -377,16 +377,16 @@ def test_a_session_drops_what_its_client_does_not_have(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
-            liar = await Liar.attach(network, "ann")
-            liar.say(ClientSubscribe(1, "ann:liar/s1", "topic LIKE 'shop/%'"))
+            forger = await ForgingClient.attach(network, "ann")
+            forger.say(ClientSubscribe(1, "ann:liar/s1", "topic LIKE 'shop/%'"))
             node: Any = network.brokers["b0"].links.host.node
             await until(lambda: "ann:liar/s1" in node.held_by("ann:liar"))
             network.set_users({"ann": NEWS})
             await network.reload()
-            assert (await liar.refusal()).code == "changed"
-            again = await Liar.greeted(network, "ann", "ann:liar")
+            assert (await forger.refusal()).code == "changed"
+            again = await ForgingClient.greeted(network, "ann", "ann:liar")
             again.say(Attach(2, Incarnation("b0", 0), 1, 0, 0, 0, 0))
-            assert not (await again.hears(Ready)).is_resumed
+            assert not (await again.next_message(Ready)).is_resumed
             assert not node.held_by("ann:liar")
             again.say(ClientSubscribe(2, "ann:liar/s1", "topic = 'news'"))
             await until(lambda: node.held_by("ann:liar"))
@@ -394,7 +394,7 @@ def test_a_session_drops_what_its_client_does_not_have(tmp_path: Path) -> None:
             await admin.advertise("TRUE")
             await admin.publish({"topic": "shop/secret"})
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(again.hears(Delivery), 0.5)
+                await asyncio.wait_for(again.next_message(Delivery), 0.5)
             await admin.close()
 
     run(main())

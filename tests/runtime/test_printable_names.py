@@ -41,9 +41,9 @@ def test_a_broker_refuses_such_a_name_wherever_a_client_can_give_one() -> None:
         assert str(caught.value).isprintable()
     for give in (lambda: decode_hello(memoryview(greeting("client", BAD)[5:])),
                  lambda: decode_name(memoryview(frame(FORGET, BAD)[5:]))):  # fmt: skip
-        with pytest.raises(WireError, match="only what can be printed") as told:
+        with pytest.raises(WireError, match="only what can be printed") as raised:
             give()
-        assert str(told.value).isprintable()
+        assert str(raised.value).isprintable()
 
 
 def test_a_client_refuses_such_a_name_before_anything_is_sent() -> None:

@@ -46,7 +46,7 @@ class _Asked:
     def __init__(self, network: Secure) -> None:
         broker_security = network.brokers["b0"].broker_security
         assert broker_security is not None
-        self.told: dict[str, str] = {}
+        self.refusals: dict[str, str] = {}
         judging = Judging(lambda message: message, self._rewrite, text_max=2_000, effort_max=200)
         self.node = Node()
         audit = AuditLog("", "b0", logger_of("b0"))
@@ -55,7 +55,7 @@ class _Asked:
         self._gate.came(self._link, Identity("user", "ann", "certificate"), "127.0.0.1")
 
     def _deny(self, link: Link, name: str, reason: str) -> None:
-        self.told[name] = reason
+        self.refusals[name] = reason
 
     @staticmethod
     def _rewrite(message: Any, filters: Any, without: Set[str]) -> Any:
@@ -94,7 +94,7 @@ def test_durable_subscriptions_need_the_right_to_their_name(named: Any, name: st
             asked = Demand(OPEN.subscriptions, named={"ann:c/s1": name})
             assert at_gate.decide(asked) is (asked if may else None)
             if not may:
-                why = at_gate.told["ann:c/s1"]
+                why = at_gate.refusals["ann:c/s1"]
                 assert f"user 'ann' may not hold a subscription under the name {name!r}; " in why
                 allowed = f"{named[0]!r} is".replace("${user}", "ann") if named else "no name is"
                 assert why.endswith(f"; {allowed} allowed")
@@ -109,7 +109,7 @@ def test_a_name_does_not_help_where_the_filter_may_not_be_had(tmp_path: Path) ->
         async with secure(1, tmp_path, f=0, users={"ann": {**SHOP, "named": True}}) as network:
             at_gate = _Asked(network)
             assert at_gate.decide(Demand({"ann:c/s1": "TRUE"}, named={"ann:c/s1": "orders"})) is None
-            assert "may not subscribe to 'TRUE'" in at_gate.told["ann:c/s1"]
+            assert "may not subscribe to 'TRUE'" in at_gate.refusals["ann:c/s1"]
 
     run(main())
 
@@ -120,7 +120,7 @@ def test_a_name_is_lost_with_the_right_to_it_and_the_list_of_all_takes_a_right(t
             at_gate = _Asked(network)
             assert at_gate.judge(OPEN) is OPEN
             assert at_gate.judge(Demand(listing="ann:c/q1")) is None
-            assert "may not list all durable subscriptions; that takes status = true" in at_gate.told["ann:c/q1"]
+            assert "may not list all durable subscriptions; that takes status = true" in at_gate.refusals["ann:c/q1"]
             network.set_users({"ann": {**SHOP, "named": ["bills-%"], "status": True}})
             await network.reload()
             assert at_gate.judge(OPEN) is None
@@ -145,7 +145,7 @@ def test_many_filters_are_judged_in_pieces(tmp_path: Path, monkeypatch: pytest.M
             answers = [at_gate.judge(asked) for _ in range(12)]
             assert answers == [UNJUDGED] * 12, "each filter is understood, and then judged"
             assert at_gate.judge(asked) is None
-            assert [*at_gate.told] == ["ann:c/s5"]
+            assert [*at_gate.refusals] == ["ann:c/s5"]
 
     run(main())
 

@@ -23,7 +23,7 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.runtime.event_loop import run
 
-from .liar import Liar
+from .forging_client import ForgingClient
 from .secure import STEADY, secure
 
 SHOP = {"publish": ["topic LIKE 'shop/%'"], "subscribe": ["topic LIKE 'shop/%'", "topic = 'news'"]}
@@ -61,25 +61,25 @@ def test_a_subscription_that_never_existed_gives_no_access_to_history(tmp_path: 
         ):
             await admin.advertise("TRUE")
             secret = await admin.publish({"topic": "shop/secret"})
-            liar = await Liar.attach(network, "ann", "b0", "ann:liar")
-            liar.say(ClientSubscribe(1, "ann:liar/s", "topic LIKE 'shop/%'", 0, 0, True))
-            assert "'ann' may not read what was published before" in await liar.denial()
-            liar.say(ClientSubscribe(1, "ann:liar/t", "topic = 'shop/x'"))
-            active = await liar.hears(Active)
+            forger = await ForgingClient.attach(network, "ann", "b0", "ann:liar")
+            forger.say(ClientSubscribe(1, "ann:liar/s", "topic LIKE 'shop/%'", 0, 0, True))
+            assert "'ann' may not read what was published before" in await forger.denial()
+            forger.say(ClientSubscribe(1, "ann:liar/t", "topic = 'shop/x'"))
+            active = await forger.next_message(Active)
             assert active.ticket
             wide, narrow = "topic LIKE 'shop/%'", "topic = 'shop/x'"
             for name, text, since in (("u", narrow, active.position - 1), ("v", narrow, 0)):
-                liar.say(ClientSubscribe(1, f"ann:liar/{name}", text, since, 0, True, active.ticket))
-                assert "may not read what was published before" in await liar.denial()
-            other = await Liar.attach(network, "bob", "b1", "bob:liar")
+                forger.say(ClientSubscribe(1, f"ann:liar/{name}", text, since, 0, True, active.ticket))
+                assert "may not read what was published before" in await forger.denial()
+            other = await ForgingClient.attach(network, "bob", "b1", "bob:liar")
             other.say(ClientSubscribe(1, "bob:liar/s", narrow, active.position, 0, True, active.ticket))
             assert "'bob' may not read what was published before" in await other.denial()
-            liar.say(ClientSubscribe(1, "ann:liar/w", wide, active.position, 0, True, active.ticket))
+            forger.say(ClientSubscribe(1, "ann:liar/w", wide, active.position, 0, True, active.ticket))
             await admin.publish({"topic": "shop/other"})
             last = await admin.publish({"topic": "shop/x"})
             got: dict[str, list[str]] = {"ann:liar/w": []}
             while last.id not in got["ann:liar/w"]:
-                delivery = await liar.hears(Delivery)
+                delivery = await forger.next_message(Delivery)
                 for name in delivery.subscriptions:
                     got.setdefault(name, []).extend(event.id for event in delivery.events)
             assert got["ann:liar/w"] == [last.id], "only what the ticket's filter matches"
@@ -100,17 +100,19 @@ def test_a_loss_is_reported_only_where_the_event_may_have_matched(tmp_path: Path
             await admin.advertise("TRUE")
             bank = await admin.subscribe("topic = 'bank'")
             shop = await admin.subscribe("topic LIKE 'shop/%'")
-            liar = await Liar.attach(network, "ann", "b0", "ann:liar")
-            liar.say(ClientAdvertise(1, "ann:liar/a", "topic LIKE 'shop/%'"))
-            await liar.hears(Stable)
-            liar.say(ClientPublish(1, EventRun.of([Event("ann:liar", n, {"topic": "shop/x"}, b"") for n in (1, 2, 3)])))
-            await liar.hears(Confirmed)
+            forger = await ForgingClient.attach(network, "ann", "b0", "ann:liar")
+            forger.say(ClientAdvertise(1, "ann:liar/a", "topic LIKE 'shop/%'"))
+            await forger.next_message(Stable)
+            forger.say(
+                ClientPublish(1, EventRun.of([Event("ann:liar", n, {"topic": "shop/x"}, b"") for n in (1, 2, 3)]))
+            )
+            await forger.next_message(Confirmed)
             assert len([await anext(shop) for _ in range(3)]) == 3
-            liar.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # its numbers were admitted
-            while (await liar.hears(Ready)).session < 2:
+            forger.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # its numbers were admitted
+            while (await forger.next_message(Ready)).session < 2:
                 pass
-            liar.say(ClientLost(2, 1, 3, 0, "TRUE"))
-            await liar.hears(LossKept)
+            forger.say(ClientLost(2, 1, 3, 0, "TRUE"))
+            await forger.next_message(LossKept)
             last = await admin.publish({"topic": "bank"})
             assert (await anext(bank)).id == last.id
 

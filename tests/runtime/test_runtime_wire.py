@@ -144,21 +144,21 @@ def bodies(pieces: list[bytes]) -> list[memoryview]:
 
 def test_a_batch_comes_back_as_it_was() -> None:
     event = Event("p", 7, {"name": "x", "price": 2.5, "count": -(2**63), "sold": True}, b"\x00\xff")
-    told = [
+    sent = [
         gapless_messages.Frame(0, 0, 1, 0, 0, LinkMessage(0, Publication(EventRun.of([event])))),
         client_messages.Delivery(1, 2, EventRun.of([event]), ["s"]),
         gapless_messages.Ack(1, 2, 3),
     ]
-    [body] = bodies(codec().frames(told))
-    assert codec().decode(body, is_client=False) == told
+    [body] = bodies(codec().frames(sent))
+    assert codec().decode(body, is_client=False) == sent
 
 
 def test_a_batch_that_would_be_too_large_is_split() -> None:
-    told = [client_messages.ClientPublish(1, EventRun.of([Event("p", seq, {}, b"x" * 1000)])) for seq in range(1, 101)]
-    found = bodies(codec(frame_max=10_000).frames(told))
+    sent = [client_messages.ClientPublish(1, EventRun.of([Event("p", seq, {}, b"x" * 1000)])) for seq in range(1, 101)]
+    found = bodies(codec(frame_max=10_000).frames(sent))
     assert len(found) > 10
     assert all(len(body) < 10_000 for body in found)
-    assert [message for body in found for message in codec().decode(body, is_client=True)] == told
+    assert [message for body in found for message in codec().decode(body, is_client=True)] == sent
 
 
 def test_a_message_that_fits_into_no_frame_is_named() -> None:

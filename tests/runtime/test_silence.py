@@ -21,7 +21,7 @@ def _limit(
 def test_a_peer_that_always_answered_in_time_gets_the_usual_limit() -> None:
     peer = Silence(0)
     for now in range(TICK, 10 * SECOND, TICK):
-        peer.hear(now, 0)
+        peer.note(now, 0)
     assert _limit(peer, 10 * SECOND) == 1
 
 
@@ -31,28 +31,28 @@ def test_a_peer_that_gets_slower_raises_its_limit_before_it_exceeds_it() -> None
     while pause < 2.4 * SECOND:
         assert pause / SECOND <= _limit(peer, now)
         now += int(pause)
-        peer.hear(now, 0)
+        peer.note(now, 0)
         pause *= 1.5
 
 
 def test_slowness_decays_by_half_in_two_minutes() -> None:
     peer = Silence(0)
-    peer.hear(3 * SECOND, 0)
+    peer.note(3 * SECOND, 0)
     assert _limit(peer, 3 * SECOND) == 6
     for now in range(3 * SECOND, 3 * SECOND + HALF_LIFE_US, TICK):
-        peer.hear(now, 0)
+        peer.note(now, 0)
     assert _limit(peer, 3 * SECOND + HALF_LIFE_US) == pytest.approx(3, rel=0.01)
 
 
 def test_no_peer_gets_more_than_the_most() -> None:
     peer = Silence(0)
-    peer.hear(100 * SECOND, 0)
+    peer.note(100 * SECOND, 0)
     assert _limit(peer, 100 * SECOND, is_acknowledged=True, is_client=True) == MOST
 
 
 def test_a_peer_without_a_connection_gets_the_usual_limit_however_slow_it_was() -> None:
     peer = Silence(0)
-    peer.hear(5 * SECOND, 0)
+    peer.note(5 * SECOND, 0)
     assert _limit(peer, 5 * SECOND, is_connected=False, is_client=True) == 1
 
 
@@ -68,8 +68,8 @@ def test_a_client_is_never_suspected_faster_than_a_broker(is_acknowledged: bool)
         broker, client, now = Silence(0), Silence(0), 0
         for _ in range(dice.randrange(10)):
             now += dice.randrange(3 * SECOND)
-            broker.hear(now, 0)
-            client.hear(now, 0)
+            broker.note(now, 0)
+            client.note(now, 0)
         of_broker = _limit(broker, now, is_acknowledged=is_acknowledged)
         of_client = _limit(client, now, is_acknowledged=is_acknowledged, is_client=True)
         assert of_client == pytest.approx(min(MOST, CLIENT * of_broker), rel=0.001)
@@ -81,13 +81,13 @@ def test_time_by_which_we_were_late_ourselves_is_no_silence() -> None:
     for tick in range(1, 5):
         late += 9 * TICK
         assert peer.so_far(tick * 10 * TICK, late) == tick * TICK
-    peer.hear(4 * SECOND, late)
+    peer.note(4 * SECOND, late)
     assert _limit(peer, 4 * SECOND) == 1, "and it says nothing about the peer"
 
 
 def test_a_new_connection_begins_anew_and_what_was_slow_before_is_remembered() -> None:
     peer = Silence(0)
-    peer.hear(2 * SECOND, 0)
+    peer.note(2 * SECOND, 0)
     peer.begin(9 * SECOND, 0)
     assert peer.so_far(10 * SECOND, 0) == SECOND
     assert _limit(peer, 10 * SECOND) == pytest.approx(4, rel=0.1)
@@ -109,6 +109,6 @@ def test_peers_on_an_overloaded_machine_are_hardly_ever_suspected(load: int) -> 
             fixed += silence > SECOND
             adaptive += silence / SECOND > limit
             now += silence
-            peer.hear(now, 0)
+            peer.note(now, 0)
     assert fixed > 100
     assert 100 * adaptive <= fixed

@@ -150,8 +150,8 @@ def test_clear_text_on_a_port_with_tls_is_reported(tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:
             with logged() as log:
-                told = await _refused(network, None, network.at("b0").replace("+tls", ""))
-                assert "broker 'b0' speaks TLS only; write gapless+tls://" in told
+                message = await _refused(network, None, network.at("b0").replace("+tls", ""))
+                assert "broker 'b0' speaks TLS only; write gapless+tls://" in message
                 await until(lambda: "refused: it speaks no TLS" in log.text)
 
     run(main())
@@ -352,14 +352,14 @@ def test_a_certificate_that_expires_soon_is_in_the_log_and_in_the_metrics(tmp_pa
                     line for line in text.splitlines()
                     if line.startswith('gapless_certificate_expiry_timestamp_seconds{kind="certificate"}')
                 )  # fmt: skip
-                assert doors_expiry(broker) == pytest.approx(float(line.split()[1]))
+                assert endpoint_expiry(broker) == pytest.approx(float(line.split()[1]))
             finally:
                 endpoint.stop()
 
     run(main())
 
 
-def doors_expiry(broker: Broker) -> float:
+def endpoint_expiry(broker: Broker) -> float:
     assert broker.broker_security is not None
     return broker.broker_security.expiries["certificate"]
 
@@ -398,9 +398,9 @@ def test_http_supports_tls_and_authenticates_status_requests(tmp_path: Path) -> 
                 for header in (ann, ann.lower().replace(network.token("ann").lower(), network.token("ann"))):
                     assert '"broker":"b0"' in await _get(network, port, "/status", header=header)
                 assert "gapless_up 1" in await _get(network, port, "/metrics", network.certified("ann"))
-                told = await _get(network, port, "/metrics", network.certified("bob"))
-                assert "403 Forbidden" in told
-                assert "user bob may not see how brokers are" in told
+                message = await _get(network, port, "/metrics", network.certified("bob"))
+                assert "403 Forbidden" in message
+                assert "user bob may not see how brokers are" in message
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
                 assert b"this port speaks HTTPS" in await asyncio.wait_for(reader.read(), 30)

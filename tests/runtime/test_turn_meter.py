@@ -78,18 +78,18 @@ def test_a_batch_too_large_for_one_turn_is_processed_in_several_in_order() -> No
             node = broker.links.host.node
             assert node is not None
             step = node.step
-            heard: list[int] = []
+            received: list[int] = []
 
             def slow(item: Input, now: int) -> Any:
                 if isinstance(item, Received) and isinstance(item.message, ClientPublish):
                     work(30)
-                    heard.extend(event.seq for event in item.message.events)
+                    received.extend(event.seq for event in item.message.events)
                 return step(item, now)
 
             node.step = slow  # type: ignore[method-assign]
             async with asyncio.timeout(60):
                 await asyncio.gather(*(ann.publish({"n": number}) for number in range(20)))
-            assert heard == list(range(1, 21))
+            assert received == list(range(1, 21))
             turns = broker.report()["turns"]
             assert 30 <= turns["longest_ms"] <= LONG_MS
             assert "ClientPublish of 1 events" in turns["what"]

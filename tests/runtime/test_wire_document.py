@@ -59,8 +59,8 @@ def test_the_codes_are_those_in_use() -> None:
         )
     )
     used |= {"version", "malformed"}
-    told = set(re.findall(r"`([a-z-]+)`", TEXT.split("| code | |")[1].split("## Messages")[0]))
-    assert used == told
+    documented = set(re.findall(r"`([a-z-]+)`", TEXT.split("| code | |")[1].split("## Messages")[0]))
+    assert used == documented
 
 
 def test_the_settings_and_the_file() -> None:

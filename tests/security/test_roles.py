@@ -185,8 +185,8 @@ def test_a_token_of_the_file_may_expire(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_an_entry_for_the_users_file(tmp_path: Path, cli: Any) -> None:
-    told = cli("security", "token", "ann", "--days", "90").out
-    entry = told.splitlines()[1].partition("in tokens:")[2].strip()
+    message = cli("security", "token", "ann", "--days", "90").out
+    entry = message.splitlines()[1].partition("in tokens:")[2].strip()
     [token] = _user(tmp_path, f"[[users]]\nname = 'ann'\ntokens = [{entry}]").tokens
     assert not isinstance(token, str)
     assert 89 * 86_400 < token.expires_s - time.time() < 91 * 86_400

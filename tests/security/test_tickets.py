@@ -92,9 +92,9 @@ def test_a_user_cannot_act_as_an_authority(place: Path, authority: Authority, br
 def test_brokers_of_others_cannot_issue_one(place: Path, authority: Authority, brokers: list[Tickets]) -> None:
     other = place / "other"
     other.mkdir(exist_ok=True)
-    stranger = keys(other, Authority.make("another"), "broker", "b0")
+    foreign = keys(other, Authority.make("another"), "broker", "b0")
     unknown = keys(place, authority, "broker", "b9")
-    for keys_ in (stranger, unknown):
+    for keys_ in (foreign, unknown):
         ticket = Tickets("shop", BROKERS, keys_).issue("ann:c", "TRUE", 0)
         assert brokers[1].read(ticket, "ann:c", 0, NOBODY) is None
 

@@ -44,8 +44,8 @@ def _load(tmp_path: Path, text: str) -> object:
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         _load(tmp_path, text)
-    told = str(caught.value).replace("`", "'")
-    assert complaint.replace("`", "'") in told
+    message = str(caught.value).replace("`", "'")
+    assert complaint.replace("`", "'") in message
 
 
 def test_a_token_in_clear_text_is_refused_and_not_repeated(tmp_path: Path) -> None:

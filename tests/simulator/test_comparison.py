@@ -212,9 +212,9 @@ def test_unsuitable_protocols_say_why(spec: ProtocolSpec, changes: dict[str, Any
 
 def test_unsuitable_protocols_are_omitted_and_others_continue() -> None:
     scenario = msgspec.structs.replace(QUIET, faults=(Cut(600.0, ("b0", "b1")), Heal(700.0, ("b0", "b1"))))
-    told: list[str] = []
-    entries = compare(scenario, [LOCAPS, GRYPHON], on_start=lambda spec: told.append(spec.name))
-    assert told == ["locaps", "gryphon"]
+    reported: list[str] = []
+    entries = compare(scenario, [LOCAPS, GRYPHON], on_start=lambda spec: reported.append(spec.name))
+    assert reported == ["locaps", "gryphon"]
     assert entries[0] == Entry("locaps", "gcd", unfit="does not claim to cope with cut")
     assert figures(entries[1]).lost == 0
 

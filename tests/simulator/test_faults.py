@@ -13,7 +13,7 @@ SETTINGS = Settings(detect_least_us=50 * MS, detect_most_us=150 * MS)
 LATE = 1000 * MS
 
 
-def heard(probe: Probe, name: str, *words: str) -> list[tuple[str, str]]:
+def received(probe: Probe, name: str, *words: str) -> list[tuple[str, str]]:
     """Return the inputs of a node, without times; only of these kinds, if given."""
     return [(word, peer) for _, word, peer in probe.logs.news(name) if not words or word in words]
 
@@ -82,8 +82,8 @@ def test_a_quick_restart_is_never_suspected() -> None:
     assert probe.logs.news("b0")[1:] == [(30 * MS, "connected", "b1")]
     assert probe.logs.news("b1.c")[1:] == [(30 * MS, "connected", "b1")]
     expected = [("start", ""), ("start", ""), *(("connected", name) for name in ("b0", "b2"))]
-    assert heard(probe, "b1")[:4] == expected
-    assert heard(probe, "b1")[4:] == [("connected", f"b{number}.c") for number in (0, 1, 2)]
+    assert received(probe, "b1")[:4] == expected
+    assert received(probe, "b1")[4:] == [("connected", f"b{number}.c") for number in (0, 1, 2)]
 
 
 def test_a_restart_without_memory_is_a_new_node_of_a_higher_incarnation() -> None:
@@ -94,7 +94,7 @@ def test_a_restart_without_memory_is_a_new_node_of_a_higher_incarnation() -> Non
     probe.simulation.run(settle=LATE)
     lives = [node.place for node in probe.logs.nodes if node.place.name == "b1"]
     assert [getattr(place, "incarnation", None) for place in lives] == [0, 1, 2]
-    assert heard(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")] * 2
+    assert received(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")] * 2
 
 
 def test_a_fresh_broker_suspects_brokers_that_crashed_before() -> None:
@@ -125,8 +125,8 @@ def test_a_restart_with_memory_continues_where_it_was() -> None:
     ]
     assert probe.logs.notes("b1") == []
     assert sum(node.place.name == "b1" for node in probe.logs.nodes) == 1
-    assert heard(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")]
-    assert ("connected", "b0") in heard(probe, "b1")
+    assert received(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")]
+    assert ("connected", "b0") in received(probe, "b1")
 
 
 def test_timers_die_with_the_memory() -> None:
@@ -136,7 +136,7 @@ def test_timers_die_with_the_memory() -> None:
     probe.simulation.crash("b1", at=10 * MS)
     probe.simulation.restart("b1", at=300 * MS)
     probe.simulation.run(settle=LATE)
-    assert heard(probe, "b1", "timer") == []
+    assert received(probe, "b1", "timer") == []
 
 
 def test_a_client_that_joins_late_comes_to_suspect_its_dead_broker() -> None:
@@ -201,9 +201,9 @@ def test_a_cut_parts_one_pair_only_and_sends_are_lost() -> None:
     probe.simulation.run(settle=LATE)
     assert probe.logs.notes("b0") == probe.logs.notes("b1") == []
     assert probe.logs.notes("b2") == [(40 * MS, "b0", 0)]
-    assert heard(probe, "b0")[1:] == [("connected", "b1")]
-    assert heard(probe, "b1")[1:] == [("connected", "b0")]
-    assert len(heard(probe, "b2")) == 1
+    assert received(probe, "b0")[1:] == [("connected", "b1")]
+    assert received(probe, "b1")[1:] == [("connected", "b0")]
+    assert len(received(probe, "b2")) == 1
 
 
 def test_a_long_cut_makes_both_ends_suspect() -> None:
@@ -212,7 +212,7 @@ def test_a_long_cut_makes_both_ends_suspect() -> None:
     probe.simulation.heal("b0", "b1", at=500 * MS)
     probe.simulation.run(settle=LATE)
     for name, other in (("b0", "b1"), ("b1", "b0")):
-        assert heard(probe, name)[1:] == [("suspected", other), ("connected", other), ("trusted", other)]
+        assert received(probe, name)[1:] == [("suspected", other), ("connected", other), ("trusted", other)]
         assert 60 * MS <= probe.logs.news(name)[1][0] <= 160 * MS
 
 
@@ -226,8 +226,8 @@ def test_a_one_way_cut_loses_messages_in_one_direction_and_only_the_receiver_sus
     probe.simulation.run(settle=LATE)
     assert [now for now, _, _ in probe.logs.notes("b0")] == [30 * MS]
     assert [now for now, _, _ in probe.logs.notes("b1")] == [610 * MS]
-    assert heard(probe, "b0")[1:] == [("connected", "b1")]
-    assert heard(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
+    assert received(probe, "b0")[1:] == [("connected", "b1")]
+    assert received(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
 
 
 def test_when_an_end_of_a_one_way_cut_dies_the_connection_is_removed() -> None:
@@ -239,7 +239,7 @@ def test_when_an_end_of_a_one_way_cut_dies_the_connection_is_removed() -> None:
     probe.simulation.heal("b0", "b1", at=600 * MS)
     probe.simulation.run(settle=LATE)
     assert probe.logs.notes("b0") == []
-    assert heard(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
+    assert received(probe, "b1")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
 
 
 def test_a_prefix_of_the_messages_in_flight_survives_a_cut_in_each_direction() -> None:
@@ -263,8 +263,8 @@ def test_a_client_can_be_cut_from_its_broker() -> None:
     probe.simulation.cut("b0.c", "b0", at=10 * MS)
     probe.simulation.heal("b0.c", "b0", at=500 * MS)
     probe.simulation.run(settle=LATE)
-    assert heard(probe, "b0.c")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
-    assert heard(probe, "b0")[1:] == [("suspected", "b0.c"), ("connected", "b0.c"), ("trusted", "b0.c")]
+    assert received(probe, "b0.c")[1:] == [("suspected", "b0"), ("connected", "b0"), ("trusted", "b0")]
+    assert received(probe, "b0")[1:] == [("suspected", "b0.c"), ("connected", "b0.c"), ("trusted", "b0.c")]
 
 
 def test_a_restart_across_a_cut_connects_at_the_heal() -> None:
@@ -274,9 +274,9 @@ def test_a_restart_across_a_cut_connects_at_the_heal() -> None:
     probe.simulation.restart("b1", at=300 * MS)
     probe.simulation.heal("b0", "b1", at=600 * MS)
     probe.simulation.run(settle=LATE)
-    assert heard(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")]
+    assert received(probe, "b0")[1:] == [("suspected", "b1"), ("connected", "b1"), ("trusted", "b1")]
     assert [entry for entry in probe.logs.news("b0") if entry[1] == "connected"] == [(600 * MS, "connected", "b1")]
-    assert [word for word, peer in heard(probe, "b1") if peer == "b0"] == ["suspected", "connected", "trusted"]
+    assert [word for word, peer in received(probe, "b1") if peer == "b0"] == ["suspected", "connected", "trusted"]
 
 
 def test_a_cut_that_never_heals_is_no_quiet_end() -> None:

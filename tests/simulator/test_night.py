@@ -22,20 +22,20 @@ def night(place: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple
 
 def test_the_next_night_continues_where_the_last_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seeds in (8, 16):
-        code, told = night(tmp_path, capsys, "--faults", "none", "--protocol", "gryphon")
+        code, output = night(tmp_path, capsys, "--faults", "none", "--protocol", "gryphon")
         assert code == 0
-        kind = told["kinds"]["none"]  # type: ignore[index]
+        kind = output["kinds"]["none"]  # type: ignore[index]
         assert kind["next_seed"] == kind["valid"] + kind["unknown"] == seeds
-    assert told["measured"] == 1
-    assert told["branches"]["unreached"], "no crash was drawn, so some rules rest"  # type: ignore[index]
+    assert output["measured"] == 1
+    assert output["branches"]["unreached"], "no crash was drawn, so some rules rest"  # type: ignore[index]
 
 
 def test_findings_are_saved_reduced_and_the_search_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, told = night(tmp_path, capsys, "--faults", "crash", "--protocol", "gryphon")
+    code, output = night(tmp_path, capsys, "--faults", "crash", "--protocol", "gryphon")
     assert code == 1
-    kind = told["kinds"]["crash"]  # type: ignore[index]
+    kind = output["kinds"]["crash"]  # type: ignore[index]
     assert kind["next_seed"] == 8
     assert kind["faults"]["crash"] > 0
     assert kind["found"]

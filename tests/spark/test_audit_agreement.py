@@ -31,14 +31,14 @@ from .traces import (
     LATE_STARTS,
     PLANTS,
     TOLD_FALSELY,
-    all_told,
+    all_reported,
     chain_of_answers,
     group_trace,
     honest_runs,
     planted_runs,
+    reported,
     runs_that_went_wrong,
     together,
-    told,
 )
 
 SEEDS: dict[Guarantee, int] = {"gcd": 60, "gfd": 25, "topic-causal": 25, "best-effort": 10}
@@ -111,7 +111,7 @@ def test_shares_together_find_what_the_checkers_find_in_the_whole_trace(corpus: 
             replayed[verdict.guarantee] += 1
             rows = [judge_share(Share(run, number, SHARES, replays=True), files) for number in range(SHARES)]
         found = [msgspec.convert(each, Anomaly) for row in rows for each in row["found"]]
-        assert Counter(map(told, found)) == all_told(verdict), run
+        assert Counter(map(reported, found)) == all_reported(verdict), run
         [judged] = verdict_rows({**row, "counts": dict(row["counts"])} for row in rows)
         agrees({**judged, "cut_short": list(judged["cut_short"])}, verdict)
         assert judged["reason"] == verdict.reason, run
@@ -158,7 +158,7 @@ def test_on_spark_it_is_the_same(spark: SparkSession, corpus: Corpus, half: bool
         found: dict[str, Counter[tuple[Any, ...]]] = {}
         for row in result.anomalies.toArrow().to_pylist():
             run = row.pop("run")
-            found.setdefault(run, Counter())[told(msgspec.convert(row, Anomaly))] += 1
+            found.setdefault(run, Counter())[reported(msgspec.convert(row, Anomaly))] += 1
     assert len(jobs) <= JOBS_MAX
     assert result.rows == sorted(result.rows, key=lambda row: str(row["run"]))
     assert result.verdicts.toArrow().to_pylist(maps_as_pydicts="strict") == result.rows
@@ -167,6 +167,6 @@ def test_on_spark_it_is_the_same(spark: SparkSession, corpus: Corpus, half: bool
         verdict = chosen[row["run"]]
         agrees(row, verdict)
         assert row["reason"] == verdict.reason
-        assert found.get(verdict.run, Counter()) == all_told(verdict), verdict.run
+        assert found.get(verdict.run, Counter()) == all_reported(verdict), verdict.run
     _, some = result.tell(100)
     assert some == first_anomalies(result.anomalies, 100).toArrow().to_pylist()

@@ -194,11 +194,11 @@ def test_on_a_terminal_a_table_shows_lag_and_anomalies(monkeypatch: pytest.Monke
         view.show(Batch(7, judge.replay.report(), reports, [inversion], [inversion]), reports)
     view.end(judge.verdict(quiesced=True), 3)
     lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
-    for told in (
+    for line_end in (
         "batch 7 fifo-inversion eve was delivered ann:2 before ann:1 for e, though ann",
         "batch 7 ann:1 came after all for e: no fifo-inversion",
     ):
-        assert any(line.endswith(told) for line in lines)  # what moves may stand before it
+        assert any(line.endswith(line_end) for line in lines)  # what moves may stand before it
     assert "subscription delivered lag behind anomalies" in lines
     assert "e active 2 0 1" in lines
     assert any(line.startswith("j active 0 2") for line in lines)

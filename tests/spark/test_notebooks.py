@@ -26,10 +26,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
 def run(name: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return the values of its names at the end."""
     monkeypatch.setenv("GAPLESS_URL", fleet.config.url)
-    told = json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))
-    assert (told["nbformat"], told["nbformat_minor"]) == (4, 5)
+    content = json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
     found: dict[str, Any] = {}
-    for cell in told["cells"]:
+    for cell in content["cells"]:
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
         if cell["cell_type"] == "code":
             code = compile("".join(cell["source"]), f"{name}:{cell['id']}", "exec")

@@ -18,13 +18,13 @@ def verdicts(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_seeds_are_tried_once_and_the_verdicts_are_kept(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     for runs in (4, 8):
         on_spark = ("--spark", "--master", "local[2]", "--out", tmp_path)
         ran = cli("sim", "search", "--protocol", "gapless", "--runs", runs, *SEEDS, *on_spark)
         assert ran.code == 0, ran.err
-        told.append(json.loads(ran.out))
-    assert [(each["runs"], each["valid"], each["finding"]) for each in told] == [(4, 4, None), (8, 8, None)]
+        lines.append(json.loads(ran.out))
+    assert [(each["runs"], each["valid"], each["finding"]) for each in lines] == [(4, 4, None), (8, 8, None)]
     assert [(row["seed"], row["status"]) for row in verdicts(tmp_path)] == [(seed, "valid") for seed in range(8)]
     ran = cli("sim", "search", "--protocol", "gryphon", "--runs", 1, *SEEDS, *on_spark)
     assert ran.code == 64

@@ -93,7 +93,7 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
             if outcome is not None:
                 yield name, record(outcome[0], f"{name} {seed}")
     for seed in range(seeds):
-        lied_to = told_falsely(record(Model(seed).run(), f"{TOLD_FALSELY} {seed}"))
+        lied_to = falsely_reported(record(Model(seed).run(), f"{TOLD_FALSELY} {seed}"))
         if lied_to is not None:
             yield TOLD_FALSELY, lied_to
     for how in FORGERIES:
@@ -103,7 +103,7 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
                 yield f"forged, {how}", forged[0]
 
 
-def told_falsely(trace: Trace) -> Trace | None:
+def falsely_reported(trace: Trace) -> Trace | None:
     """Report to a client the loss of a delivered event, and of one that was never published."""
     came = [row for row in trace.history if row.kind == "deliver"]
     if len(came) < LIES:
@@ -139,7 +139,7 @@ def chain_of_answers(clients: int) -> Trace:
     return recorder.finish(quiesced=True)
 
 
-def told(anomaly: Anomaly) -> tuple[Any, ...]:
+def reported(anomaly: Anomaly) -> tuple[Any, ...]:
     """All that is said about an anomaly."""
     return (*identity(anomaly), anomaly.witness, anomaly.message)
 
@@ -149,9 +149,9 @@ def identity(anomaly: Anomaly) -> tuple[Any, ...]:
     return anomaly.kind, anomaly.client, anomaly.subscription, anomaly.event, anomaly.publisher
 
 
-def all_told(verdict: Verdict) -> Counter[tuple[Any, ...]]:
+def all_reported(verdict: Verdict) -> Counter[tuple[Any, ...]]:
     """Return the contents of a verdict, whatever the order."""
-    return Counter(map(told, verdict.anomalies))
+    return Counter(map(reported, verdict.anomalies))
 
 
 GROUP_EVENTS = [Event("p", seq, {"x": seq if seq <= 4 else 0}, b"", 100 * seq) for seq in range(1, 80)]

@@ -225,9 +225,9 @@ def _is_all_there(path: Path, reported: int) -> None:
 
 
 def test_a_disk_that_accepts_no_more_is_reported_and_loses_nothing(tmp_path: Path) -> None:
-    reported, told = _fails(tmp_path, file_bytes_max=1_500_000)
+    reported, message = _fails(tmp_path, file_bytes_max=1_500_000)
     assert reported > 5
-    assert "the disk failed (write); nothing more is written to it" in told
+    assert "the disk failed (write); nothing more is written to it" in message
     _is_all_there(tmp_path, reported)
 
 
@@ -242,10 +242,10 @@ def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
         pytest.skip(
             "only the kernel can make a disk full, and here it lets no user mount one; RLIMIT_FSIZE is tried anyway"
         )
-    reported, told = _fails(room, *prefix)
+    reported, message = _fails(room, *prefix)
     assert reported > 5
-    assert f"{room}: the disk is full; nothing more is written to it" in told
-    assert "free some space and start the broker again" in told
+    assert f"{room}: the disk is full; nothing more is written to it" in message
+    assert "free some space and start the broker again" in message
     _is_all_there(tmp_path / "room-kept", reported)
 
 
@@ -281,8 +281,8 @@ def test_a_failed_sync_is_reported_and_not_retried(when: str, fold_bytes: int, t
         pytest.skip(
             "only strace can make a sync fail, and it is no package that setup could bring; where it is, this runs"
         )
-    reported, told = _fails(tmp_path, *_strace(when), fold_bytes=fold_bytes)
+    reported, message = _fails(tmp_path, *_strace(when), fold_bytes=fold_bytes)
     assert 0 < reported < 25
-    assert "the disk failed to sync what was written; nothing more is written to it" in told
+    assert "the disk failed to sync what was written; nothing more is written to it" in message
     assert (tmp_path / "data.sqlite-wal").stat().st_size > 0, "the log was folded after the failure"
     _is_all_there(tmp_path, reported)

@@ -99,11 +99,11 @@ def test_a_directory_that_cannot_be_written() -> None:
         if user == 0:  # who may write everywhere
             os.seteuid(65534)
         try:
-            told = _refused(data)
+            message = _refused(data)
         finally:
             os.seteuid(user)
             data.chmod(0o755)
-    assert "is not writable: Permission denied; give this user write permission" in told
+    assert "is not writable: Permission denied; give this user write permission" in message
 
 
 def test_a_start_that_was_cut_short_is_a_new_one(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def write(path: Path, seed: int, upto: int) -> None:
 
 def judge(reader: FileReader, seed: int, upto: int, *, may_have_more: bool = False) -> int:
     """Everything is as it was written, or is said not to be; how often it was said."""
-    told = 0
+    count = 0
     for origin in ORIGINS:
-        told += _judge_history(reader, seed, origin, upto, may_have_more)
-    return told + _judge_entries(reader, upto, may_have_more)
+        count += _judge_history(reader, seed, origin, upto, may_have_more)
+    return count + _judge_entries(reader, upto, may_have_more)
 
 
 def _judge_entries(reader: FileReader, upto: int, may_have_more: bool) -> int:
@@ -90,20 +90,20 @@ def _judge_entries(reader: FileReader, upto: int, may_have_more: bool) -> int:
 def _judge_history(reader: FileReader, seed: int, origin: str, upto: int, may_have_more: bool) -> int:
     due = pieces(seed, origin, upto + (100 if may_have_more else 0))
     missing = {last for last in due if last <= upto * 10 + 5}
-    reached, told = -1, 0
+    reached, count = -1, 0
     while reached < END:
         try:
             rows = reader.history(origin, reached, END, 50_000)
         except DamagedError as damage:
-            told_right = damage.since == reached < damage.until
+            reported_correctly = damage.since == reached < damage.until
             missing = {
                 last for last in missing if not (due[last].last > damage.since and due[last].first <= damage.until)
             }
-            reached = damage.until if told_right else END + 1
-            told += 1
+            reached = damage.until if reported_correctly else END + 1
+            count += 1
             continue
         except StorageError:
-            return told + 1
+            return count + 1
         if not rows:
             break
         for row in rows:
@@ -112,7 +112,7 @@ def _judge_history(reader: FileReader, seed: int, origin: str, upto: int, may_ha
         reached = rows[-1].last
     assert reached <= END, f"history of {origin}: a damage that does not begin where the reading did, or leads nowhere"
     assert not missing, f"history of {origin}: nobody said that {sorted(missing)} are missing"
-    return told
+    return count
 
 
 # ---- damage ---------------------------------------------------------------------------------------------------
@@ -161,11 +161,11 @@ def damaged_file(folder: Path, seed: int) -> tuple[str, int]:
     except StorageError:
         return what, 1
     try:
-        told = judge(reader, seed % 5, upto)
+        count = judge(reader, seed % 5, upto)
     finally:
         reader.close()
-    assert not told or _is_known(hurt), "a reader reports damage that a check does not find"
-    return what, told
+    assert not count or _is_known(hurt), "a reader reports damage that a check does not find"
+    return what, count
 
 
 def _is_known(path: Path) -> bool:
@@ -292,14 +292,14 @@ def main() -> int:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         for kind in [chosen.only] if chosen.only else KINDS:
-            told = 0
+            count = 0
             for seed in range(chosen.first_seed, chosen.first_seed + chosen.rounds):
                 try:
-                    told += bool(KINDS[kind](Path(folder), seed)[1])
+                    count += bool(KINDS[kind](Path(folder), seed)[1])
                 except BaseException:
                     print(f"again: python -m tests.storage.torture --only {kind} --first-seed {seed} --rounds 1")
                     raise
-            print(f"{kind}: {chosen.rounds} rounds, damage was told of in {told}, and nothing was wrong in silence")
+            print(f"{kind}: {chosen.rounds} rounds, damage was told of in {count}, and nothing was wrong in silence")
     return 0
 
 

@@ -241,7 +241,7 @@ class Detector:
             if link.absence == "suspected" and link.seen_in >= 0:
                 self.false_suspicions += 1
             link.seen_in = connection.bytes_in
-            link.silence.hear(now, self._late_us)
+            link.silence.note(now, self._late_us)
             self.trust(link)
 
     def _set_pace(self, link: Link) -> None:

@@ -42,7 +42,7 @@ class Silence:
         """The longest silence that ended with a sign of life, with decay."""
         self._seen_at = now
 
-    def hear(self, now: int, late: int) -> None:
+    def note(self, now: int, late: int) -> None:
         """Record a sign of life."""
         silence = self.so_far(now, late)
         self._longest = max(silence, self._remembered(now))

@@ -61,11 +61,11 @@ class LiveNetwork:
 
     def feed(self, lines: Sequence[Line]) -> None:
         """One batch."""
-        told = set()
+        reported = set()
         for name, fact in self.replay.feed(lines):
             self.judges.setdefault(name, LiveChecker(name)).take(fact)
-            told.add(name)
-        for name in told:
+            reported.add(name)
+        for name in reported:
             self.reports[name] = self.judges[name].report()
 
     def verdict(self, *, quiesced: bool) -> Verdict:

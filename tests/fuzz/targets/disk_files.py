@@ -73,10 +73,10 @@ class DiskFiles(Target):
         for left in self._hurt.glob(f"{torture.DATABASE}-*"):
             left.unlink()
         self._file.write_bytes(damaged)
-        told = self._read()
-        if told and not self._is_known():
+        found = self._read()
+        if found and not self._is_known():
             raise Unexpected("a reader reports damage that a check does not find")
-        return "damage is reported" if told else "whole"
+        return "damage is reported" if found else "whole"
 
     def _damaged(self, changes: _Changes) -> bytes:
         file = bytearray(self._whole)

@@ -33,12 +33,12 @@ class Sessions(Target):
 
     def draw(self, dice: Random) -> bytes:
         said: list[list[Any]] = []
-        for liar in range(dice.choice((1, 1, 2))):
+        for forger in range(dice.choice((1, 1, 2))):
             broker = dice.randrange(2)
-            said.append([liar, broker, [["Attach", 1, None, 0, 0, 0, 0, 0]]])
+            said.append([forger, broker, [["Attach", 1, None, 0, 0, 0, 0, 0]]])
             for _ in range(dice.choice((1, 2, 5))):
                 session = dice.choice((1, 1, 1, 1, 2))
-                said.append([liar, broker, [self._call(dice, LIARS[liar], session)]])
+                said.append([forger, broker, [self._call(dice, LIARS[forger], session)]])
         return pack(said)
 
     def _call(self, dice: Random, client: str, session: int) -> list[Any]:
@@ -77,18 +77,18 @@ class Sessions(Target):
         if not said or dice.random() < 0.05:
             return change_packed(data, dice)
         place, kind = dice.randrange(len(said)), dice.randrange(8)
-        liar, broker, batch = said[place]
+        forger, broker, batch = said[place]
         if kind == 0:
-            said.insert(place, (liar, broker, [self._call(dice, LIARS[liar % 2], dice.choice((1, 2)))]))
+            said.insert(place, (forger, broker, [self._call(dice, LIARS[forger % 2], dice.choice((1, 2)))]))
         elif kind == 1:
             del said[place]
         elif kind == 2:
             other = dice.randrange(len(said))
             said[place], said[other] = said[other], said[place]
         elif kind == 3:
-            said[place] = (liar, 1 - broker % 2, batch)
+            said[place] = (forger, 1 - broker % 2, batch)
         else:
-            said[place] = (liar, broker, changed_tree(batch, dice))
+            said[place] = (forger, broker, changed_tree(batch, dice))
         try:
             return pack(said)
         except (TypeError, ValueError, OverflowError):
@@ -102,12 +102,12 @@ class Sessions(Target):
         bench = Bench()
         bench.begin_honest()
         is_malformed = False
-        for liar, broker, batch in said[:30]:
+        for forger, broker, batch in said[:30]:
             try:
-                bench.say_bytes(LIARS[liar % 2], BROKERS[broker % 2], bytes(batch))
+                bench.say_bytes(LIARS[forger % 2], BROKERS[broker % 2], bytes(batch))
             except GaplessError:
                 is_malformed = True
-                bench.expelled.setdefault(LIARS[liar % 2], "malformed")
+                bench.expelled.setdefault(LIARS[forger % 2], "malformed")
             bench.pass_time(PAUSE_S)
         try:
             bench.check_honest()

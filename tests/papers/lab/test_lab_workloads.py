@@ -142,13 +142,13 @@ def test_every_node_answers_once_in_a_discussion_after_enough_messages(wait: int
     assert sizes["0"] == wait
     assert trace is not None
     assert len(trace.events) == 16
-    heard: dict[str, int] = {}
+    received: dict[str, int] = {}
     opening = {event.publisher for event in trace.events[:wait]}
     for act in trace.history:
         if act.kind == "deliver":
-            heard[act.client] = heard.get(act.client, 0) + 1
+            received[act.client] = received.get(act.client, 0) + 1
         elif act.client not in opening:
-            assert heard[act.client] >= wait
+            assert received[act.client] >= wait
 
 
 @pytest.mark.parametrize("wait", [1, 5])

@@ -62,7 +62,7 @@ class Bench:
             for name in overlay.brokers
         }
         self.now = BEGIN_US
-        self.heard: dict[str, list[Any]] = {}
+        self.inboxes: dict[str, list[Any]] = {}
         """By client."""
         self.expelled: dict[str, str] = {}
         """By client: with which sentence it was sent away."""
@@ -129,13 +129,13 @@ class Bench:
                 if effect.peer in self.nodes:
                     self._waiting.append((effect.peer, Received(broker, message)))
                 else:
-                    self.heard.setdefault(effect.peer, []).append(message)
+                    self.inboxes.setdefault(effect.peer, []).append(message)
 
     # ---- clients ------------------------------------------------------------------------------------------
 
-    def told(self, client: str, kind: type[Any]) -> list[Any]:
+    def received_by(self, client: str, kind: type[Any]) -> list[Any]:
         """Return the messages of this kind that a client received."""
-        return [message for message in self.heard.get(client, []) if isinstance(message, kind)]
+        return [message for message in self.inboxes.get(client, []) if isinstance(message, kind)]
 
     def attach(self, client: str, broker: str, session: int = 1, **more: Any) -> None:
         """A client opens a session, as an honest one does."""
@@ -144,7 +144,7 @@ class Bench:
         }  # fmt: skip
         self.say(client, broker, Attach(session, **fields))
         for _ in range(50):
-            if any(ready.session == session for ready in self.told(client, Ready)):
+            if any(ready.session == session for ready in self.received_by(client, Ready)):
                 return
             self.pass_time(0.1)
         raise AssertionError(f"{client} gets no session at {broker}")
@@ -152,7 +152,7 @@ class Bench:
     def got(self, client: str, subscription: str) -> list[str]:
         """The events that were delivered to a subscription of a client."""
         return [
-            event.id for delivery in self.told(client, Delivery) if subscription in delivery.subscriptions
+            event.id for delivery in self.received_by(client, Delivery) if subscription in delivery.subscriptions
             for event in delivery.events
         ]  # fmt: skip
 
@@ -172,7 +172,7 @@ class Bench:
         from gapless.events import Event
 
         first, *_, last = self.nodes
-        assert self.told("honest", Stable), "the honest advertisement does not become stable"
+        assert self.received_by("honest", Stable), "the honest advertisement does not become stable"
         self.say("reader", last, ClientSubscribe(1, "reader/s2", "topic = 'honest' AND TRUE"))
         self.pass_time(1.0)
         event = Event("honest", 1, {"topic": "honest"})

@@ -178,10 +178,10 @@ def test_of_many_attempts_to_attach_one_is_queued() -> None:
     for session in range(1, 1_000):
         bench.say("eager", "b0", attach(session=session))
     assert len(state.inbox) == 1
-    assert len(bench.told("eager", Retry)) == 999
+    assert len(bench.received_by("eager", Retry)) == 999
     state.is_installed = True
     bench.pass_time(0.5)
-    assert [ready.session for ready in bench.told("eager", Ready)] == [999]
+    assert [ready.session for ready in bench.received_by("eager", Ready)] == [999]
     bench.check_honest()
 
 
@@ -195,8 +195,8 @@ def test_a_timestamp_that_no_broker_gave_moves_no_clock_and_opens_no_session() -
     ahead = bench.now + 365 * 86_400_000_000
     bench.say("liar", "b0", attach(incarnation=Incarnation("b1", 0), largest=ahead))
     bench.pass_time(5.0)
-    assert not bench.told("liar", Ready)
-    assert bench.told("liar", Retry)
+    assert not bench.received_by("liar", Ready)
+    assert bench.received_by("liar", Retry)
     bench.check_honest()
 
 
@@ -207,7 +207,7 @@ def test_timestamps_supplied_by_a_client_move_no_clock() -> None:
     ahead = bench.now + 365 * 86_400_000_000
     bench.say("liar", "b0", ClientAdvertise(1, "liar/a1", "TRUE"))
     bench.pass_time(1.0)
-    assert bench.told("liar", Stable)
+    assert bench.received_by("liar", Stable)
     bench.say(
         "liar", "b0",
         publish(Event("liar", 1, {"topic": "honest"}, b"", ahead)),
@@ -227,7 +227,7 @@ def test_timestamps_supplied_by_a_client_move_no_clock() -> None:
     assert "liar" not in bench.expelled
     bench.say("reader", "b1", ClientSubscribe(1, "reader/all", "TRUE", 0))
     bench.check_honest()
-    stamps = [each.stamp for delivery in bench.heard["reader"] for each in getattr(delivery, "events", [])]
+    stamps = [each.stamp for delivery in bench.inboxes["reader"] for each in getattr(delivery, "events", [])]
     assert stamps
     assert max(stamps) <= bench.now
 
@@ -258,7 +258,7 @@ def test_a_client_that_missed_its_session_opens_another() -> None:
     for session in (2, 3):
         bench.say("mover", "b1", attach(session=session, incarnation=Incarnation("b2", 0)))
         bench.pass_time(2.0)
-    assert [ready.session for ready in bench.told("mover", Ready)] == [1, 2, 3]
+    assert [ready.session for ready in bench.received_by("mover", Ready)] == [1, 2, 3]
 
 
 def test_two_sessions_of_one_name_at_two_brokers_affect_no_other_client() -> None:
@@ -332,7 +332,7 @@ def test_no_ticket_grants_all_of_history_because_a_broker_knows_no_final_positio
     bench.nodes["b0"].state.final = FinalPosition()
     bench.say("early", "b0", ClientSubscribe(1, "early/s", "topic = 'honest'"))
     bench.pass_time(1.0)
-    [active] = bench.told("early", Active)
+    [active] = bench.received_by("early", Active)
     assert int(active.ticket) == active.position > 0
     bench.check_honest()
     assert bench.got("early", "early/s") == ["honest:1"]

@@ -89,7 +89,7 @@ def run(story: Scenario) -> Trace:
     return result.trace
 
 
-def told(trace: Trace, subscription: str) -> list[str]:
+def reported(trace: Trace, subscription: str) -> list[str]:
     rows = [row for row in trace.skipped if row.subscription_id == subscription]
     return [f"{row.publisher}:{number}" for row in rows for number in range(row.from_seq, row.to_seq + 1)]
 
@@ -109,7 +109,7 @@ def copies_of_the_secret(nodes: dict[str, GaplessBroker]) -> int:
 
 def test_readers_are_notified_of_deleted_ranges_and_receive_the_rest(nodes: dict[str, GaplessBroker]) -> None:
     trace = run(scenario())
-    assert told(trace, "read") == ["ann:1", "ann:2", "ann:3"]
+    assert reported(trace, "read") == ["ann:1", "ann:2", "ann:3"]
     assert read(trace, "read") == ["ben:1", "ben:2", "ann:4"]
     assert copies_of_the_secret(nodes) == 0
 
@@ -118,14 +118,14 @@ def test_live_subscriptions_that_have_received_them_get_no_report(nodes: dict[st
     live = (SubscribeAction(300.0, "dan", "live", "n > 0"), SubscribeAction(300.0, "dan", "keep", "n > 0", name="keep"))
     trace = run(scenario(actions=live))
     for subscription in ("live", "keep"):
-        assert told(trace, subscription) == []
+        assert reported(trace, subscription) == []
         assert read(trace, subscription) == ["ann:1", "ann:2", "ann:3", "ben:1", "ben:2", "ann:4"]
 
 
 def test_a_broker_that_was_away_deletes_them_when_it_is_back(nodes: dict[str, GaplessBroker]) -> None:
     """Its disk has them still; it reads there that it has to ask, and hears of the deletion from the others."""
     trace = run(scenario(Crash(1_500.0, "b0"), Restart(4_000.0, "b0")))
-    assert told(trace, "read") == ["ann:1", "ann:2", "ann:3"]
+    assert reported(trace, "read") == ["ann:1", "ann:2", "ann:3"]
     assert copies_of_the_secret(nodes) == 0
 
 
@@ -146,7 +146,7 @@ def test_they_are_not_on_any_disk_when_all_brokers_start_again(
     trace = run(scenario(*outage))
     assert len(found) >= 2
     assert not any(SECRET.encode() in blob for blob in found)
-    assert told(trace, "read") == ["ann:1", "ann:2", "ann:3"]
+    assert reported(trace, "read") == ["ann:1", "ann:2", "ann:3"]
     assert copies_of_the_secret(nodes) == 0
 
 

@@ -54,7 +54,7 @@ class Node:
         messages = [effect.message for effect in effects if isinstance(effect, Send)]
         return [message.body for message in messages if isinstance(message, Frame)]
 
-    def hear(self, peer: str, body: Body) -> list[Body]:
+    def receive(self, peer: str, body: Body) -> list[Body]:
         self.seqs[peer] = self.seqs.get(peer, 0) + 1
         return self.give(Received(peer, Frame(0, self.node.state.number, self.seqs[peer], 0, 0, body)))
 
@@ -79,21 +79,21 @@ def of(kind: type, said: list[Body]) -> list[Body]:
 
 def test_a_holder_answers_when_its_disk_has_the_entries_and_once_for_a_batch() -> None:
     node = Node(DiskContents())
-    assert not of(Held, node.hear("b0", hold(0, 10)))
-    assert not of(Held, node.hear("b0", hold(1, 20, 30)))
+    assert not of(Held, node.receive("b0", hold(0, 10)))
+    assert not of(Held, node.receive("b0", hold(1, 20, 30)))
     assert of(Held, node.sync()) == [Held(3)]
 
 
 def test_an_acceptor_promises_when_its_disk_knows_that() -> None:
     node = Node(DiskContents())
-    assert not of(Promise, node.hear("b2", Prepare("b0", 1, Ballot(1, "b2/0"))))
+    assert not of(Promise, node.receive("b2", Prepare("b0", 1, Ballot(1, "b2/0"))))
     assert len(of(Promise, node.sync())) == 1
 
 
 def test_a_restarted_broker_holds_and_has_promised_what_it_had_before() -> None:
     first = Node(DiskContents())
-    first.hear("b0", hold(0, 10, 20))
-    first.hear("b2", Prepare("b0", 1, Ballot(7, "b2/0")))
+    first.receive("b0", hold(0, 10, 20))
+    first.receive("b2", Prepare("b0", 1, Ballot(7, "b2/0")))
     second = Node(first.contents(), incarnation=1).node.state
     assert second.memory is Memory.DISK
     assert [entry.timestamp for entry in second.journals[Incarnation("b0", 0)].entries] == [10, 20]
@@ -104,15 +104,15 @@ def test_a_restarted_broker_holds_and_has_promised_what_it_had_before() -> None:
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_recovering_broker_reports_whether_its_disk_is_intact(is_damaged: bool) -> None:
     first = Node(DiskContents())
-    first.hear("b0", hold(0, 10))
-    first.hear("b0", hold(1, 20))
+    first.receive("b0", hold(0, 10))
+    first.receive("b0", hold(1, 20))
     contents = first.contents()
     rows = contents.history["b0/0"]
     assert len(list(rows)) == 2
     if is_damaged:
         contents = msgspec.structs.replace(contents, history={"b0/0": list(rows)[:1]})
     second = Node(contents, incarnation=1)
-    second.hear("b0", Join(0, []))
+    second.receive("b0", Join(0, []))
     replies = of(JoinReply, second.sync())
     assert isinstance(replies[0], JoinReply)
     states = {state.broker: state for state in replies[0].acceptors}
@@ -123,10 +123,10 @@ def test_a_recovering_broker_reports_whether_its_disk_is_intact(is_damaged: bool
 def test_entries_dropped_from_memory_leave_the_disk_and_publishers_stay_known() -> None:
     node = Node(DiskContents())
     for place in range(0, 3_000, 100):
-        node.hear("b0", hold(place, *(1_000 * (place + 1 + each) for each in range(100))))
+        node.receive("b0", hold(place, *(1_000 * (place + 1 + each) for each in range(100))))
     state = node.node.state
     state.journals[Incarnation("b0", 0)].drop(2_000)
-    node.hear("b0", hold(3_000, 4_000_000))
+    node.receive("b0", hold(3_000, 4_000_000))
     assert sum(row.count for row in node.contents().history["b0/0"]) == 1_001
     again = Node(node.contents(), incarnation=1).node.state.journals[Incarnation("b0", 0)]
     assert (again.start, len(again), again.last_number("p")) == (2_000, 3_001, 3_001)
@@ -142,8 +142,8 @@ def test_a_disk_of_another_format_is_refused_with_the_way_out() -> None:
 
 def test_an_entry_is_written_once() -> None:
     node = Node(DiskContents())
-    node.hear("b0", hold(0, 10))
-    node.hear("b0", hold(0, 10, 20))
+    node.receive("b0", hold(0, 10))
+    node.receive("b0", hold(0, 10, 20))
     written = [change for keep in node.kept for change in keep.changes if isinstance(change, Admit)]
     assert sum(change.count for change in written) == 2
 

@@ -40,9 +40,9 @@ def test_after_a_merge_too_many_numbers_are_reported_rather_than_too_few(monkeyp
     for _ in range(6):
         made.drop(1)
     assert len(made.gone.parts) <= 2
-    told = dropped_between(made.gone, 40, 60)
-    assert told is not None
-    [(first, last)] = told["ann"]
+    reported = dropped_between(made.gone, 40, 60)
+    assert reported is not None
+    [(first, last)] = reported["ann"]
     assert (first <= 5, last) == (True, 6)
 
 

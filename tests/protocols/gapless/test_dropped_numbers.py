@@ -19,7 +19,7 @@ from gapless.simulator.scenario import (
 )
 
 
-def told(*before: Action) -> dict[str, list[int]]:
+def reports(*before: Action) -> dict[str, list[int]]:
     """By publisher the numbers that are reported to bob, who reads topic a from the beginning on."""
     story = Scenario(
         name="dropped",
@@ -48,7 +48,7 @@ def told(*before: Action) -> dict[str, list[int]]:
 
 
 def test_a_publisher_that_advertises_something_else_is_not_named() -> None:
-    found = told(AdvertiseAction(0.0, "pat", "b", "topic = 'b'"))
+    found = reports(AdvertiseAction(0.0, "pat", "b", "topic = 'b'"))
     assert list(found) == ["ann"]
     assert found["ann"][0] == 1
 
@@ -71,4 +71,4 @@ def test_a_publisher_that_advertises_something_else_is_not_named() -> None:
     ids=["matches", "matched", "advertised again"],
 )
 def test_a_publisher_whose_events_may_have_matched_is_named(advertised: tuple[Action, ...]) -> None:
-    assert sorted(told(*advertised)) == ["ann", "pat"]
+    assert sorted(reports(*advertised)) == ["ann", "pat"]

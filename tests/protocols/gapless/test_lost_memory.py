@@ -66,25 +66,25 @@ def scenario() -> Scenario:
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Trace, list[Effect]]:
+def outcome() -> tuple[Trace, list[Effect]]:
     return run(scenario())
 
 
-def test_only_what_is_reported_is_missing(told: tuple[Trace, list[Effect]]) -> None:
-    assert check(told[0]).status == "valid"
+def test_only_what_is_reported_is_missing(outcome: tuple[Trace, list[Effect]]) -> None:
+    assert check(outcome[0]).status == "valid"
 
 
-def test_an_earlier_subscription_is_notified_of_what_it_lacks(told: tuple[Trace, list[Effect]]) -> None:
-    assert came(told[0], "old") == dict.fromkeys(["ann:1", "ann:2", "ann:6", "ann:7"], 1)
-    assert losses(told[0], "old") == [("ann", 3), ("ann", 4), ("ann", 5)]
+def test_an_earlier_subscription_is_notified_of_what_it_lacks(outcome: tuple[Trace, list[Effect]]) -> None:
+    assert came(outcome[0], "old") == dict.fromkeys(["ann:1", "ann:2", "ann:6", "ann:7"], 1)
+    assert losses(outcome[0], "old") == [("ann", 3), ("ann", 4), ("ann", 5)]
 
 
 @pytest.mark.parametrize("subscription", ["new", "new_durable"])
-def test_a_later_subscription_receives_no_report(subscription: str, told: tuple[Trace, list[Effect]]) -> None:
-    assert came(told[0], subscription) == dict.fromkeys(["ann:6", "ann:7"], 1)
-    assert losses(told[0], subscription) == []
+def test_a_later_subscription_receives_no_report(subscription: str, outcome: tuple[Trace, list[Effect]]) -> None:
+    assert came(outcome[0], subscription) == dict.fromkeys(["ann:6", "ann:7"], 1)
+    assert losses(outcome[0], subscription) == []
 
 
-def test_a_later_reader_of_everything_is_notified_of_all_deleted_ranges(told: tuple[Trace, list[Effect]]) -> None:
-    assert came(told[0], "all") == dict.fromkeys(["ann:6", "ann:7"], 1)
-    assert losses(told[0], "all") == [("ann", number) for number in range(1, 6)]
+def test_a_later_reader_of_everything_is_notified_of_all_deleted_ranges(outcome: tuple[Trace, list[Effect]]) -> None:
+    assert came(outcome[0], "all") == dict.fromkeys(["ann:6", "ann:7"], 1)
+    assert losses(outcome[0], "all") == [("ann", number) for number in range(1, 6)]

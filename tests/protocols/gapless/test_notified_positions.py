@@ -29,7 +29,7 @@ def with_clients(count: int) -> tuple[Bench, list[str]]:
         bench.attach(client, "b0")
         bench.say(client, "b0", ClientSubscribe(1, f"{client}/s1", "topic = 'x'"))
     bench.pass_time(2.0)
-    bench.heard.clear()
+    bench.inboxes.clear()
     return bench, clients
 
 
@@ -46,36 +46,36 @@ def test_few_clients_receive_each_final_position() -> None:
     bench, clients = with_clients(3)
     publish_for(bench, 2.0)
     for client in clients:
-        assert len(bench.told(client, Position)) == 2 * WAVES_PER_S
+        assert len(bench.received_by(client, Position)) == 2 * WAVES_PER_S
 
 
 def test_idle_clients_receive_a_position_every_one_to_two_seconds() -> None:
     bench, clients = with_clients(20)
     bench.pass_time(10.0)
-    told = {client: [each.position for each in bench.told(client, Position)] for client in clients}
+    received_by = {client: [each.position for each in bench.received_by(client, Position)] for client in clients}
     wave_us = 1_000_000 // WAVES_PER_S
-    for times in told.values():
+    for times in received_by.values():
         assert 4 <= len(times) <= 10
         pauses = [later - one for one, later in pairwise(times)]
         assert positions.IDLE_US <= min(pauses) <= max(pauses) <= 2 * positions.IDLE_US + wave_us
-    assert len({times[-1] for times in told.values()}) > 1, "they are not all told in the same step"
-    bench.heard.clear()
+    assert len({times[-1] for times in received_by.values()}) > 1, "they are not all told in the same step"
+    bench.inboxes.clear()
     publish_for(bench, 0.3)
     for client in clients:
-        assert bench.told(client, Position), "a client that gets events hears of the next position"
+        assert bench.received_by(client, Position), "a client that gets events hears of the next position"
 
 
 def test_many_clients_receive_them_in_turns_and_none_is_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "TOLD_PER_S", 100)
     bench, clients = with_clients(59)  # and the publisher
     number = publish_for(bench, 1.0)
-    bench.heard.clear()
+    bench.inboxes.clear()
     for _ in range(6):
         number = publish_for(bench, 1.0, number)
-        told = {client: bench.told(client, Position) for client in clients}
-        assert 95 <= sum(map(len, told.values())) <= 105
-        assert all(1 <= len(each) <= 3 for each in told.values())
-        for client, messages in told.items():
+        received_by = {client: bench.received_by(client, Position) for client in clients}
+        assert 95 <= sum(map(len, received_by.values())) <= 105
+        assert all(1 <= len(each) <= 3 for each in received_by.values())
+        for client, messages in received_by.items():
             assert messages[-1].position > bench.nodes["b0"].state.final.timestamp - 1_500_000
             bench.say(client, "b0", ClientGot(1, messages[-1].number))
-        bench.heard.clear()
+        bench.inboxes.clear()

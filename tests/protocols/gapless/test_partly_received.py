@@ -46,45 +46,45 @@ def partly_received(faults: tuple[Restart, ...] | tuple[Forget, ...], *, is_cut:
 
 
 @pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
-def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
+def outcome(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
     return run(partly_received(request.param))
 
 
-def test_only_what_is_reported_is_missing(told: tuple[Trace, list[Effect]]) -> None:
-    verdict = check(told[0])
+def test_only_what_is_reported_is_missing(outcome: tuple[Trace, list[Effect]]) -> None:
+    verdict = check(outcome[0])
     assert verdict.status == "valid"
     assert not verdict.anomalies
 
 
 @pytest.mark.parametrize("subscription", NEAR)
 def test_subscriptions_that_received_the_events_get_no_report_of_loss(
-    subscription: str, told: tuple[Trace, list[Effect]]
+    subscription: str, outcome: tuple[Trace, list[Effect]]
 ) -> None:
-    assert came(told[0], subscription) == dict.fromkeys(ALL, 1)
-    assert losses(told[0], subscription) == []
+    assert came(outcome[0], subscription) == dict.fromkeys(ALL, 1)
+    assert losses(outcome[0], subscription) == []
 
 
 @pytest.mark.parametrize("subscription", ["all", "some", "durable"])
 def test_subscriptions_that_lack_the_events_are_notified_once(
-    subscription: str, told: tuple[Trace, list[Effect]]
+    subscription: str, outcome: tuple[Trace, list[Effect]]
 ) -> None:
-    assert losses(told[0], subscription) == LOST
-    assert not {f"{publisher}:{seq}" for publisher, seq in LOST} & came(told[0], subscription).keys()
+    assert losses(outcome[0], subscription) == LOST
+    assert not {f"{publisher}:{seq}" for publisher, seq in LOST} & came(outcome[0], subscription).keys()
 
 
 @pytest.mark.parametrize("subscription", ["other", "impossible", "late"])
 def test_a_subscription_that_lacks_nothing_receives_no_report(
-    subscription: str, told: tuple[Trace, list[Effect]]
+    subscription: str, outcome: tuple[Trace, list[Effect]]
 ) -> None:
-    assert losses(told[0], subscription) == []
+    assert losses(outcome[0], subscription) == []
 
 
-def test_a_reader_of_history_is_notified_of_deleted_ranges(told: tuple[Trace, list[Effect]]) -> None:
-    assert losses(told[0], "reader")[-3:] == LOST
+def test_a_reader_of_history_is_notified_of_deleted_ranges(outcome: tuple[Trace, list[Effect]]) -> None:
+    assert losses(outcome[0], "reader")[-3:] == LOST
 
 
-def test_the_publisher_is_notified_once_of_missing_deliveries(told: tuple[Trace, list[Effect]]) -> None:
-    [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
+def test_the_publisher_is_notified_once_of_missing_deliveries(outcome: tuple[Trace, list[Effect]]) -> None:
+    [lost] = [effect for effect in outcome[1] if isinstance(effect, PublicationsLost)]
     assert list(lost.ranges) == [(3, 5)]
 
 

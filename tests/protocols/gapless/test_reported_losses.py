@@ -94,7 +94,7 @@ def run(played: Scenario) -> tuple[Trace, list[Effect]]:
 
 
 @pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
-def told(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
+def outcome(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
     """What happens, with either end."""
     return run(scenario(*request.param))
 
@@ -109,36 +109,36 @@ def came(trace: Trace, subscription: str) -> Counter[str]:
     return Counter(row.event_id for row in trace.history if row.subscription_id == subscription)
 
 
-def test_only_what_is_reported_is_missing(told: tuple[Trace, list[Effect]]) -> None:
-    verdict = check(told[0])
+def test_only_what_is_reported_is_missing(outcome: tuple[Trace, list[Effect]]) -> None:
+    verdict = check(outcome[0])
     assert verdict.status == "valid"
     assert not verdict.anomalies
 
 
 @pytest.mark.parametrize("subscription", ["all", "some", "durable"])
 def test_a_subscription_is_notified_of_exactly_the_lost_events_and_once(
-    subscription: str, told: tuple[Trace, list[Effect]]
+    subscription: str, outcome: tuple[Trace, list[Effect]]
 ) -> None:
-    assert losses(told[0], subscription) == LOST
+    assert losses(outcome[0], subscription) == LOST
 
 
 @pytest.mark.parametrize("subscription", ["other", "impossible", "late"])
 def test_a_subscription_that_lacks_nothing_receives_no_report(
-    subscription: str, told: tuple[Trace, list[Effect]]
+    subscription: str, outcome: tuple[Trace, list[Effect]]
 ) -> None:
-    assert losses(told[0], subscription) == []
+    assert losses(outcome[0], subscription) == []
 
 
-def test_everything_else_comes_once(told: tuple[Trace, list[Effect]]) -> None:
-    assert came(told[0], "all") == dict.fromkeys(
+def test_everything_else_comes_once(outcome: tuple[Trace, list[Effect]]) -> None:
+    assert came(outcome[0], "all") == dict.fromkeys(
         ["ann:1", "ann:2", "ann:6", "ann:7", "ann:8", "pat:1", "pat:2", "pat:3", "pat:4"], 1
     )
-    assert came(told[0], "durable") == dict.fromkeys(["ann:1", "ann:2", "ann:6", "ann:7", "ann:8"], 1)
-    assert came(told[0], "late") == {"ann:8": 1}
+    assert came(outcome[0], "durable") == dict.fromkeys(["ann:1", "ann:2", "ann:6", "ann:7", "ann:8"], 1)
+    assert came(outcome[0], "late") == {"ann:8": 1}
 
 
-def test_the_publisher_is_notified_once_of_all_losses(told: tuple[Trace, list[Effect]]) -> None:
-    [lost] = [effect for effect in told[1] if isinstance(effect, PublicationsLost)]
+def test_the_publisher_is_notified_once_of_all_losses(outcome: tuple[Trace, list[Effect]]) -> None:
+    [lost] = [effect for effect in outcome[1] if isinstance(effect, PublicationsLost)]
     assert list(lost.ranges) == [(3, 5)]
 
 
@@ -154,6 +154,6 @@ def test_members_of_a_shared_subscription_are_notified_once_though_its_coordinat
         ),
     )
     _, effects = run(shared)
-    told = [(each.subscription, each.lost) for each in effects if isinstance(each, Skipped)]
-    assert [ranges for subscription, ranges in told if subscription == "first"] == [{"ann": [(3, 5)]}]
-    assert [ranges for subscription, ranges in told if subscription == "second"] == [{"ann": [(3, 5)]}]
+    outcome = [(each.subscription, each.lost) for each in effects if isinstance(each, Skipped)]
+    assert [ranges for subscription, ranges in outcome if subscription == "first"] == [{"ann": [(3, 5)]}]
+    assert [ranges for subscription, ranges in outcome if subscription == "second"] == [{"ann": [(3, 5)]}]

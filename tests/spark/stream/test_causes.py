@@ -38,10 +38,10 @@ class Talk:
         with self._at("b0") as asker, self._at("b2") as answerer:
             for client in (asker, answerer):
                 client.advertise(f"topic = '{self.topic}'")
-            heard = answerer.subscribe(f"topic = '{self.topic}' AND part = 'question'")
+            received = answerer.subscribe(f"topic = '{self.topic}' AND part = 'question'")
             for number in range(count):
                 asker.publish({"topic": self.topic, "part": "question", "n": number})
-                question = next(heard)
+                question = next(received)
                 answerer.publish({"topic": self.topic, "part": "answer", "n": question.attributes["n"]})
 
     def _at(self, broker: str) -> sync.Client:
@@ -58,7 +58,7 @@ def without_cause(batches: Iterable[Iterable[tuple[str, int]]]) -> list[tuple[in
     return found
 
 
-def told(events: Iterable[Event]) -> list[tuple[str, int]]:
+def options(events: Iterable[Event]) -> list[tuple[str, int]]:
     return [(str(event.attributes["part"]), int(event.attributes["n"])) for event in events]
 
 
@@ -86,7 +86,7 @@ def test_batches_made_during_a_talk_hold_no_answer_without_its_question(fleet: F
     finally:
         reader.stop()
     assert len([batch for batch in batches if batch]) > 5
-    assert sorted(pair for batch in batches for pair in batch) == sorted(told(history(fleet, "topic = 'talk'")))
+    assert sorted(pair for batch in batches for pair in batch) == sorted(options(history(fleet, "topic = 'talk'")))
     assert without_cause(batches) == []
 
 
@@ -101,7 +101,7 @@ def test_batches_cut_broker_by_broker_hold_answers_without_their_questions(fleet
                 # All questions are admitted by b0, all answers by b2: each broker's part up to a moment of its own.
                 at[part] = client.position()
                 mine = f"topic = 'partitions' AND part = '{part}'"
-                batch += told(client.read(mine, since=since, until=at[part]))
+                batch += options(client.read(mine, since=since, until=at[part]))
                 talk.ask(2)
             batches.append(batch)
     assert without_cause(batches), "otherwise the check would be empty"

@@ -37,8 +37,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def options(fleet: Fleet, folder: Path, sink: str, **more: str) -> SinkOptions:
-    told = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": str(folder)}
-    return SinkOptions.of(told | more)
+    settings = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": str(folder)}
+    return SinkOptions.of(settings | more)
 
 
 def stream(fleet: Fleet, folder: Path, sink: str, **more: str) -> StreamWriter:
@@ -138,8 +138,8 @@ def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fl
 def main() -> None:
     """In a process of its own: publish a large batch, or go on with it."""
     url, folder = sys.argv[1:]
-    told = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": "killed", "staging": folder}
-    writer = StreamWriter(SinkOptions.of(told), COLUMNS)
+    settings = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": "killed", "staging": folder}
+    writer = StreamWriter(SinkOptions.of(settings), COLUMNS)
     events = Committing._events
 
     def halting(self: Committing, manifest: Manifest, place: int, skipped: int) -> Iterator[Any]:
@@ -244,11 +244,11 @@ def test_events_dropped_by_brokers_are_counted_by_number(tmp_path: Path) -> None
         _half(small, folder, staged(writer, rows(10, 300)))
         flood(small)
         with sync.connect(small.config.url, timeout_s=PATIENCE_S) as client:
-            heard = client.subscribe("\"sink.id\" = 'short'")
+            received = client.subscribe("\"sink.id\" = 'short'")
             writer.commit(staged(writer, rows(0, 1)), 1)
-            events = heard.take(300, timeout_s=PATIENCE_S)
+            events = received.take(300, timeout_s=PATIENCE_S)
             while events[-1].attributes["n"] != 309:
-                events += heard.take(300, timeout_s=PATIENCE_S)
+                events += received.take(300, timeout_s=PATIENCE_S)
         assert [event.attributes["n"] for event in events] == list(range(310 - len(events), 310))
         assert 10 < len(events) < 300, "some were there, and dropped"
         assert [event.seq for event in events] == [*range(311 - len(events), 311)]
@@ -283,12 +283,12 @@ class Forgotten:
     position = Position.at(9)
 
     def __init__(self) -> None:
-        self._told = False
+        self._options = False
 
     async def take(self, most: int) -> list[Any]:
-        if self._told:
+        if self._options:
             return []
-        self._told = True
+        self._options = True
         raise SkippedError("an unknown number of events are gone", {}, (Position.at(1), Position.at(9)))
 
 
@@ -302,9 +302,9 @@ def test_with_an_unknown_size_the_user_is_asked(fleet: Fleet, tmp_path: Path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Client, "read", forgotten)
-        told = refusal(writer, staged(writer, rows(0, 1)), 1)
-    assert "brokers have forgotten what was published since" in told
-    assert "'query-on/1'" in told
+        settings = refusal(writer, staged(writer, rows(0, 1)), 1)
+    assert "brokers have forgotten what was published since" in settings
+    assert "'query-on/1'" in settings
     there = published(fleet, "short")
     assert 10 < len(there) < 310
     with monkeypatch.context() as patch:

@@ -150,10 +150,10 @@ def store() -> Iterator[str]:
 
 def test_batches_are_published_once_from_a_store(store: str, tmp_path: Path) -> None:
     with served(tmp_path, 1) as fleet:
-        told = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": "cloud", "staging": store}
+        options = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "sink": "cloud", "staging": store}
 
         def commit(number: int, rows: range) -> None:
-            writer = StreamWriter(SinkOptions.of(told), COLUMNS)
+            writer = StreamWriter(SinkOptions.of(options), COLUMNS)
             message: Any = writer.write(iter([pa.RecordBatch.from_pydict({"n": [*rows]})]))
             message.query = "query-one"
             writer.commit([message], number)

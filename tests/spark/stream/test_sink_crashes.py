@@ -218,9 +218,9 @@ def main() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     Staging.keep = killed  # type: ignore[method-assign]
-    told = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": folder}
+    options = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": sink, "staging": folder}
     for number, rows in enumerate((range(10), range(10, 30))):
-        writer = StreamWriter(SinkOptions.of(told), StructType().add("n", "long"))
+        writer = StreamWriter(SinkOptions.of(options), StructType().add("n", "long"))
         message: Any = writer.write(iter([pa.RecordBatch.from_pydict({"n": [*rows]})]))
         message.query = "query-one"
         writer.commit([message], number)

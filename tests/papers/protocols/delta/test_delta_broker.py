@@ -43,15 +43,15 @@ class Talk:
         self.broker = DeltaBroker(BrokerPlace(name, chain(5), f, incarnation), DeltaOptions())
         self.broker.step(Start(), 0)
 
-    def hear(self, peer: str, message: Any) -> list[tuple[str, Any]]:
+    def receive(self, peer: str, message: Any) -> list[tuple[str, Any]]:
         return said(self.broker.step(Received(peer, message), 0))
 
     def subscribe(self, tags: Tags = NOBODY, cuts: dict[str, dict[str, int]] | None = None) -> None:
         """Client c subscribes, and both neighbours confirm."""
-        self.hear("c", Attach(0, False, (), ()))
-        self.hear("c", ClientSubscribe("c/1.1", "x = 1"))
-        self.hear("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
-        started = self.hear("b2", ConfirmSubscription("c/1.1", tags, cuts or {}))
+        self.receive("c", Attach(0, False, (), ()))
+        self.receive("c", ClientSubscribe("c/1.1", "x = 1"))
+        self.receive("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
+        started = self.receive("b2", ConfirmSubscription("c/1.1", tags, cuts or {}))
         assert isinstance(started[0][1], Started)
 
 
@@ -84,75 +84,75 @@ def kinds(answers: list[tuple[str, Any]]) -> list[type]:
 def test_it_delivers_and_confirms_when_the_client_has_it() -> None:
     talk = Talk()
     talk.subscribe()
-    [(client, delivery)] = talk.hear("b2", publication(1))
+    [(client, delivery)] = talk.receive("b2", publication(1))
     assert (client, delivery) == ("c", Delivery(1, Event("p", 1, {"x": 1}), ("c/1.1",)))
-    assert talk.hear("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
+    assert talk.receive("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
 
 
 def test_a_copy_that_comes_while_the_first_is_kept_is_confirmed_with_it() -> None:
     talk = Talk()
     talk.subscribe()
-    talk.hear("b2", publication(1))
-    assert talk.hear("b2", publication(1)) == []
-    assert talk.hear("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
+    talk.receive("b2", publication(1))
+    assert talk.receive("b2", publication(1)) == []
+    assert talk.receive("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
 
 
 def test_a_copy_that_comes_later_is_confirmed_at_once() -> None:
     talk = Talk()
     talk.subscribe()
-    talk.hear("b2", publication(1))
-    talk.hear("c", Acknowledge(1))
-    assert talk.hear("b2", publication(1)) == [("b2", ConfirmPublication(1))]
+    talk.receive("b2", publication(1))
+    talk.receive("c", Acknowledge(1))
+    assert talk.receive("b2", publication(1)) == [("b2", ConfirmPublication(1))]
 
 
 def test_events_before_the_start_are_never_delivered() -> None:
     talk = Talk()
-    talk.hear("c", Attach(0, False, (), ()))
-    talk.hear("c", ClientSubscribe("c/1.1", "x = 1"))
-    talk.hear("b2", Heard(1))
-    assert talk.hear("b2", publication(1)) == [("b2", ConfirmPublication(1))]
-    talk.hear("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
-    [(_, started)] = talk.hear("b2", ConfirmSubscription("c/1.1", NOBODY, {"b3": {"p": 1}}))
+    talk.receive("c", Attach(0, False, (), ()))
+    talk.receive("c", ClientSubscribe("c/1.1", "x = 1"))
+    talk.receive("b2", Heard(1))
+    assert talk.receive("b2", publication(1)) == [("b2", ConfirmPublication(1))]
+    talk.receive("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
+    [(_, started)] = talk.receive("b2", ConfirmSubscription("c/1.1", NOBODY, {"b3": {"p": 1}}))
     assert started == Started("c/1.1", {"p": 2}, {"p": 1})
 
 
 def test_events_below_the_cut_are_not_delivered() -> None:
     talk = Talk()
     talk.subscribe(cuts={"b3": {"p": 3}})
-    assert kinds(talk.hear("b2", publication(2))) == [ConfirmPublication]
-    assert kinds(talk.hear("b2", publication(3))) == [Delivery]
+    assert kinds(talk.receive("b2", publication(2))) == [ConfirmPublication]
+    assert kinds(talk.receive("b2", publication(3))) == [Delivery]
 
 
 def test_events_that_missed_the_subscription_somewhere_are_not_delivered() -> None:
     talk = Talk()
     talk.subscribe()
-    assert kinds(talk.hear("b2", publication(1, missed=("c/1.1",)))) == [ConfirmPublication]
-    assert kinds(talk.hear("b2", publication(2))) == [Delivery]
+    assert kinds(talk.receive("b2", publication(1, missed=("c/1.1",)))) == [ConfirmPublication]
+    assert kinds(talk.receive("b2", publication(2))) == [Delivery]
 
 
 def test_events_sent_before_the_sender_knew_the_subscription_missed_it() -> None:
     """Told to b2 at once, heard there later: b2 says so before what it sends then."""
     talk = Talk()
-    talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
-    passed_on = passed(talk.hear("b2", publication(1)), "b0")
+    talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    passed_on = passed(talk.receive("b2", publication(1)), "b0")
     assert passed_on.missed == {"d/1.1"}
-    talk.hear("b2", Heard(1))
-    passed_on = passed(talk.hear("b2", publication(2)), "b0")
+    talk.receive("b2", Heard(1))
+    passed_on = passed(talk.receive("b2", publication(2)), "b0")
     assert passed_on.missed == frozenset()
 
 
 def test_events_kept_before_a_subscription_was_known_have_missed_it() -> None:
     """It is sent again when the connection to b0 has been lost, and says so."""
     talk = Talk()
-    talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
-    talk.hear("b2", Heard(1))
-    assert passed(talk.hear("b2", publication(1)), "b0").missed == frozenset()
-    talk.hear("b0", AddSubscription("e/1.1", "x = 1", "b0", ("b0",), ()))
-    answers = talk.hear("b0", Hello((0, 77), (), True, ("d/1.1",), ("e/1.1",), ()))
+    talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    talk.receive("b2", Heard(1))
+    assert passed(talk.receive("b2", publication(1)), "b0").missed == frozenset()
+    talk.receive("b0", AddSubscription("e/1.1", "x = 1", "b0", ("b0",), ()))
+    answers = talk.receive("b0", Hello((0, 77), (), True, ("d/1.1",), ("e/1.1",), ()))
     [own] = [message for _, message in answers if isinstance(message, Hello)]
     assert (own.yours, own.pending) == ((0, 77), ("d/1.1", "e/1.1"))
-    talk.hear("b0", Hello((0, 77), own.mine, True, ("d/1.1",), ("e/1.1",), ()))
-    assert passed(talk.hear("b0", Synchronised(True)), "b0").missed == {"e/1.1"}
+    talk.receive("b0", Hello((0, 77), own.mine, True, ("d/1.1",), ("e/1.1",), ()))
+    assert passed(talk.receive("b0", Synchronised(True)), "b0").missed == {"e/1.1"}
 
 
 # ---- tags
@@ -160,29 +160,29 @@ def test_events_kept_before_a_subscription_was_known_have_missed_it() -> None:
 
 def test_a_publication_is_tagged_with_the_partition_it_was_published_in() -> None:
     talk = Talk()
-    talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
-    talk.hear("b2", Heard(1))
-    talk.hear("b2", Partitions((FAR,), 1))
-    passed_on = passed(talk.hear("b2", publication(1)), "b0")
+    talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    talk.receive("b2", Heard(1))
+    talk.receive("b2", Partitions((FAR,), 1))
+    passed_on = passed(talk.receive("b2", publication(1)), "b0")
     assert passed_on.tags == {FAR}
-    passed_on = passed(talk.hear("b2", publication(2, source="b4")), "b0")
+    passed_on = passed(talk.receive("b2", publication(2, source="b4")), "b0")
     assert passed_on.tags == NOBODY
 
 
 def test_tagged_events_are_withheld_until_the_partition_ends() -> None:
     talk = Talk()
     talk.subscribe(tags=frozenset({FAR}))
-    assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [ConfirmPublication]
+    assert kinds(talk.receive("b2", publication(1, tags=frozenset({FAR})))) == [ConfirmPublication]
     other = Partition("b2", (0, 2), ("b3",))
-    assert kinds(talk.hear("b2", publication(2, tags=frozenset({other})))) == [Delivery]
+    assert kinds(talk.receive("b2", publication(2, tags=frozenset({other})))) == [Delivery]
     notice = Recovered("b2", (0, 1), "b2", "b3", 3, (("b2", 0, 3),))
-    assert talk.hear("b2", notice) == [("b2", ConfirmPublication(3))]
-    assert kinds(talk.hear("b2", publication(3, number=4, tags=frozenset({FAR})))) == [Delivery]
+    assert talk.receive("b2", notice) == [("b2", ConfirmPublication(3))]
+    assert kinds(talk.receive("b2", publication(3, number=4, tags=frozenset({FAR})))) == [Delivery]
 
 
 def test_a_confirmation_is_tagged_with_the_brokers_that_could_not_be_reached() -> None:
     talk = Talk("b2", f=2)
-    talk.hear("b1", AddSubscription("d/1.1", "x = 1", "b1", ("b1",), ()))
+    talk.receive("b1", AddSubscription("d/1.1", "x = 1", "b1", ("b1",), ()))
     effects = [effect for peer in ("b3", "b4") for effect in said(talk.broker.step(Suspected(peer), 0))]
     [confirmation] = [message for _, message in effects if isinstance(message, ConfirmSubscription)]
     assert {tag.nodes for tag in confirmation.tags} == {("b3",), ("b3", "b4")}
@@ -191,7 +191,7 @@ def test_a_confirmation_is_tagged_with_the_brokers_that_could_not_be_reached() -
 def test_a_confirmation_over_another_path_adds_no_tag() -> None:
     talk = Talk()
     talk.subscribe(tags=frozenset({FAR}), cuts={"b3": {"p": 1}})
-    assert kinds(talk.hear("b2", publication(1, tags=frozenset({FAR})))) == [Delivery]
+    assert kinds(talk.receive("b2", publication(1, tags=frozenset({FAR})))) == [Delivery]
 
 
 # ---- subscriptions
@@ -199,29 +199,29 @@ def test_a_confirmation_over_another_path_adds_no_tag() -> None:
 
 def test_a_subscription_is_confirmed_from_the_far_end_on() -> None:
     talk = Talk()
-    sent = talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    sent = talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
     assert sent == [("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1"), ()))]
     cuts = {"b3": {"p": 4}}
-    confirmed = talk.hear("b2", ConfirmSubscription("d/1.1", NOBODY, cuts))
+    confirmed = talk.receive("b2", ConfirmSubscription("d/1.1", NOBODY, cuts))
     assert confirmed == [("b0", ConfirmSubscription("d/1.1", NOBODY, cuts))]
-    again = talk.hear("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
+    again = talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
     assert again == [("b0", ConfirmSubscription("d/1.1", NOBODY, {}))]
 
 
 def test_publishers_here_say_where_it_starts_with_them() -> None:
     talk = Talk("b4")
-    talk.hear("p", Attach(0, True, (), ()))
-    talk.hear("p", ClientPublish(Event("p", 1, {"x": 2})))
-    answer = talk.hear("b3", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1", "b2", "b3"), ()))
+    talk.receive("p", Attach(0, True, (), ()))
+    talk.receive("p", ClientPublish(Event("p", 1, {"x": 2})))
+    answer = talk.receive("b3", AddSubscription("d/1.1", "x = 1", "b0", ("b0", "b1", "b2", "b3"), ()))
     assert answer == [("b3", ConfirmSubscription("d/1.1", NOBODY, {"b4": {"p": 2}}))]
 
 
 def test_an_ended_subscription_does_not_return() -> None:
     talk = Talk()
     message = AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ())
-    talk.hear("b0", message)
-    assert talk.hear("b0", RemoveSubscription("d/1.1")) == [("b2", RemoveSubscription("d/1.1"))]
-    assert talk.hear("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ())) == [
+    talk.receive("b0", message)
+    assert talk.receive("b0", RemoveSubscription("d/1.1")) == [("b2", RemoveSubscription("d/1.1"))]
+    assert talk.receive("b2", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ())) == [
         ("b2", RemoveSubscription("d/1.1"))
     ]
     assert talk.broker.state_size()["subscriptions"] == 0
@@ -230,5 +230,5 @@ def test_an_ended_subscription_does_not_return() -> None:
 @pytest.mark.parametrize("peer", ["b0", "b2"])
 def test_a_session_that_was_not_agreed_on_is_not_listened_to(peer: str) -> None:
     talk = Talk(incarnation=1)
-    assert talk.hear(peer, AddSubscription("d/1.1", "x = 1", peer, (peer,), ())) == []
+    assert talk.receive(peer, AddSubscription("d/1.1", "x = 1", peer, (peer,), ())) == []
     assert talk.broker.state_size()["subscriptions"] == 0

@@ -61,26 +61,26 @@ class Talk:
     def do(self, item: Input, now: int = 0) -> Sequence[Effect]:
         return self.client.step(item, now)
 
-    def hear(self, message: Any, peer: str = "b0") -> Sequence[Effect]:
+    def receive(self, message: Any, peer: str = "b0") -> Sequence[Effect]:
         return self.do(Received(peer, message))
 
 
 def started(talk: Talk) -> None:
     talk.do(Subscribe("s", "x = 1"))
-    talk.hear(Started("c/1.1", {"p": 3}, {"q": 7}))
+    talk.receive(Started("c/1.1", {"p": 3}, {"q": 7}))
 
 
 def test_a_subscription_starts_with_its_cuts() -> None:
     talk = Talk()
     assert talk.do(Subscribe("s", "x = 1")) == [Send("b0", ClientSubscribe("c/1.1", "x = 1"))]
-    assert talk.hear(Started("c/1.1", {"p": 3}, {"q": 7})) == [CutFixed("s", "p", 3), Activated("s")]
+    assert talk.receive(Started("c/1.1", {"p": 3}, {"q": 7})) == [CutFixed("s", "p", 3), Activated("s")]
 
 
 def test_deliveries_are_acknowledged_and_remembered() -> None:
     talk = Talk()
     started(talk)
     event = Event("p", 4, {"x": 1})
-    assert talk.hear(Delivery(9, event, ("c/1.1",))) == [Deliver(event, "s"), Send("b0", Acknowledge(9))]
+    assert talk.receive(Delivery(9, event, ("c/1.1",))) == [Deliver(event, "s"), Send("b0", Acknowledge(9))]
     [attach] = talk.do(Connected("b0"))
     assert attach == Send("b0", Attach(0, False, (Claim("c/1.1", {"p": 4, "q": 7}),), ()))
 
@@ -88,17 +88,17 @@ def test_deliveries_are_acknowledged_and_remembered() -> None:
 def test_it_ends_exactly_at_its_position() -> None:
     talk = Talk()
     started(talk)
-    talk.hear(Delivery(1, Event("p", 4, {"x": 1}), ("c/1.1",)))
+    talk.receive(Delivery(1, Event("p", 4, {"x": 1}), ("c/1.1",)))
     ended = Ended("s", {"p": 4, "q": 7})
     assert talk.do(Unsubscribe("s")) == [ended, Send("b0", ClientUnsubscribe("c/1.1"))]
-    assert talk.hear(Delivery(2, Event("p", 5, {"x": 1}), ("c/1.1",))) == [Send("b0", Acknowledge(2))]
+    assert talk.receive(Delivery(2, Event("p", 5, {"x": 1}), ("c/1.1",))) == [Send("b0", Acknowledge(2))]
 
 
 def test_abandoned_subscriptions_have_ended() -> None:
     talk = Talk()
     started(talk)
-    assert talk.hear(Lost("c/1.1")) == [Ended("s", {"p": 2, "q": 7})]
-    assert talk.hear(Lost("c/1.1")) == []
+    assert talk.receive(Lost("c/1.1")) == [Ended("s", {"p": 2, "q": 7})]
+    assert talk.receive(Lost("c/1.1")) == []
 
 
 def test_broadcasts_that_had_not_started_are_requested_again() -> None:
@@ -106,8 +106,8 @@ def test_broadcasts_that_had_not_started_are_requested_again() -> None:
     talk.do(Subscribe("s", "x = 1"))
     [attach] = talk.do(Connected("b0"))
     assert attach == Send("b0", Attach(0, False, (), (ClientSubscribe("c/1.2", "x = 1"),)))
-    assert talk.hear(Started("c/1.1", {}, {})) == [], "that one is over"
-    assert talk.hear(Started("c/1.2", {}, {})) == [Activated("s")]
+    assert talk.receive(Started("c/1.1", {}, {})) == [], "that one is over"
+    assert talk.receive(Started("c/1.2", {}, {})) == [Activated("s")]
 
 
 def test_publications_are_kept_until_they_have_reached_everyone() -> None:
@@ -115,8 +115,8 @@ def test_publications_are_kept_until_they_have_reached_everyone() -> None:
     events = [Event("c", seq, {"x": 1}) for seq in (1, 2, 3)]
     for event in events:
         assert talk.do(Publish({"x": 1})) == [Published(event), Send("b0", ClientPublish(event))]
-    assert talk.hear(Accepted(2)) == [Confirmed(2)]
-    assert talk.hear(Accepted(2)) == []
+    assert talk.receive(Accepted(2)) == [Confirmed(2)]
+    assert talk.receive(Accepted(2)) == []
     assert talk.do(Connected("b0")) == [Send("b0", Attach(3, True, (), ())), Send("b0", ClientPublish(events[2]))]
 
 
@@ -127,7 +127,7 @@ def test_it_keeps_no_more_than_its_window() -> None:
     [rejected] = talk.do(Publish({"x": 1}))
     assert isinstance(rejected, Rejected)
     assert rejected.reason == "2 publications have not reached every subscriber; try later"
-    talk.hear(Accepted(1))
+    talk.receive(Accepted(1))
     assert isinstance(talk.do(Publish({"x": 1}))[0], Published)
 
 
@@ -145,8 +145,8 @@ def test_a_broker_that_stays_away_is_left() -> None:
         Send("b2", Attach(1, True, (), (ClientSubscribe("c/2.2", "x = 2"),))),
         Send("b2", ClientPublish(event)),
     ]
-    assert talk.hear(Accepted(1), "b0") == [], "it is not the client's broker any more"
-    assert talk.hear(Accepted(1), "b2") == [Confirmed(1)]
+    assert talk.receive(Accepted(1), "b0") == [], "it is not the client's broker any more"
+    assert talk.receive(Accepted(1), "b2") == [Confirmed(1)]
 
 
 def test_a_broker_that_is_back_in_time_is_not_left() -> None:

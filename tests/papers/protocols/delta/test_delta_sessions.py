@@ -55,10 +55,10 @@ def talk(*ends: End) -> None:
         for end in ends:
             for peer, queue in end.outgoing.items():
                 if peer in by_name and queue:
-                    hear(by_name[peer], end.name, queue.popleft())
+                    receive(by_name[peer], end.name, queue.popleft())
 
 
-def hear(end: End, peer: str, message: Any) -> None:
+def receive(end: End, peer: str, message: Any) -> None:
     if isinstance(message, Hello):
         end.sessions.on_hello(peer, message)
     elif isinstance(message, Use):
@@ -109,7 +109,7 @@ def test_both_open_at_once(ends: tuple[End, End]) -> None:
 
 def test_a_session_is_open_only_after_both_sides_know_its_number(ends: tuple[End, End]) -> None:
     one, other = ends
-    hear(other, "b0", one.outgoing["b2"].popleft())
+    receive(other, "b0", one.outgoing["b2"].popleft())
     there = other.sessions.get("b0")
     assert there.may_send
     assert not there.is_peer_informed_of_session, "b0 does not know this number yet: what comes may be older"

@@ -88,14 +88,14 @@ def kinds(sent: Sent, kind: type) -> Sent:
 
 def test_a_pattern_goes_over_a_link_once() -> None:
     bench = Bench()
-    told = kinds(bench.feed("c", ClientSubscribe(1, A)), Interest)
-    assert told == [(peer, Interest(1, False, (A,), ())) for peer in ("u", "w", "x")]
+    news = kinds(bench.feed("c", ClientSubscribe(1, A)), Interest)
+    assert news == [(peer, Interest(1, False, (A,), ())) for peer in ("u", "w", "x")]
     assert bench.feed("c", ClientSubscribe(2, A)) == [("c", Accepted(2))]
     for peer in ("u", "w", "x"):
         bench.feed(peer, InterestKnown(1))
     assert kinds(bench.feed("c", ClientUnsubscribe(1)), Interest) == []
-    told = kinds(bench.feed("c", ClientUnsubscribe(2)), Interest)
-    assert told == [(peer, Interest(2, False, (), (A,))) for peer in ("u", "w", "x")]
+    news = kinds(bench.feed("c", ClientUnsubscribe(2)), Interest)
+    assert news == [(peer, Interest(2, False, (), (A,))) for peer in ("u", "w", "x")]
 
 
 def test_a_neighbours_pattern_goes_everywhere_else() -> None:

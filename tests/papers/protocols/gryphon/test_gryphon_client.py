@@ -57,7 +57,7 @@ class Bench:
         effects = [effect for effect in self.client.step(item, 0) if not isinstance(effect, SetTimer)]
         return [_body(effect) for effect in effects]
 
-    def hear(self, body: Any) -> list[Any]:
+    def receive(self, body: Any) -> list[Any]:
         self.number += 1
         return self.step(Received("b", Packet(self.number, 0, body)))
 
@@ -77,9 +77,9 @@ def test_publications_are_numbered_and_must_match_an_advertisement() -> None:
         event = Event("c", seq, {"x": 1})
         assert bench.step(call) == [Published(event), ClientPublish(event)]
     assert isinstance(bench.step(Publish({"x": 2}))[0], Rejected)
-    assert bench.hear(Offered(1)) == [Advertised("a")]
+    assert bench.receive(Offered(1)) == [Advertised("a")]
     assert bench.step(Unadvertise("a")) == [ClientUnadvertise(1)]
-    assert bench.hear(Offered(1)) == []
+    assert bench.receive(Offered(1)) == []
     assert isinstance(bench.step(call)[0], Rejected)
 
 
@@ -118,20 +118,20 @@ def test_calls_that_the_broker_does_not_take_are_bounded() -> None:
 def test_a_subscription_is_active_with_its_first_start() -> None:
     bench = Bench()
     bench.step(Subscribe("s", "TRUE"))
-    assert bench.hear(Started(1, {"p": 4})) == [CutFixed("s", "p", 4), Activated("s")]
-    assert bench.hear(Started(1, {"q": 1})) == [CutFixed("s", "q", 1)]
+    assert bench.receive(Started(1, {"p": 4})) == [CutFixed("s", "p", 4), Activated("s")]
+    assert bench.receive(Started(1, {"q": 1})) == [CutFixed("s", "q", 1)]
 
 
 def test_it_ends_where_its_deliveries_end_and_the_name_is_free_again() -> None:
     bench = Bench()
     bench.step(Subscribe("s", "TRUE"))
-    bench.hear(Started(1, {"p": 4, "q": 7}))
+    bench.receive(Started(1, {"p": 4, "q": 7}))
     event = Event("p", 5, {})
-    assert bench.hear(Delivery(event, (1,))) == [Deliver(event, "s")]
+    assert bench.receive(Delivery(event, (1,))) == [Deliver(event, "s")]
     assert bench.step(Unsubscribe("s")) == [Ended("s", {"p": 5, "q": 6}), ClientUnsubscribe(1)]
     assert bench.step(Subscribe("s", "TRUE")) == [ClientSubscribe(2, "TRUE")]
-    assert bench.hear(Delivery(Event("p", 6, {}), (1,))) == []
-    assert bench.hear(Started(1, {"r": 1})) == []
+    assert bench.receive(Delivery(Event("p", 6, {}), (1,))) == []
+    assert bench.receive(Started(1, {"r": 1})) == []
     assert bench.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unacknowledged": 3}
 
 

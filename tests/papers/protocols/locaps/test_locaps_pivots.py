@@ -201,8 +201,8 @@ def test_it_does_not_answer_again_after_another_broker() -> None:
     bench.advertise("p")
     bench.cover()
     bench.subscribe()
-    spoken = PartialMarker("s/1", "w", "w", {"p": 2})
-    assert bench.feed("w", spoken) == [("u", spoken)]
+    partial_marker = PartialMarker("s/1", "w", "w", {"p": 2})
+    assert bench.feed("w", partial_marker) == [("u", partial_marker)]
     assert bench.feed("w", Marker("x/1", {"p": 2})) == [("y", Marker("x/1", {"p": 2}))]
 
 

@@ -25,9 +25,9 @@ def test_no_violation() -> None:
 
 
 def test_no_violation_with_many_subscriptions() -> None:
-    crowd = GeneratorLimits(brokers=(8, 32), publishers=(6, 10), subscriptions=(60, 120), publications=(100, 200))
+    large = GeneratorLimits(brokers=(8, 32), publishers=(6, 10), subscriptions=(60, 120), publications=(100, 200))
     for seed in range(4):
-        assert judge(generate(seed, "srpt", limits=crowd)).status == "valid", seed
+        assert judge(generate(seed, "srpt", limits=large)).status == "valid", seed
 
 
 def test_it_is_registered() -> None:

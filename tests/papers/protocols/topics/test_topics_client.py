@@ -39,7 +39,7 @@ from gapless_papers.protocols.topics.messages import (
 )
 
 
-class Desk:
+class ClientBench:
     """A client and its broker's end of the line."""
 
     def __init__(self, window: int | None = 3) -> None:
@@ -48,12 +48,12 @@ class Desk:
     def call(self, item: Any) -> Sequence[Effect]:
         return self.client.step(item, 0)
 
-    def hear(self, message: Any) -> Sequence[Effect]:
+    def receive(self, message: Any) -> Sequence[Effect]:
         return self.client.step(Received("b0", message), 0)
 
-    def subscribed(self) -> "Desk":
+    def subscribed(self) -> "ClientBench":
         self.call(Subscribe("s", "topic = 'news'"))
-        self.hear(Ready(1, {"bob": 4}))
+        self.receive(Ready(1, {"bob": 4}))
         return self
 
 
@@ -62,9 +62,9 @@ def news(seq: int, publisher: str = "bob") -> Event:
 
 
 def test_a_topic_may_be_written_either_way_round() -> None:
-    desk = Desk()
-    assert desk.call(Subscribe("s", "topic = 'news'")) == [Send("b0", ClientSubscribe(1, "news"))]
-    assert desk.call(Advertise("a", "'it''s' = (topic)")) == [Send("b0", ClientAdvertise(2, "it's"))]
+    bench = ClientBench()
+    assert bench.call(Subscribe("s", "topic = 'news'")) == [Send("b0", ClientSubscribe(1, "news"))]
+    assert bench.call(Advertise("a", "'it''s' = (topic)")) == [Send("b0", ClientAdvertise(2, "it's"))]
 
 
 @pytest.mark.parametrize(
@@ -82,27 +82,27 @@ def test_a_topic_may_be_written_either_way_round() -> None:
 def test_any_other_filter_is_rejected_with_a_way_out(text: str) -> None:
     call = Subscribe("s", text)
     reason = f"the filter {text!r} is no topic, and this protocol serves topics only; write topic = 'name'"
-    assert Desk().call(call) == [Rejected(call, reason)]
+    assert ClientBench().call(call) == [Rejected(call, reason)]
 
 
 def test_unreadable_input_is_rejected_with_its_place() -> None:
-    [rejected] = Desk().call(Advertise("a", "topic = "))
+    [rejected] = ClientBench().call(Advertise("a", "topic = "))
     assert isinstance(rejected, Rejected)
     assert "^" in rejected.reason
 
 
 def test_a_name_is_unique_among_its_kind() -> None:
-    desk = Desk()
-    desk.call(Subscribe("x", "topic = 'news'"))
-    assert isinstance(desk.call(Advertise("x", "topic = 'news'"))[0], Send)
+    bench = ClientBench()
+    bench.call(Subscribe("x", "topic = 'news'"))
+    assert isinstance(bench.call(Advertise("x", "topic = 'news'"))[0], Send)
     again = Subscribe("x", "topic = 'other'")
-    assert desk.call(again) == [Rejected(again, "'x' is taken; give it another name")]
+    assert bench.call(again) == [Rejected(again, "'x' is taken; give it another name")]
 
 
 def test_a_subscription_is_active_with_its_cuts_when_the_broker_is_a_member() -> None:
-    desk = Desk()
-    desk.call(Subscribe("s", "topic = 'news'"))
-    assert desk.hear(Ready(1, {"bob": 4, "eve": 1})) == [
+    bench = ClientBench()
+    bench.call(Subscribe("s", "topic = 'news'"))
+    assert bench.receive(Ready(1, {"bob": 4, "eve": 1})) == [
         CutFixed("s", "bob", 4),
         CutFixed("s", "eve", 1),
         Activated("s"),
@@ -110,98 +110,98 @@ def test_a_subscription_is_active_with_its_cuts_when_the_broker_is_a_member() ->
 
 
 def test_an_advertisement_is_stable_when_the_broker_is_a_member() -> None:
-    desk = Desk()
-    desk.call(Advertise("a", "topic = 'news'"))
-    assert desk.hear(Ready(1, {})) == [Advertised("a")]
+    bench = ClientBench()
+    bench.call(Advertise("a", "topic = 'news'"))
+    assert bench.receive(Ready(1, {})) == [Advertised("a")]
 
 
 def test_an_event_is_delivered_for_each_of_its_subscriptions() -> None:
-    desk = Desk().subscribed()
-    desk.call(Subscribe("s2", "topic = 'news'"))
-    assert desk.hear(Delivery(news(4), (1, 2))) == [Deliver(news(4), "s"), Deliver(news(4), "s2")]
+    bench = ClientBench().subscribed()
+    bench.call(Subscribe("s2", "topic = 'news'"))
+    assert bench.receive(Delivery(news(4), (1, 2))) == [Deliver(news(4), "s"), Deliver(news(4), "s2")]
 
 
 def test_the_end_is_exact_and_what_comes_later_is_dropped() -> None:
-    desk = Desk()
-    desk.call(Subscribe("s", "topic = 'news'"))
-    desk.hear(Ready(1, {"bob": 4, "eve": 1}))
-    desk.hear(Delivery(news(4), (1,)))
-    desk.hear(Delivery(news(9, "zoe"), (1,)))
-    ended = desk.call(Unsubscribe("s"))
+    bench = ClientBench()
+    bench.call(Subscribe("s", "topic = 'news'"))
+    bench.receive(Ready(1, {"bob": 4, "eve": 1}))
+    bench.receive(Delivery(news(4), (1,)))
+    bench.receive(Delivery(news(9, "zoe"), (1,)))
+    ended = bench.call(Unsubscribe("s"))
     assert ended == [Send("b0", ClientEnd(1, "news")), Ended("s", {"bob": 4, "eve": 0, "zoe": 9})]
-    assert desk.hear(Delivery(news(5), (1,))) == []
-    assert desk.hear(Ready(1, {})) == []
+    assert bench.receive(Delivery(news(5), (1,))) == []
+    assert bench.receive(Ready(1, {})) == []
 
 
 def test_ends_of_nothing_are_rejected() -> None:
-    desk = Desk().subscribed()
+    bench = ClientBench().subscribed()
     for call, what in (
         (Unsubscribe("x"), "subscription 'x' to end"),
         (Unadvertise("s"), "advertisement 's' to take back"),
     ):
-        assert desk.call(call) == [Rejected(call, f"there is no {what}")]
+        assert bench.call(call) == [Rejected(call, f"there is no {what}")]
 
 
 @pytest.mark.parametrize("use", [Subscribe("u", "topic = 'news'"), Advertise("u", "topic = 'news'")])
 def test_subscribers_and_advertisers_may_publish(use: Subscribe | Advertise) -> None:
-    desk = Desk()
-    desk.call(use)
+    bench = ClientBench()
+    bench.call(use)
     event = Event("ann", 1, {"topic": "news", "x": 1}, b"!")
-    assert desk.call(Publish(event.attributes, b"!")) == [Published(event), Send("b0", ClientPublish("news", event))]
+    assert bench.call(Publish(event.attributes, b"!")) == [Published(event), Send("b0", ClientPublish("news", event))]
 
 
 def test_others_may_not() -> None:
-    desk = Desk()
+    bench = ClientBench()
     call = Publish({"topic": "news"})
     reason = "you neither subscribe to topic 'news' nor advertise it; do so first"
-    assert desk.call(call) == [Rejected(call, reason)]
-    desk.call(Advertise("a", "topic = 'news'"))
-    desk.call(Unadvertise("a"))
-    assert desk.call(call) == [Rejected(call, reason)]
+    assert bench.call(call) == [Rejected(call, reason)]
+    bench.call(Advertise("a", "topic = 'news'"))
+    bench.call(Unadvertise("a"))
+    assert bench.call(call) == [Rejected(call, reason)]
 
 
 @pytest.mark.parametrize("attributes", [{}, {"topic": 7}])
 def test_an_event_needs_a_topic(attributes: dict[str, Any]) -> None:
     call = Publish(attributes)
     reason = "the event has no topic; give it a string attribute 'topic'"
-    assert Desk().subscribed().call(call) == [Rejected(call, reason)]
+    assert ClientBench().subscribed().call(call) == [Rejected(call, reason)]
 
 
 def test_publications_are_confirmed_in_order_whatever_the_order_of_their_topics() -> None:
-    desk = Desk().subscribed()
+    bench = ClientBench().subscribed()
     for _ in range(3):
-        desk.call(Publish({"topic": "news"}))
-    assert desk.hear(Taken(2)) == []
-    assert desk.hear(Taken(1)) == [Confirmed(2)]
-    assert desk.hear(Taken(3)) == [Confirmed(3)]
+        bench.call(Publish({"topic": "news"}))
+    assert bench.receive(Taken(2)) == []
+    assert bench.receive(Taken(1)) == [Confirmed(2)]
+    assert bench.receive(Taken(3)) == [Confirmed(3)]
 
 
 def test_the_window_is_a_bound() -> None:
-    desk = Desk(window=2).subscribed()
+    bench = ClientBench(window=2).subscribed()
     call = Publish({"topic": "news"})
-    desk.call(call)
-    desk.call(call)
-    assert desk.call(call) == [Rejected(call, "2 of your publications are still on their way; try later")]
-    desk.hear(Taken(1))
-    assert isinstance(desk.call(call)[0], Published)
-    assert desk.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 2}
+    bench.call(call)
+    bench.call(call)
+    assert bench.call(call) == [Rejected(call, "2 of your publications are still on their way; try later")]
+    bench.receive(Taken(1))
+    assert isinstance(bench.call(call)[0], Published)
+    assert bench.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 2}
 
 
 def test_without_a_window_nothing_is_counted() -> None:
-    desk = Desk(window=None).subscribed()
+    bench = ClientBench(window=None).subscribed()
     for _ in range(10):
-        desk.call(Publish({"topic": "news"}))
-    assert desk.client.state_size()["unconfirmed"] == 0
+        bench.call(Publish({"topic": "news"}))
+    assert bench.client.state_size()["unconfirmed"] == 0
 
 
 def test_calls_refused_by_the_broker_are_rejected_and_removed() -> None:
-    desk = Desk()
+    bench = ClientBench()
     call = Subscribe("s", "topic = 'news'")
-    desk.call(call)
-    assert desk.hear(Refused(1, "too many")) == [Rejected(call, "too many")]
-    assert desk.client.state_size()["subscriptions"] == 0
-    assert desk.hear(Refused(1, "too many")) == []
+    bench.call(call)
+    assert bench.receive(Refused(1, "too many")) == [Rejected(call, "too many")]
+    assert bench.client.state_size()["subscriptions"] == 0
+    assert bench.receive(Refused(1, "too many")) == []
 
 
 def test_other_inputs_do_nothing() -> None:
-    assert Desk().call(Start()) == []
+    assert ClientBench().call(Start()) == []

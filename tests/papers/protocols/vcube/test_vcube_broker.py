@@ -30,9 +30,9 @@ def test_joining_goes_to_every_broker_once_and_is_ready_when_all_have_answered()
     cube = Cube(8)
     cube.subscribe(3, settle=False)
     cube.settle(but={(5, 7)})
-    assert cube.told(3, Ready) == []
+    assert cube.received_by(3, Ready) == []
     cube.settle()
-    assert cube.told(3, Ready) == [Ready(1, {})]
+    assert cube.received_by(3, Ready) == [Ready(1, {})]
     assert cube.sent == {"Sub": 7, "Ack": 7}
 
 
@@ -73,7 +73,7 @@ def test_a_broker_that_still_leaves_joins_again_when_it_has_left() -> None:
     cube.call(3, ClientSubscribe(2, "t"))
     assert not any(isinstance(message, Sub) for queue in cube.links.values() for message in queue)
     cube.settle()
-    assert [ready.number for ready in cube.told(3, Ready)] == [1, 2]
+    assert [ready.number for ready in cube.received_by(3, Ready)] == [1, 2]
     cube.publish(0)
     cube.settle()
     assert cube.got(3) == ["c0:1"]
@@ -85,7 +85,7 @@ def test_a_client_that_comes_and_goes_while_its_broker_joins() -> None:
     cube.call(0, ClientSubscribe(1, "t"))
     cube.call(0, ClientEnd(1, "t"))
     cube.settle()
-    assert cube.told(0, Ready) == []
+    assert cube.received_by(0, Ready) == []
     cube.publish(2)
     cube.settle()
     assert cube.sent["Pub"] == 0
@@ -111,7 +111,7 @@ def test_one_broker_is_a_hypercube_too() -> None:
     cube.publish(0)
     cube.publish(0)
     assert cube.got(0) == ["c0:1", "c0:2"]
-    assert [taken.seq for taken in cube.told(0, Taken)] == [1, 2]
+    assert [taken.seq for taken in cube.received_by(0, Taken)] == [1, 2]
     assert not cube.sent
 
 
@@ -134,7 +134,7 @@ def test_an_advertiser_makes_its_broker_a_member_and_receives_nothing() -> None:
     cube.call(0, ClientAdvertise(1, "t"))
     cube.publish(0)
     cube.settle()
-    assert cube.told(0, Ready) == [Ready(1, {})]
+    assert cube.received_by(0, Ready) == [Ready(1, {})]
     assert cube.got(3) == ["c0:1"]
     assert cube.got(0) == []
 
@@ -158,11 +158,11 @@ def test_the_next_event_is_delivered_after_the_last_is_acknowledged() -> None:
     cube.publish(0)
     cube.settle(but={(3, 2)})
     assert cube.got(5) == ["c0:1"]
-    assert cube.told(0, Taken) == []
+    assert cube.received_by(0, Taken) == []
     assert cube.size(0, "queued") == 1
     cube.settle()
     assert cube.got(5) == ["c0:1", "c0:2"]
-    assert [taken.seq for taken in cube.told(0, Taken)] == [1, 2]
+    assert [taken.seq for taken in cube.received_by(0, Taken)] == [1, 2]
     assert all(cube.size(number, "waves") == 0 for number in range(8))
 
 
@@ -200,7 +200,7 @@ def test_a_new_member_starts_after_what_others_have_delivered() -> None:
     cube.publish(0)
     cube.settle()
     cube.subscribe(3)
-    assert cube.told(3, Ready) == [Ready(1, {"c0": 2})]
+    assert cube.received_by(3, Ready) == [Ready(1, {"c0": 2})]
     cube.publish(1)
     cube.settle()
     assert cube.got(3) == ["c1:1"]
@@ -247,7 +247,7 @@ def test_a_message_for_an_earlier_stay_is_left_out() -> None:
     cube.step("b1", "b0", late)
     cube.publish(0)
     cube.settle()
-    assert cube.told(1, Ready)[-1].cuts == {"c0": 2}
+    assert cube.received_by(1, Ready)[-1].cuts == {"c0": 2}
     assert cube.got(1) == ["c0:2"]
 
 
@@ -259,8 +259,8 @@ def test_too_many_topics_are_refused() -> None:
     for number, name in enumerate(("t", "u", "v")):
         cube.call(0, ClientSubscribe(number, name))
     cube.settle()
-    assert [ready.number for ready in cube.told(0, Ready)] == [0, 1]
-    assert cube.told(0, Refused) == [
+    assert [ready.number for ready in cube.received_by(0, Ready)] == [0, 1]
+    assert cube.received_by(0, Refused) == [
         Refused(2, "your broker serves 2 topics and no more; take one of those, or another broker"),
     ]
     cube.call(0, ClientPublish("v", Event("c0", 1, {"topic": "v"})))

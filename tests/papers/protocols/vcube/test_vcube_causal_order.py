@@ -111,15 +111,15 @@ def test_causes_come_first_in_any_order_of_arrival(seed: int, brokers: int, coun
             if other != source:
                 inboxes[other].append(messages[-1])
     listener = CausalOrder()
-    heard: set[tuple[int, int]] = set()
+    received: set[tuple[int, int]] = set()
     queues = [[message for message in messages if message.source == source] for source in range(brokers)]
     while any(queues):
         queue = rng.choice([queue for queue in queues if queue])
         for delivered in listener.receive(queue.pop(0)):
             name = (delivered.source, delivered.number)
-            assert pasts[name] <= heard
-            heard.add(name)
-    assert len(heard) == count
+            assert pasts[name] <= received
+            received.add(name)
+    assert len(received) == count
     assert listener.waiting == 0
 
 

@@ -66,7 +66,7 @@ class Cube:
         """The events that a client was given."""
         return [message.event.id for message in self.clients.get(f"c{number}", []) if isinstance(message, Delivery)]
 
-    def told(self, number: int, kind: type) -> list[Any]:
+    def received_by(self, number: int, kind: type) -> list[Any]:
         return [message for message in self.clients.get(f"c{number}", []) if isinstance(message, kind)]
 
     def size(self, number: int, kind: str) -> int:

@@ -12,37 +12,37 @@ from gapless.runtime.codec import Codec
 from .secure import Secure
 from .test_authentication import Raw
 
-__all__ = ["Liar"]
+__all__ = ["ForgingClient"]
 
 
-class Liar(Raw):
+class ForgingClient(Raw):
     """A client that follows the protocol as far as it likes."""
 
     name = ""
     _codec = Codec(find_protocol("gapless"), 1 << 24)
 
     @classmethod
-    async def greeted(cls, network: Secure, user: str, name: str, broker: str = "b0") -> "Liar":
+    async def greeted(cls, network: Secure, user: str, name: str, broker: str = "b0") -> "ForgingClient":
         """Come in under a name of the user's."""
-        liar = await cls.dial(network, network.certified(user), broker)
-        assert isinstance(liar, Liar)
-        liar.name = name
-        assert isinstance(await liar.greet(name), wire.Welcome)
-        return liar
+        forger = await cls.dial(network, network.certified(user), broker)
+        assert isinstance(forger, ForgingClient)
+        forger.name = name
+        assert isinstance(await forger.greet(name), wire.Welcome)
+        return forger
 
     @classmethod
-    async def attach(cls, network: Secure, user: str, broker: str = "b0", name: str = "") -> "Liar":
+    async def attach(cls, network: Secure, user: str, broker: str = "b0", name: str = "") -> "ForgingClient":
         """Come in under a name of the user's, and begin a session."""
-        liar = await cls.greeted(network, user, name or f"{user}:liar", broker)
-        liar.say(Attach(1, None, 0, 0, 0, 0, 0))
-        await liar.hears(Ready)
-        return liar
+        forger = await cls.greeted(network, user, name or f"{user}:liar", broker)
+        forger.say(Attach(1, None, 0, 0, 0, 0, 0))
+        await forger.next_message(Ready)
+        return forger
 
     def say(self, *messages: Any) -> None:
         """A batch."""
         self.writer.write(b"".join(self._codec.frames(messages)))
 
-    async def hears(self, kind: type[Any]) -> Any:
+    async def next_message(self, kind: type[Any]) -> Any:
         """The next message of this kind. It says meanwhile that it lives."""
         while True:
             what, body = await self._next()
@@ -65,10 +65,10 @@ class Liar(Raw):
     async def refusal(self) -> wire.Refusal:
         """Why it has to go."""
         while True:
-            what, body = await self.hear()
+            what, body = await self.read_frame()
             if what == wire.REFUSAL:
                 return wire.decode_refusal(body)
 
     async def _next(self) -> tuple[int, memoryview]:
         self.writer.write(wire.frame(wire.PING))
-        return await self.hear()
+        return await self.read_frame()
