@@ -80,7 +80,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """The approximate size in bytes."""
         size = len(self.payloads)
         for name, value in self.shared.items():
             size += len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES)

@@ -52,7 +52,7 @@ class Nack(msgspec.Struct, frozen=True):
 
 
 class ExtendAck(msgspec.Struct, frozen=True):
-    """A client's call: these deliveries are still being processed, so their `redeliver_s` begins again."""
+    """A client's call: these deliveries are still being processed, so their `redeliver_s` restarts."""
 
     subscription: str
     counts: Sequence[int]

@@ -219,7 +219,7 @@ class _Up:
                     self._console.print(Text(f"{name} is started again", "yellow"))
 
     def _report_crash(self, name: str) -> None:
-        """Print it the first time, and once if the broker dies again just after a restart."""
+        """Print that a broker died: the first time, and once more if it dies again just after a restart."""
         if self._pauses[name] == RESTART_S:
             self._console.print(Text(f"{name} died with code {self._fleet.exit_code(name)}", "red"))
         elif self._pauses[name] == 2 * RESTART_S:

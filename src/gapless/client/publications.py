@@ -122,7 +122,7 @@ def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, Even
 
 
 def _check_together(items: Sequence[Publication], event_max: int) -> Batch | None:
-    """Return the batch of all, if they have the same names, and none of them needs a closer look.
+    """Return one batch of all items if they have the same names and none needs an individual check; else None.
 
     Each step looks at all events in one call, because a statement for each event takes as long as all of this.
     """

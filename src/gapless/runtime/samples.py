@@ -1,6 +1,6 @@
 """The recent history of a broker's figures: one sample every `EVERY_S`, the last `SAMPLES_MAX` of them.
 
-A console plots them from the moment it is opened. They are in memory only, so a restarted broker begins again;
+A console plots them from the moment it is opened. They are in memory only, so a restarted broker starts without any;
 Prometheus keeps them for longer.
 """
 

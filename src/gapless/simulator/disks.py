@@ -82,7 +82,7 @@ class Disks:
             self._sync(slot, disk)
 
     def read(self, slot: Slot, state: DiskState) -> DiskContents:
-        """Return what a starting broker finds."""
+        """Return the contents that a starting broker finds."""
         disk = self._of(slot)
         survivors = disk.dice.randint(0, len(disk.written)) if disk.written else 0
         disk.synced += [keep.changes for keep in disk.written[:survivors]]

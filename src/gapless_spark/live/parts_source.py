@@ -59,7 +59,7 @@ class _Share(InputPartition):
 
 
 class PartsReader(DataSourceStreamReader):
-    """Reads the clients' recordings, from the last offset to their present end."""
+    """Reads the clients' recordings, from the last offset to their current end."""
 
     def __init__(self, path: str) -> None:
         self._folder = Path(path) / PARTS

@@ -127,7 +127,7 @@ class ClientLost(_OfSession, frozen=True):
     settled_by: int = 0
     """No event up to `settled` has a larger timestamp; 0 if that is unknown."""
     lost_by: int = 0
-    """The same for `last`."""
+    """No event up to `last` has a larger timestamp; 0 if that is unknown."""
 
 
 class ClientGot(_OfSession, frozen=True):

@@ -14,7 +14,7 @@ __all__ = [
 
 
 Numbers: TypeAlias = dict[str, tuple[int, int]]
-"""By publisher, the first and the last of some numbers."""
+"""By publisher: the first and the last number of a range."""
 
 
 class Entry(NamedTuple):

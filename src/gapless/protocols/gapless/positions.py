@@ -40,11 +40,11 @@ __all__ = [
 
 WAVE_TIMER = "wave"
 TOLD_PER_S = 2_000
-"""How many clients are notified of final positions in a second: of each one if there are few clients. With 10,000
-clients, each is notified every five seconds; an older position only makes a client that moves read more."""
+"""The number of clients that are notified of a final position per second. Few clients are notified of every one; of
+10,000 clients, each is notified every five seconds. A client with an older position only reads more when it moves."""
 IDLE_US = 1_000_000
-"""A client to which nothing else was sent is notified again after one to two times this, by its name: not all of them
-in the same step."""
+"""A client to which nothing else was sent is notified again after one to two times this, depending on its name, so that
+not all are notified in the same step."""
 PATIENCE = 20
 """The number of intervals after the beginning of a wave after which the root begins another."""
 

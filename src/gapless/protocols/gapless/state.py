@@ -133,7 +133,7 @@ class BrokerState:
         """The seals that a final position includes: an entry covers all incarnations below its number, and has the
         clock of the handover that removed them."""
         self.sealed_here: dict[Incarnation, int] = {}
-        """The same for handovers that this broker has completed."""
+        """The same, for handovers that this broker has completed."""
         self.notified_at = 0
         """When clients were last notified of a final position;"""
         self.notified_next: deque[str] = deque()

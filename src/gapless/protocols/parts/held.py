@@ -29,4 +29,4 @@ class Offer:
         self.filter = pattern
         self.is_stable = False
         self.last = 0
-        """Once it is withdrawn: the last event that may rely on it."""
+        """The last event that may rely on the advertisement, once it is withdrawn."""

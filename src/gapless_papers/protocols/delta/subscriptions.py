@@ -47,7 +47,7 @@ class Subscription:
         """The peers beyond that have confirmed it, with their confirmations."""
         self.tags: Tags = NO_TAGS
         self.cuts: dict[str, Cuts] = {}
-        """Where it starts with publishers here, while it is not confirmed."""
+        """The starting cuts that publishers here assign to it, while it is not confirmed."""
 
 
 class Route:
