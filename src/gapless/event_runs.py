@@ -163,7 +163,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class DecodedTable(NamedTuple):
-    """The same with its columns and payloads decoded."""
+    """An event table with its columns and payloads decoded."""
 
     shared: Attributes
     columns: dict[str, list[Any]]
@@ -353,5 +353,5 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
 
     @property
     def size(self) -> int:
-        """About how many bytes they take."""
+        """The approximate size in bytes."""
         return len(self.publisher) + self.table.size + 9 * len(self.numbers)

@@ -28,7 +28,7 @@ from gapless.trace import write_trace
 __all__ = ["REPAIR", "run_simulated_demo", "scenario_text"]
 
 SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
-"""Not covered; covered by a neighbour's; covered by one of the same broker."""
+"""In this order: a subscription that is not covered, one covered at a neighbour, and one covered at the same broker."""
 MOVING_CLIENT = "kiosk"
 """The client whose broker crashes."""
 REPAIR = "union"

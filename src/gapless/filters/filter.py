@@ -29,7 +29,7 @@ LONG, LONG_PARSED_MAX = 4096, 64
 """Fewer texts above this length are cached: a thousand of the longest would fill the memory."""
 
 NAMES_MAX = 10_000
-"""So many sets of names are shared by the filters that mention them."""
+"""The maximum number of sets of names that filters share."""
 
 
 class Filter:

@@ -73,7 +73,7 @@ class PageColumn:
             if len(constraint.numbers) == 1:
                 points += ends(number_intervals(constraint.numbers))
         self._ranked = sorted(set(bounds))
-        """Where ranks begin."""
+        """The bounds at which ranks begin."""
         cuts = choose_cuts(bounds)
         self._listed = sorted(set(strings))
         order = sorted([(cut, False) for cut in cuts] + [(value, True) for value in self._listed])

@@ -189,7 +189,7 @@ class Users:
     def __init__(self, file: _File, signed: "SignedTokens | None", keys_authority: Path | None = None) -> None:
         roles = {role.name: role for role in file.roles}
         self.by_name = {user.name: user.with_roles(roles) for user in file.users}
-        """Each with the permissions of its roles."""
+        """Users, each with the permissions of its roles."""
         self.broker_limits = file.broker_limits
         self.signed = signed
         self.keys_authority = keys_authority

@@ -30,7 +30,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a scenario."""
 
     status: Literal["valid", "unknown", "invalid", "broken"]
-    """As in a verdict; `broken` if there is none, because a node failed or the run never ended."""
+    """The status of the verdict; `broken` if there is none, because a node failed or the run never ended."""
     symptoms: tuple[str, ...] = ()
     """The kinds of anomaly, most severe first, or of the error; empty if there is none."""
     verdict: Verdict | None = None

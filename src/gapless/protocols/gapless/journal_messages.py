@@ -47,7 +47,7 @@ class Dropped(NamedTuple):
     until: int = 0
     """Nothing after this was dropped."""
     parts: tuple[tuple[int, Numbers], ...] = ()
-    """Each with its last timestamp."""
+    """Parts of the dropped numbers, each with its last timestamp."""
 
 
 class JournalCopy(Message, frozen=True):

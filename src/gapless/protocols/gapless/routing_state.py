@@ -30,7 +30,7 @@ class Link:
     represented: dict[Name, Name] = field(default_factory=dict)
     """Subscriptions that are not sent, because an active one that covers them was."""
     represents: dict[Name, dict[Name, None]] = field(default_factory=dict)
-    """The same, by representative."""
+    """The represented subscriptions, by representative."""
 
     @property
     def key(self) -> LinkKey:

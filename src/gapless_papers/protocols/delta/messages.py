@@ -248,7 +248,7 @@ class Started(Message, frozen=True):
 
     name: str
     cuts: Cuts
-    """Where it starts with the publishers whose brokers have reported it."""
+    """The starting cuts for the publishers whose brokers have reported them."""
     skipped: Cuts
     """The last numbers of publishers that arrived before the start."""
 

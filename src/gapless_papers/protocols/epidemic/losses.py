@@ -30,7 +30,7 @@ class Losses:
         self._since: dict[tuple[str, str, int], int] = {}
         """When each event was found missing, by source, pattern and number, in this order."""
         self._numbers: dict[tuple[str, str], dict[int, None]] = {}
-        """The same, by source and pattern."""
+        """The numbers of missing events, by source and pattern."""
         self._by_pattern: dict[str, dict[str, None]] = {}
         """For each pattern with missing events, their sources."""
         self._by_source: dict[str, dict[str, None]] = {}

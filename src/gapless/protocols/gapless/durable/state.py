@@ -279,9 +279,9 @@ class Group:
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Lost ranges that no member knows."""
     losses: int = 0
-    """The number of additions to these."""
+    """How many times lost ranges were added."""
     lost: Ranges = field(default_factory=dict)
-    """The same, as numbers of publishers."""
+    """The lost ranges, as numbers of publishers."""
     assigned: list[Assignment] = field(default_factory=list)
     """Changes that no write contains yet."""
     writing: list[Assignment] | None = None
