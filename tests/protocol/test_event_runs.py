@@ -9,7 +9,8 @@ import pytest
 
 from gapless.event_runs import EventRun, EventTable, TableError
 from gapless.events import INTEGER_MAX, Attributes, Event
-from gapless.filters import is_covered, matching, parse
+from gapless.filters import parse
+from gapless.filters.tables import is_covered, matching
 
 NAN = float("nan")
 VALUES: list[Any] = [0, 1, -1, INTEGER_MAX, 0.0, -0.0, 1.0, -1.0, float("inf"), NAN, float("nan"), True, False, "", "1"]

@@ -21,6 +21,5 @@ from gapless.errors import FilterError
 from gapless.filters.filter import Filter, parse
 from gapless.filters.hints import attribute_hint, filter_hints
 from gapless.filters.index import FilterIndex
-from gapless.filters.tables import is_covered, matching
 
-__all__ = ["Filter", "FilterError", "FilterIndex", "attribute_hint", "filter_hints", "is_covered", "matching", "parse"]
+__all__ = ["Filter", "FilterError", "FilterIndex", "attribute_hint", "filter_hints", "parse"]

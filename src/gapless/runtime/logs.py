@@ -39,7 +39,7 @@ class _Spelled(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         facts = kwargs.get("extra") or {}
-        shown = ", ".join(f"{key} {value}" for key, value in facts.items())
+        shown = ", ".join(f"{key} {value}" for key, value in facts.items() if key != "event")
         client = (self.extra or {})["client"]
         kwargs["extra"] = {**facts, "client": client}
         text = f"client {client}: {msg}" + (f" ({shown})" if shown else "")

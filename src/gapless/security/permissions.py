@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 
 from gapless.errors import FilterError
 from gapless.event_runs import EventTable
-from gapless.filters import Filter, is_covered, parse
+from gapless.filters import Filter, parse
 from gapless.filters.evaluation import Test
 from gapless.filters.syntax import And, render
+from gapless.filters.tables import is_covered
 from gapless.security.placeholders import filled
 
 __all__ = ["Names", "Outside", "Within"]

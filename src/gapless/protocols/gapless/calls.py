@@ -2,7 +2,8 @@
 
 from gapless.errors import CallError
 from gapless.event_runs import EventRun
-from gapless.filters import is_covered, parse
+from gapless.filters import parse
+from gapless.filters.tables import is_covered
 from gapless.protocol import Expel
 from gapless.protocols.gapless.claims import bear, check_call, relieve
 from gapless.protocols.gapless.client_messages import (

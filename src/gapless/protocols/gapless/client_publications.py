@@ -8,7 +8,8 @@ import msgspec
 
 from gapless.event_runs import EventRun
 from gapless.events import Event
-from gapless.filters import Filter, is_covered
+from gapless.filters import Filter
+from gapless.filters.tables import is_covered
 from gapless.protocol import (
     Advertise,
     Advertised,

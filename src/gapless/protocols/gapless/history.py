@@ -14,7 +14,8 @@ long as there is room.
 from heapq import heapify, heappop, heappush
 
 from gapless.event_runs import EventRun
-from gapless.filters import matching, parse
+from gapless.filters import parse
+from gapless.filters.tables import matching
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.dropped import dropped_between
 from gapless.protocols.gapless.identities import Incarnation
