@@ -72,7 +72,7 @@ class Detector:
         logger: Logger,
     ) -> None:
         self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
-        """The number of peers that were suspected, left or lost, for metrics."""
+        """How often a peer was suspected, left or was lost, for metrics."""
         self.false_suspicions = 0
         """How often a suspected peer was heard from again on the same connection."""
         self.failing_max = 1 << 30

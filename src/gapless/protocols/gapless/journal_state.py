@@ -57,7 +57,7 @@ class Journal:
         self.replaced: list[int] = []
         """The timestamps of entries replaced since the last write to the disk."""
         self.has_changed = True
-        """Whether it is new, or entries were appended, prepended or dropped, since the last write to the disk."""
+        """Whether it is new, or entries were added, replaced or dropped, since the last write to the disk."""
 
     def __len__(self) -> int:
         return self.start + len(self.entries)
