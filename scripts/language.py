@@ -5,7 +5,8 @@
     python -m scripts.language --sample SEED    # 100 docstrings and 100 sentences of documents, for a reader to judge
 
 A finding is a word or construction that newcomers do not understand, a sentence of more than 35 words in a document,
-American spelling (the project uses British spelling with -ize), or a file name that says nothing to newcomers.
+American spelling (the project uses British spelling with -ize), a file name that says nothing to newcomers, or a name
+of a function, class, variable or argument in `src` or `tests` with such a word.
 """
 
 import argparse
@@ -73,6 +74,11 @@ FILE_NAMES = re.compile(
     r"(?:^|_)(?:ways_round|going_home|what|who|untaken|crowd|doors|farewell|foreseeing|told|desk)(?:_|$)"
 )
 """Parts of file names that say nothing to a reader who looks for the field's terms."""
+IDENTIFIERS = re.compile(
+    r"(?:^|_)(?:un)?(?:told|heard|heed|heirs?|estates?|partings?|liars?|strangers?|spoken|cheat(?:ed|s)?"
+    r"|gone_round|goes_round|desks?|doors?|crowd)(?:_|$)"
+)
+"""Words of the old dialect in names. Fields of structs that appear in files are exempt: see `identifiers`."""
 SPELLING = re.compile(
     r"\b(?:neighbor|behavior|color|center(?! left)|favor|honor|labor(?!ator)|catalog|license[ds]?(?= under))\w*\b"
 )
@@ -117,6 +123,33 @@ def prose_of_code(text: str) -> Iterator[tuple[int, str]]:
                 yield token.start[0], value
 
 
+def identifiers(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each name that the code defines, with its line number, except annotated fields of classes.
+
+    Such fields are keys of files and messages, which a renaming would break.
+    """
+    tree = ast.parse(text)
+    fields = {
+        id(child.target)
+        for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        for child in node.body if isinstance(child, ast.AnnAssign)
+    }  # fmt: skip
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) if id(node) not in fields:
+                yield node.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)) | ast.alias(asname=str(name)):
+                yield node.lineno, name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+
+
 def findings(path: Path) -> list[tuple[int, str]]:
     """Return line numbers, each with the reason of the finding."""
     text = path.read_text(encoding="utf-8")
@@ -124,6 +157,11 @@ def findings(path: Path) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     if FILE_NAMES.search(path.stem.removeprefix("test_")):
         found.append((1, f"the file name {path.stem!r}"))
+    if ROOT / "src" in path.parents or ROOT / "tests" in path.parents:
+        for line, name in identifiers(text) if path.suffix == ".py" else ():
+            parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+            if IDENTIFIERS.search(parts):
+                found.append((line, f"the name {name!r}"))
     for line, prose in prose_of_document(text) if is_document else prose_of_code(text):
         plain = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
         for match in LISTED.finditer(plain):

@@ -127,7 +127,7 @@ PROTOCOL_ROWS = (
 PUBLIC = {"causes", "client", "errors", "events", "positions", "sync"}
 """The public names of `gapless`, loaded on first use."""
 
-DOORS = {
+SPARK_IMPORTERS = {
     "gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/sim_search_spark.py",
     "gapless_papers/lab/command.py",
 }  # fmt: skip
@@ -285,7 +285,7 @@ def test_packages_import_only_those_below_them() -> None:
     complaints = []
     for file in _all_files():
         own, place = file.relative_to(SOURCE).parts[0], file.relative_to(SOURCE).as_posix()
-        allowed = PACKAGES[own] | {own} | ({"gapless_spark"} if place in DOORS else set())
+        allowed = PACKAGES[own] | {own} | ({"gapless_spark"} if place in SPARK_IMPORTERS else set())
         for line, module in _imports(file):
             package = module.split(".")[0]
             if _is_ours(module) and package not in allowed:

@@ -165,9 +165,9 @@ def _longest_turn(outcome: Outcome) -> str:
 
 
 def _judged(place: Path) -> LiveVerdict:
-    with sign_of_life("putting the trace together") as tell:
+    with sign_of_life("putting the trace together") as announce:
         write_trace([merge_parts(place / "parts", quiesced=True)], place / "trace")
-        return judge_live(place / "trace", tell=lambda judge: tell(f"{judge} judges"))
+        return judge_live(place / "trace", announce=lambda judge: announce(f"{judge} judges"))
 
 
 def _show(

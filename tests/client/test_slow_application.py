@@ -63,7 +63,11 @@ def test_one_that_takes_its_time_is_not_complained_of(caplog: pytest.LogCaptureF
         reported: list[int] = []
         slow, other = _Waiting(1, 2), _Waiting()
         watched = pacing.Pacing(
-            "c", {"s1": slow, "s2": other}, lambda consumed: reported.append(consumed.count), tells=True, window=2
+            "c",
+            {"s1": slow, "s2": other},
+            lambda consumed: reported.append(consumed.count),
+            sends_reports=True,
+            window=2,
         )
         assert [watched.delivered() for _ in range(2)] == [1, 2]
         slow.numbers.pop(0)

@@ -14,7 +14,7 @@ from gapless.client import connect
 from gapless.errors import ConfigError, DeniedError
 from gapless.overlay import chain
 from gapless.runtime.access import Access
-from gapless.runtime.audit_log import STRANGERS_PER_S, Actor, AuditLog
+from gapless.runtime.audit_log import UNAUTHENTICATED_PER_S, Actor, AuditLog
 from gapless.runtime.event_loop import run
 from gapless.runtime.logs import _Json, _Lines, logger_of
 from gapless.runtime.network_file import AuditLogEntry, load_network
@@ -134,8 +134,8 @@ def test_refused_connections_write_a_bounded_number_of_lines_and_the_rest_is_cou
     audit.refused("login.refused", "the token is invalid", {"peer": "last"})
     lines = _lines(tmp_path / "audit.jsonl")
     assert len(_about(lines, "login", "peer")) == 1
-    assert len(_about(lines, "login.refused", "peer")) == STRANGERS_PER_S + 1
-    assert _about(lines, "refusals.left_out", "count") == [(1_000 - STRANGERS_PER_S,)]
+    assert len(_about(lines, "login.refused", "peer")) == UNAUTHENTICATED_PER_S + 1
+    assert _about(lines, "refusals.left_out", "count") == [(1_000 - UNAUTHENTICATED_PER_S,)]
     audit.close()
 
 

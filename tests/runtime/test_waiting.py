@@ -96,17 +96,17 @@ def test_blocked_publishers_are_named_and_logged_less_often_if_that_happens_agai
 def test_lagging_clients_and_those_that_caught_up_are_logged() -> None:
     news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
-        news.tell({"lagging": ["ann", "bob"]})
-        news.tell({"lagging": ["ann", "bob"]})
-        news.tell({"lagging": []}, lambda client: client == "ann")
+        news.log_changes({"lagging": ["ann", "bob"]})
+        news.log_changes({"lagging": ["ann", "bob"]})
+        news.log_changes({"lagging": []}, lambda client: client == "ann")
         assert log.of("b0") == [
             "client ann lags: it is served from history from now on",
             "client bob lags: it is served from history from now on",
             "client ann has caught up",
             "client bob lagged, and has no session here any more",
         ]
-        news.tell({"lagging": ["ann"]})
-        news.tell({"lagging": []})
+        news.log_changes({"lagging": ["ann"]})
+        news.log_changes({"lagging": []})
         assert len(log.of("b0")) == 4, "not each time"
 
 
@@ -114,10 +114,10 @@ def test_if_more_clients_lag_than_are_reported_none_is_known_to_have_caught_up()
     assert LAGGING_MAX == LAGGING_SHOWN
     news = MembershipLog(logger_of("b0"), Clock())
     with logged() as log:
-        news.tell({"lagging": [f"c{number}" for number in range(LAGGING_MAX)]})
-        news.tell({"lagging": [f"c{number}" for number in range(1, LAGGING_MAX + 1)]})
+        news.log_changes({"lagging": [f"c{number}" for number in range(LAGGING_MAX)]})
+        news.log_changes({"lagging": [f"c{number}" for number in range(1, LAGGING_MAX + 1)]})
         assert not log.of("b0", "has caught up")
-        news.tell({"lagging": [f"c{number}" for number in range(2, LAGGING_MAX + 1)]})
+        news.log_changes({"lagging": [f"c{number}" for number in range(2, LAGGING_MAX + 1)]})
         assert log.of("b0", "has caught up") == ["client c1 has caught up"]
 
 

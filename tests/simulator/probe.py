@@ -137,10 +137,10 @@ class Probe:
         for name in overlay.brokers:
             self.simulation.add_client(f"{name}.c", name)
 
-    def tell(self, broker: str, at: int, **attributes: str | int) -> None:
+    def command(self, broker: str, at: int, **attributes: str | int) -> None:
         """Order a broker to do something."""
         self.simulation.call(f"{broker}.c", Publish(dict(attributes)), at=at)
 
     def send(self, sender: str, receiver: str, at: int, count: int = 1) -> None:
         """Let a broker send numbered notes to another node."""
-        self.tell(sender, at, send=receiver, text="note", count=count)
+        self.command(sender, at, send=receiver, text="note", count=count)

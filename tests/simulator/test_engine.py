@@ -91,10 +91,10 @@ def test_simultaneous_actions_happen_in_script_order() -> None:
 
 def test_a_timer_replaces_the_one_of_the_same_key() -> None:
     probe = Probe(chain(1))
-    probe.tell("b0", 0, timer="a", ms=10)
-    probe.tell("b0", 0, timer="b", ms=12)
-    probe.tell("b0", 5 * MS, timer="a", ms=10)
-    probe.tell("b0", 30 * MS, timer="a", ms=1)
+    probe.command("b0", 0, timer="a", ms=10)
+    probe.command("b0", 0, timer="b", ms=12)
+    probe.command("b0", 5 * MS, timer="a", ms=10)
+    probe.command("b0", 30 * MS, timer="a", ms=1)
     probe.simulation.run(settle=100 * MS)
     assert probe.logs.news("b0")[1:] == [(12 * MS, "timer", "b"), (15 * MS, "timer", "a"), (31 * MS, "timer", "a")]
 

@@ -110,9 +110,9 @@ def test_a_fresh_broker_suspects_brokers_that_crashed_before() -> None:
 
 def test_a_restart_with_memory_continues_where_it_was() -> None:
     probe = Probe(chain(2), settings=SETTINGS)
-    probe.tell("b1", 0, timer="soon", ms=100)
-    probe.tell("b1", 0, timer="sooner", ms=90)
-    probe.tell("b1", 0, timer="later", ms=500)
+    probe.command("b1", 0, timer="soon", ms=100)
+    probe.command("b1", 0, timer="sooner", ms=90)
+    probe.command("b1", 0, timer="later", ms=500)
     probe.simulation.crash("b1", at=10 * MS)
     probe.send("b0", "b1", at=20 * MS)
     probe.simulation.restart("b1", at=300 * MS, memory=True)
@@ -131,8 +131,8 @@ def test_a_restart_with_memory_continues_where_it_was() -> None:
 
 def test_timers_die_with_the_memory() -> None:
     probe = Probe(chain(2), settings=SETTINGS)
-    probe.tell("b1", 0, timer="soon", ms=100)
-    probe.tell("b1", 0, timer="later", ms=500)
+    probe.command("b1", 0, timer="soon", ms=100)
+    probe.command("b1", 0, timer="later", ms=500)
     probe.simulation.crash("b1", at=10 * MS)
     probe.simulation.restart("b1", at=300 * MS)
     probe.simulation.run(settle=LATE)

@@ -30,7 +30,7 @@ from .traces import (
     GROUPS,
     LATE_STARTS,
     PLANTS,
-    TOLD_FALSELY,
+    REPORTED_FALSELY,
     all_reported,
     chain_of_answers,
     group_trace,
@@ -86,7 +86,7 @@ def test_the_runs_are_of_all_kinds(corpus: Corpus) -> None:
     assert min(statuses[status] for status in ("valid", "invalid", "unknown")) > FEW, statuses
     found = Counter(anomaly.kind for verdict in corpus.expected.values() for anomaly in verdict.anomalies)
     assert min(found[kind] for kind in ANOMALY_KINDS) > FEW, found
-    assert corpus.kinds == {*PLANTS, *LATE_STARTS, TOLD_FALSELY, *(f"forged, {how}" for how in FORGERIES)}
+    assert corpus.kinds == {*PLANTS, *LATE_STARTS, REPORTED_FALSELY, *(f"forged, {how}" for how in FORGERIES)}
     assert [corpus.expected[run].status for run in GROUPS] == ["valid", "invalid", "invalid", "invalid"]
 
 
@@ -168,5 +168,5 @@ def test_on_spark_it_is_the_same(spark: SparkSession, corpus: Corpus, half: bool
         agrees(row, verdict)
         assert row["reason"] == verdict.reason
         assert found.get(verdict.run, Counter()) == all_reported(verdict), verdict.run
-    _, some = result.tell(100)
+    _, some = result.summary(100)
     assert some == first_anomalies(result.anomalies, 100).toArrow().to_pylist()

@@ -44,7 +44,7 @@ LATE_STARTS: dict[str, Plant] = {
 }
 """Anomalies for a run whose subscriptions claim the whole cut."""
 
-TOLD_FALSELY = "told of losses that are none"
+REPORTED_FALSELY = "told of losses that are none"
 LIES = 4
 """Deliveries of a run that are falsely reported as lost."""
 
@@ -93,9 +93,9 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
             if outcome is not None:
                 yield name, record(outcome[0], f"{name} {seed}")
     for seed in range(seeds):
-        lied_to = falsely_reported(record(Model(seed).run(), f"{TOLD_FALSELY} {seed}"))
+        lied_to = falsely_reported(record(Model(seed).run(), f"{REPORTED_FALSELY} {seed}"))
         if lied_to is not None:
-            yield TOLD_FALSELY, lied_to
+            yield REPORTED_FALSELY, lied_to
     for how in FORGERIES:
         for seed in range(seeds):
             forged = planted.forge(record(Model(seed).run(), f"forged {how} {seed}"), how, random.Random(seed))

@@ -55,8 +55,8 @@ def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path
         verdicts, found = judge_here(here, out)
         found = first_anomalies(found, LISTED_MAX)
     else:
-        with sign_of_life("starting Spark") as tell:
-            verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: tell("judging on Spark"))
+        with sign_of_life("starting Spark") as announce:
+            verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: announce("judging on Spark"))
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:
         print_json(_document(trace, status, verdicts, found))
@@ -96,7 +96,7 @@ def judge_on_spark(
         result = audit(spark, read_tables(spark, trace))
         if out is not None:
             write_tables(dict(zip(RESULTS, (result.verdicts, result.anomalies), strict=True)), out)
-        verdicts, found = result.tell(LISTED_MAX)
+        verdicts, found = result.summary(LISTED_MAX)
         return verdicts, found
 
 

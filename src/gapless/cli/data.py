@@ -19,8 +19,8 @@ _SHOWN_MAX = 20
 
 def check(directory: Path, *, as_json: bool) -> int:
     """Print the problems; return 1 if there are any."""
-    with sign_of_life("opening") as tell:
-        found = check_directory(directory, tell)
+    with sign_of_life("opening") as announce:
+        found = check_directory(directory, announce)
     code = INVALID if found.problems else VALID
     if as_json:
         print_json({"directory": str(directory), "damaged": bool(found.problems), **msgspec.to_builtins(found)})

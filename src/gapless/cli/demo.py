@@ -132,10 +132,10 @@ class _Demo:
 
     def live(self) -> None:
         """Run the live scene."""
-        with sign_of_life("starting seven brokers") as tell:
+        with sign_of_life("starting seven brokers") as announce:
             with Fleet(self._config, self._folder / "logs") as fleet:
-                self._run = run(run_live(fleet, self._folder, tell))
-                tell("taking the network down")
+                self._run = run(run_live(fleet, self._folder, announce))
+                announce("taking the network down")
             self._trace = merge_parts(self._folder, quiesced=True)
         waits: dict[str, list[float]] = {}
         for row in self._trace.subscriptions:
@@ -166,10 +166,10 @@ class _Demo:
         )
 
     def judge(self, place: Path) -> None:
-        with sign_of_life("looking for Spark, to check the trace") as tell:
+        with sign_of_life("looking for Spark, to check the trace") as announce:
             write_trace([self._trace], place)
             self._verdict = verdict = judge_live(
-                place, is_small=True, tell=lambda judge: tell(f"{judge} checks what every client saw")
+                place, is_small=True, announce=lambda judge: announce(f"{judge} checks what every client saw")
             )
         self._page.heading(f"3  {verdict.judge[0].upper()}{verdict.judge[1:]}")
         self._page.say(
@@ -181,11 +181,11 @@ class _Demo:
         self._page.verdict(verdict.status, named(verdict.counts) or verdict.reason, verdict.examples)
 
     def kill_all_brokers(self) -> None:
-        with sign_of_life("starting three brokers with disks") as tell:
+        with sign_of_life("starting three brokers with disks") as announce:
             config = blackout_network(self._folder / "data")
             with Fleet(config, self._folder / "more logs") as fleet:
-                self._blackout = seen = run(run_blackout(fleet, tell))
-                tell("taking the network down")
+                self._blackout = seen = run(run_blackout(fleet, announce))
+                announce("taking the network down")
         self._page.heading("4  All brokers are killed, and come back")
         self._page.say(
             f"Three other brokers keep their data on disk. {seen.confirmed:,} events were confirmed when all three "

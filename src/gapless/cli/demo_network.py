@@ -86,9 +86,9 @@ def demo_network() -> NetworkConfig:
     return local_network(binary(2), f=F, name="shop", runtime=settings)
 
 
-async def run_live(fleet: Fleet, trace: Path, tell: Tell) -> LiveRun:
+async def run_live(fleet: Fleet, trace: Path, announce: Tell) -> LiveRun:
     """Run all steps; return when the network is quiet."""
-    live = _Live(fleet, trace, tell)
+    live = _Live(fleet, trace, announce)
     try:
         async with asyncio.timeout(4 * PATIENCE_S):
             return await live.run()
@@ -99,11 +99,11 @@ async def run_live(fleet: Fleet, trace: Path, tell: Tell) -> LiveRun:
 
 
 class _Live:
-    def __init__(self, fleet: Fleet, trace: Path, tell: Tell) -> None:
+    def __init__(self, fleet: Fleet, trace: Path, announce: Tell) -> None:
         self.stage = ""
         self._fleet = fleet
         self._trace = trace
-        self._tell = tell
+        self._announce = announce
         self._clients: dict[str, Client] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._is_open = True
@@ -171,7 +171,7 @@ class _Live:
 
     def _say(self, stage: str) -> None:
         self.stage = stage
-        self._tell(stage)
+        self._announce(stage)
 
     # ---- clients ------------------------------------------------------------------------------------------
 

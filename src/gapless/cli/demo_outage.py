@@ -50,17 +50,17 @@ def blackout_network(folder: Path) -> NetworkConfig:
     return local_network(chain(3), f=1, name="shop with disks", runtime=settings, data=folder)
 
 
-async def run_blackout(fleet: Fleet, tell: Tell) -> BlackoutRun:
+async def run_blackout(fleet: Fleet, announce: Tell) -> BlackoutRun:
     """Publish, kill all, start all, publish, read."""
     try:
         async with asyncio.timeout(3 * PATIENCE_S):
-            return await _run(fleet, tell)
+            return await _run(fleet, announce)
     except TimeoutError:
         raise ConnectError("three brokers with disks took too long to come back; is the machine very busy?") from None
 
 
-async def _run(fleet: Fleet, tell: Tell) -> BlackoutRun:
-    tell("starting three brokers with disks")
+async def _run(fleet: Fleet, announce: Tell) -> BlackoutRun:
+    announce("starting three brokers with disks")
     fleet.start_all()
     await fleet.until_whole(PATIENCE_S)
     urls = {name: f"gapless://{address}" for name, address in fleet.config.addresses.items()}
@@ -72,15 +72,15 @@ async def _run(fleet: Fleet, tell: Tell) -> BlackoutRun:
         subscription = await archive.subscribe(EVENTS)
         sales = [{"kind": "sale", "number": number} for number in range(BEFORE + AFTER)]
         confirmed = await shop.publish_many(sales[:BEFORE])
-        tell("all brokers are killed at once")
+        announce("all brokers are killed at once")
         for name in fleet.names:
             fleet.kill(name)
-        tell("all brokers are started again")
+        announce("all brokers are started again")
         begun = time.monotonic()
         fleet.start_all()
         published = confirmed + await shop.publish_many(sales[BEFORE:])
         back_ms = (time.monotonic() - begun) * 1000
-        tell("what was published is taken, and read once more")
+        announce("what was published is taken, and read once more")
         came: list[str] = []
         while len(set(came)) < published:
             came += [event.id for event in await subscription.take()]

@@ -38,16 +38,18 @@ class LiveVerdict(msgspec.Struct, frozen=True):
     """Why it was not Spark; empty if it was."""
 
 
-def judge_live(trace: Path, *, is_small: bool = False, tell: Callable[[str], None] = lambda judge: None) -> LiveVerdict:
+def judge_live(
+    trace: Path, *, is_small: bool = False, announce: Callable[[str], None] = lambda judge: None
+) -> LiveVerdict:
     """Check the only run of a trace; `is_small` avoids the cost of compiling large plans.
 
-    `tell` is called with the name of the checker as soon as it is known.
+    `announce` is called with the name of the checker as soon as it is known.
     """
     settings = FOR_SMALL if is_small else None
     try:
-        [found], anomalies = judge_on_spark(str(trace), settings=settings, on_start=lambda: tell(ON_SPARK))
+        [found], anomalies = judge_on_spark(str(trace), settings=settings, on_start=lambda: announce(ON_SPARK))
     except SparkError as error:
-        tell(HERE)
+        announce(HERE)
         return _judge_here(trace, str(error))
     return LiveVerdict(
         status=found["status"],

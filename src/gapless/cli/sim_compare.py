@@ -30,8 +30,8 @@ def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_jso
     """Compare, print, and return the exit code: the worst of those that ran."""
     scenario = load_scenario(file)
     specs = _chosen(names)
-    with _progress_bar(len(specs), hidden=as_json) as tell:
-        entries = compare(scenario, specs, seed, on_start=tell)
+    with _progress_bar(len(specs), hidden=as_json) as report_progress:
+        entries = compare(scenario, specs, seed, on_start=report_progress)
     seed = scenario.run.seed if seed is None else seed
     status = worst(entry.status for entry in entries if entry.outcome is not None)
     if as_json:
@@ -70,10 +70,10 @@ def _progress_bar(number: int, *, hidden: bool) -> Iterator[Callable[[ProtocolSp
         task = progress.add_task("comparing", total=number)
         done = count()
 
-        def tell(spec: ProtocolSpec) -> None:
+        def report_progress(spec: ProtocolSpec) -> None:
             progress.update(task, description=f"{spec.name:<8}", completed=next(done))
 
-        yield tell
+        yield report_progress
 
 
 def _document(scenario: Scenario, seed: int, entries: Sequence[Entry], status: Status) -> dict[str, Any]:

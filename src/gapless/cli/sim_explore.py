@@ -36,10 +36,10 @@ def explore_file(
     with progress_bars(TextColumn("exploring: {task.description}"), hidden=as_json) as progress:
         task = progress.add_task("")
 
-        def tell(states: int, transitions: int) -> None:
+        def report_progress(states: int, transitions: int) -> None:
             progress.update(task, description=f"{states:,} states, {transitions:,} transitions")
 
-        report = explore(scenario, from_ms, bounds, tell)
+        report = explore(scenario, from_ms, bounds, report_progress)
     if report.symptom and save is not None:
         save_schedule(save, scenario, from_ms, report.schedule)
     if as_json:

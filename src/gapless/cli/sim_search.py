@@ -42,17 +42,26 @@ def search_seeds(
     kinds = fault_kinds(faults)
     if save is not None:
         check_file(save)
-    with _interruptible(), _progress_bar(runs, hidden=as_json) as tell:
+    with _interruptible(), _progress_bar(runs, hidden=as_json) as report_progress:
         if spark is None:
             report = search(
-                spec, runs, first_seed, faults, options, on_progress=tell, limits=GeneratorLimits(f=f), scale=scale,
-                invariants=invariants, schedule=schedule,
+                spec, runs, first_seed, faults, options, on_progress=report_progress,
+                limits=GeneratorLimits(f=f), scale=scale, invariants=invariants, schedule=schedule,
             )  # fmt: skip
         elif schedule != LATENCY:
             raise ScenarioError("--spark orders deliveries by latencies: leave --schedule or --spark out")
         else:
             report = search_on_spark(
-                spec, runs, first_seed, faults, options, f, scale, invariants=invariants, where=spark, tell=tell
+                spec,
+                runs,
+                first_seed,
+                faults,
+                options,
+                f,
+                scale,
+                invariants=invariants,
+                where=spark,
+                report_progress=report_progress,
             )
     finding = report.finding
     repeat = None if finding is None else search_line(spec.name, faults, finding.seed, words, f, scale, schedule)
@@ -108,14 +117,14 @@ def _progress_bar(runs: int, *, hidden: bool) -> Iterator[Callable[[SearchProgre
     with progress_bars(*columns, hidden=hidden) as progress:
         task = progress.add_task("searching", total=runs, note="")
 
-        def tell(now: SearchProgress) -> None:
+        def report_progress(now: SearchProgress) -> None:
             note = f"{now.unknown} unknown" if now.unknown else ""
             if now.phase == "shrink":
                 progress.update(task, description="making it small", note=f"{now.rows} rows left")
             else:
                 progress.update(task, completed=now.runs, note=note)
 
-        yield tell
+        yield report_progress
 
 
 # ---- when it is over --------------------------------------------------------------------------------------------

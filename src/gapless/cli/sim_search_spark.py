@@ -23,7 +23,7 @@ class SparkChoice(NamedTuple):
 
 def search_on_spark(
     spec: ProtocolSpec, runs: int, first_seed: int, faults: str, options: Mapping[str, Any], f: int | None, scale: str,
-    *, invariants: bool, where: SparkChoice, tell: Callable[[SearchProgress], None],
+    *, invariants: bool, where: SparkChoice, report_progress: Callable[[SearchProgress], None],
 ) -> SearchReport:  # fmt: skip
     """Try the seeds without a result; shrink the lowest one that failed, in this process."""
     try:
@@ -50,17 +50,17 @@ def search_on_spark(
         known = {each.seed for each in found}
         trying = try_seeds(pool, plan, [seed for seed in seeds if seed not in known])
         stack.callback(trying.close)
-        tell(SearchProgress("search", len(found), runs, unknown()))
+        report_progress(SearchProgress("search", len(found), runs, unknown()))
         while not any(each.status == "failed" for each in found) and (tried := next(trying, None)) is not None:
             found += tried
             if frontier is not None:
                 frontier.add(tried)
-            tell(SearchProgress("search", len(found), runs, unknown()))
+            report_progress(SearchProgress("search", len(found), runs, unknown()))
     failed = sorted(each.seed for each in found if each.status == "failed")
     valid = sum(each.status == "valid" for each in found)
     finding = None
     if failed:
         finding = search(
-            spec, 1, failed[0], faults, options, 1, tell, limits=limits, scale=scale, invariants=invariants
+            spec, 1, failed[0], faults, options, 1, report_progress, limits=limits, scale=scale, invariants=invariants
         ).finding
     return SearchReport(spec.name, faults, first_seed, len(found), valid, len(found) - valid - bool(finding), finding)

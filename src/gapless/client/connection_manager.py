@@ -137,7 +137,7 @@ class ConnectionManager:
             kind = EventError if isinstance(rejection.call, Publish) else CallError
             raise kind(rejection.reason)
 
-    def tell(self, news: Any) -> None:
+    def give_input(self, news: Any) -> None:
         """Pass the node an input that it cannot refuse."""
         if self._error is None:
             self._links.give(news)

@@ -12,20 +12,20 @@ from gapless.filters import attribute_hint, filter_hints
 
 __all__ = ["hint_at_filter", "hint_at_name"]
 
-TOLD_MAX = 1_000
+HINTS_MAX = 1_000
 """The number of hints that are remembered."""
 
 _logger = logging.getLogger("gapless.client")
 
 
-@lru_cache(TOLD_MAX)
+@lru_cache(HINTS_MAX)
 def hint_at_filter(text: str) -> None:
     """Check a valid filter that is about to be used."""
     for hint in filter_hints(text):
         _logger.warning(f"the filter {shown(text)} may not mean what you think: {hint}")
 
 
-@lru_cache(TOLD_MAX)
+@lru_cache(HINTS_MAX)
 def hint_at_name(name: str) -> None:
     """Check the name of a published attribute that has a hyphen."""
     hint = attribute_hint(name)

@@ -36,8 +36,8 @@ class _Subscription(Protocol):
 
 
 class Pacing:
-    """The progress of one client; `tells` says whether its protocol uses reports. Brokers send `window` deliveries
-    ahead; 0: all."""
+    """The progress of one client; `sends_reports` says whether its protocol uses reports. Brokers send `window`
+    deliveries ahead; 0: all."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class Pacing:
         subscriptions: Mapping[str, _Subscription],
         give: Callable[[Consumed], None],
         *,
-        tells: bool,
+        sends_reports: bool,
         window: int,
     ) -> None:
         self._deliveries = 0
         self._client = client
         self._subscriptions = subscriptions
         self._give = give
-        self._tells = tells
+        self._sends_reports = sends_reports
         self._window = window
         self._taken = 0
         self._is_reporting = False
@@ -72,7 +72,7 @@ class Pacing:
 
     def took(self) -> None:
         """Note that the application took events, or wants no more."""
-        if self._tells and not self._is_reporting:
+        if self._sends_reports and not self._is_reporting:
             self._is_reporting = True
             loop = asyncio.get_running_loop()
             if (self._deliveries - self._taken) * TELL_SHARE >= self._window:

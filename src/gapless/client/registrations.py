@@ -63,7 +63,7 @@ class _ConnectionManager(Protocol):
 
     def call(self, call: Any) -> None: ...
 
-    def tell(self, news: Any) -> None: ...
+    def give_input(self, news: Any) -> None: ...
 
 
 class Registrations:
@@ -74,7 +74,11 @@ class Registrations:
         self.advertisements: dict[str, Advertisement] = {}
         self.subscriptions: dict[str, Deliveries] = {}
         self.pacing = Pacing(
-            connection_manager.name, self.subscriptions, connection_manager.tell, tells=paces, window=window
+            connection_manager.name,
+            self.subscriptions,
+            connection_manager.give_input,
+            sends_reports=paces,
+            window=window,
         )
         self.handlers: dict[type, Callable[[Any], None]] = {
             Advertised: self._on_advertised,
@@ -190,7 +194,7 @@ class Registrations:
     def _drop(self, name: str) -> None:
         """End a subscription whose caller gave up."""
         if self.subscriptions.pop(name, None) is not None:
-            self._connection_manager.tell(Unsubscribe(name))
+            self._connection_manager.give_input(Unsubscribe(name))
             self.pacing.took()
 
     # ---- what becomes of them -----------------------------------------------------------------------------
@@ -214,7 +218,7 @@ class Registrations:
             self._drop(name)
         elif name in self.advertisements:
             _logger.warning(f"an advertisement of {self._connection_manager.name} is over: {reason}")
-            self._connection_manager.tell(Unadvertise(self.advertisements.pop(name).id))
+            self._connection_manager.give_input(Unadvertise(self.advertisements.pop(name).id))
 
     def _deny_listing(self, question: int, error: DeniedError) -> None:
         if question in self._listing:

@@ -125,7 +125,7 @@ class Subscribing:
     ) -> DurableSubscription[Any]:
         """Return a durable subscription, whose events can be acknowledged."""
         acks = Acks(
-            settings.id, self._connection_manager.tell, is_manual=ack == "manual", is_shared=group,
+            settings.id, self._connection_manager.give_input, is_manual=ack == "manual", is_shared=group,
             making=self.making,
             settled=self._connection_manager.publishing.middleware.settle,
         )  # fmt: skip

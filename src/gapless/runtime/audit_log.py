@@ -4,7 +4,7 @@ Each line is a JSON object in ASCII with `time`, `event` and `broker`. The value
 stable; `OPERATING.md` lists them. Only the broker's user can access the file. If it was moved or
 removed, the next line goes into a new file, so rotation needs no signal.
 
-Lines caused by unauthenticated peers are bounded: `STRANGERS_PER_S` lines a second, followed by one
+Lines caused by unauthenticated peers are bounded: `UNAUTHENTICATED_PER_S` lines a second, followed by one
 line with the number of omitted lines. Logins and operators' actions are always written. If a line
 cannot be written, the broker continues, reports the error in its log, and counts it.
 """
@@ -27,7 +27,7 @@ from gapless.security.limits import Bucket
 
 __all__ = ["Actor", "AuditLog"]
 
-STRANGERS_PER_S = 20.0
+UNAUTHENTICATED_PER_S = 20.0
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -54,7 +54,7 @@ class AuditLog:
         self._broker = broker
         self._logger = logger
         self._clock = clock
-        self._unauthenticated = Bucket(STRANGERS_PER_S, clock())
+        self._unauthenticated = Bucket(UNAUTHENTICATED_PER_S, clock())
         self._left_out = 0
         self._log_backoff = LogBackoff()
         self._handle = -1

@@ -227,7 +227,7 @@ class Broker:
         self.loop_lag.came(loop.time(), NEWS_S)
         overview = {} if self.node is None else self.node.overview()
         if self.node is not None:
-            self._membership_log.tell(overview, self.node.has_session)
+            self._membership_log.log_changes(overview, self.node.has_session)
         self._waiting.look(overview, self._awaited, self.clocks.complaint)
         self._samples.look(self.wall_ns() / 1e9, overview, self._links.bytes_out, self.loop_lag.most_ms)
         write_left_out(logging.getLogger("gapless"))

@@ -9,7 +9,7 @@ Therefore:
   reaches reports it: in its log, its status report, its metrics, and through `gapless doctor`.
 - If the difference is ten times as large, the broker does not join until the clock is set. A broker
   that reaches no other broker joins: there are no timestamps that it could move. If others are there,
-  but too busy to answer, it asks again for up to `UNHEARD_S`.
+  but too busy to answer, it asks again for up to `UNANSWERED_S`.
 
 A broker that has joined continues, because its timestamps no longer follow its host's clock
 (`clock`). It reports how far the host's clock was set since then.
@@ -35,7 +35,7 @@ CHECK_S = 10.0
 """How often the clocks are compared."""
 ASK_AGAIN_S = 1.0
 """How often they are compared while the broker waits for its clock to be set."""
-UNHEARD_S = 30.0
+UNANSWERED_S = 30.0
 """How long a broker that starts asks others that do not answer in time, before it joins without an answer."""
 FAR = 10
 """A broker does not join if the difference exceeds this multiple of `max_clock_skew_ms`."""
@@ -120,7 +120,7 @@ class ClockCheck:
 
     async def wait_until_right(self) -> None:
         """Return when this clock is close enough to those of most brokers to join them."""
-        give_up_s = self._steady_s() + UNHEARD_S
+        give_up_s = self._steady_s() + UNANSWERED_S
         while True:
             await self.compare()
             if self.is_wrong(FAR):
@@ -145,11 +145,11 @@ class ClockCheck:
 
     async def _watch(self) -> None:
         while True:
-            self._tell()
+            self._log()
             await asyncio.sleep(CHECK_S)
             await self.compare()
 
-    def _tell(self) -> None:
+    def _log(self) -> None:
         if self.is_wrong():
             if self._log_backoff.due("wrong"):
                 self._logger.warning(

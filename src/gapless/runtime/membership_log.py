@@ -30,7 +30,9 @@ class MembershipLog:
         self._incarnation: int | None = None
         self._replaced_by: Mapping[str, str] = {}
 
-    def tell(self, overview: Mapping[str, Any], has_session: Callable[[str], bool] = lambda client: True) -> None:
+    def log_changes(
+        self, overview: Mapping[str, Any], has_session: Callable[[str], bool] = lambda client: True
+    ) -> None:
         """Compare the node's overview with the previous one; a protocol without these fields causes
         no logs.
         """

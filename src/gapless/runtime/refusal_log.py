@@ -30,14 +30,14 @@ class RefusalLog:
         host = address.rpartition(":")[0]
         facts = {"peer": "?", "address": address, "code": code}
         self._note("connection.refused", reason, facts)
-        self._tell("connection.refused", (host, code, reason), f"refused: {reason}", facts)
+        self._log("connection.refused", (host, code, reason), f"refused: {reason}", facts)
 
     def denial(self, peer: str, address: str, reason: str, who: str = "") -> None:
         """Record a refused request; the connection continues."""
         self._counters.refused["denied"] += 1
         facts = {"peer": peer, "address": address, "code": "denied", **({"who": who} if who else {})}
         self._note("call.denied", reason, facts)
-        self._tell("call.denied", (peer, "denied", reason), f"denied: {reason}", facts)
+        self._log("call.denied", (peer, "denied", reason), f"denied: {reason}", facts)
 
     def ended(self, connection: Connection, code: str, reason: str) -> None:
         """Record that this node ends a connection."""
@@ -54,13 +54,13 @@ class RefusalLog:
         else:
             event = "connection.ended" if connection.is_welcome else "login.refused"
             self._note(event, reason, facts)
-            self._tell(event, (who, code, reason), f"refused: {reason}", facts)
+            self._log(event, (who, code, reason), f"refused: {reason}", facts)
 
     def _note(self, event: str, reason: str, facts: dict[str, str]) -> None:
         if self.audit is not None:
             self.audit.refused(event, reason, facts)
 
-    def _tell(self, event: str, key: tuple[str, ...], text: str, facts: dict[str, str]) -> None:
+    def _log(self, event: str, key: tuple[str, ...], text: str, facts: dict[str, str]) -> None:
         times = self._log_backoff.due(key)
         if times:
             count = {"times": times} if times > 1 else {}

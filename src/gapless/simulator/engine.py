@@ -273,7 +273,7 @@ class Simulation:
         end = self._end()
         quiesced = end >= self._last_act + settle and self._connections.all_well()
         if self._recorder is not None and self._message_log is not None:
-            self._message_log.tell(self._recorder)
+            self._message_log.write_to(self._recorder)
         queues = self._connections.queues
         return Result(
             trace=None if self._recorder is None else self._recorder.finish(quiesced=quiesced),

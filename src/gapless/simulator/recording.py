@@ -151,7 +151,7 @@ class MessageLog:
         self._records.append(record)
         return record
 
-    def tell(self, recorder: Recorder) -> None:
+    def write_to(self, recorder: Recorder) -> None:
         """Write all messages into the trace."""
         for record in self._records:
             kind = type(record.message).__name__

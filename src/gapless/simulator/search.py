@@ -115,7 +115,7 @@ def search(
     )  # fmt: skip
     _refuse_unclaimed(spec, faults)
     make(first_seed)
-    tell = on_progress or (lambda _: None)
+    report_progress = on_progress or (lambda _: None)
     done = unknown = 0
     finding = None
     seeds = range(first_seed, first_seed + runs)
@@ -125,7 +125,7 @@ def search(
         for statuses, failure in apply(task, chunks):
             done += len(statuses)
             unknown += statuses.count("unknown")
-            tell(Progress("search", done, runs, unknown))
+            report_progress(Progress("search", done, runs, unknown))
             if failure is not None:
                 finding = failure
                 break
@@ -136,7 +136,7 @@ def search(
             spec.name, faults, first_seed, done, done - unknown - 1, unknown,
             _shrunk(
                 make(seed), seed, outcome, spec, _repeat(spec, faults, seed, options or {}, limits, scale, schedule),
-                shrink_seconds, lambda n: tell(report(n)),
+                shrink_seconds, lambda n: report_progress(report(n)),
             ),
         )  # fmt: skip
     return SearchReport(spec.name, faults, first_seed, done, done - unknown, unknown, None)
@@ -228,11 +228,11 @@ def _can_be_sent(task: Callable[..., Any]) -> bool:
 
 def _shrunk(
     scenario: Scenario, seed: int, outcome: Outcome, spec: ProtocolSpec, repeat: str, seconds: float,
-    tell: Callable[[int], None],
+    report_progress: Callable[[int], None],
 ) -> Finding:  # fmt: skip
     symptom = outcome.symptoms[0]
     minimal = shrink(
-        scenario, symptom, protocol=spec, seconds=seconds, on_progress=lambda smaller: tell(_rows(smaller))
+        scenario, symptom, protocol=spec, seconds=seconds, on_progress=lambda smaller: report_progress(_rows(smaller))
     )
     return Finding(
         seed=seed,

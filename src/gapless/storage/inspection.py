@@ -62,7 +62,7 @@ def show_directory(path: Path) -> Contents:
         )  # fmt: skip
 
 
-def check_directory(path: Path, tell: Callable[[str], None] = lambda stage: None) -> Checked:
+def check_directory(path: Path, announce: Callable[[str], None] = lambda stage: None) -> Checked:
     """Read and verify all data; raise a `StorageError` if it cannot be read at all."""
     with _examined(path) as (directory, connection, about, heads):
         problems: list[str] = []
@@ -72,10 +72,10 @@ def check_directory(path: Path, tell: Callable[[str], None] = lambda stage: None
                 f"{path}: the last {missing:,} commits that were reported are missing: the log was truncated or "
                 "damaged, or the file is an older copy"
             )
-        tell("SQLite's own check")
+        announce("SQLite's own check")
         problems += _sqlite_problems(connection, directory.database)
         rows = size = 0
-        for found in _contents(connection, directory.database, heads, tell):
+        for found in _contents(connection, directory.database, heads, announce):
             if isinstance(found, DamagedError):
                 problems.append(str(found))
             else:
@@ -136,13 +136,13 @@ def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
 
 
 def _contents(
-    connection: sqlite3.Connection, file: Path, heads: Heads, tell: Callable[[str], None]
+    connection: sqlite3.Connection, file: Path, heads: Heads, announce: Callable[[str], None]
 ) -> Iterator[tuple[int, int] | DamagedError]:
     """Count the intact rows and their bytes, and collect the problems."""
     for origin in sorted(heads.history):
-        tell(f"history of {origin}")
+        announce(f"history of {origin}")
         yield from _history(connection, file, heads, origin)
-    tell("entries")
+    announce("entries")
     try:
         entries = read_entries(connection, file, heads)
         yield len(entries), sum(map(len, entries.values()))

@@ -148,11 +148,11 @@ def _progress_bar(*, hidden: bool) -> Iterator[Callable[[str, int | None], Tell]
         def bar(name: str, total: int | None) -> Tell:
             task = progress.add_task(name, total=total, note="")
 
-            def tell(now: Any) -> None:
+            def report_progress(now: Any) -> None:
                 note = f"{now.failed} failed" if now.failed else ""
                 progress.update(task, completed=now.done + now.failed, total=now.total, note=note)
 
-            return tell
+            return report_progress
 
         yield bar
 

@@ -35,7 +35,7 @@ class Audit:
     anomalies: DataFrame
     """run, kind, client, subscription, event, publisher, witness, message"""
 
-    def tell(self, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def summary(self, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the verdict on each run, by name, and at most `limit` anomalies (see `first_anomalies`)."""
         total = sum(row["anomalies"] for row in self.rows)
         if not total:

@@ -113,14 +113,14 @@ class _Service:
             writer.close()
 
     async def _answer(self, request: _Request, writer: asyncio.StreamWriter) -> None:
-        async def tell(confirmed: int) -> None:
+        async def on_confirmed(confirmed: int) -> None:
             await _send(writer, _Answer(confirmed))
 
         try:
             found = self.writers.get(request.writer)
             if found is None:
                 raise SparkError("this process does not know the sink any more")
-            identity = await _publish(found, request, tell)
+            identity = await _publish(found, request, on_confirmed)
         except GaplessError as error:
             await _send(writer, _Answer(error=str(error)))
         else:
@@ -156,7 +156,7 @@ def _address_towards(url: str) -> str:
         return "127.0.0.1"
 
 
-async def _publish(writer: _Writer, request: _Request, tell: Callable[[int], Awaitable[None]]) -> Identity:
+async def _publish(writer: _Writer, request: _Request, on_confirmed: Callable[[int], Awaitable[None]]) -> Identity:
     options, network = writer.options, writer.options.network
     opening = connect_as(
         network.url, "sink", request.identity, timeout_s=network.timeout_s, credentials=network.credentials
@@ -167,7 +167,7 @@ async def _publish(writer: _Writer, request: _Request, tell: Callable[[int], Awa
             pass  # reading up to there gives later publications larger timestamps
         await in_time(network, client.advertise(advertised(options.sink)), LONG)
         events = request.share.events(Staging(options.staging).opened, writer.layout, options.sink)
-        await publish(client, events, request.share.label, PATIENT * network.timeout_s, tell)
+        await publish(client, events, request.share.label, PATIENT * network.timeout_s, on_confirmed)
         return client.identity
 
 

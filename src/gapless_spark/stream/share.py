@@ -62,21 +62,21 @@ async def publish(
     events: Iterator[tuple[Attributes, bytes]],
     label: str,
     patience_s: float,
-    tell: Callable[[int], Awaitable[None]] | None = None,
+    on_confirmed: Callable[[int], Awaitable[None]] | None = None,
 ) -> None:
     """Publish these events; return when all are confirmed.
 
-    `tell` is called about once a second with the number of the last confirmed event. Raises a `SparkError` if nothing
-    was confirmed during the time limit.
+    `on_confirmed` is called about once a second with the number of the last confirmed event. Raises a `SparkError` if
+    nothing was confirmed during the time limit.
     """
     publishing = asyncio.ensure_future(client.publish_many(events))
     confirmed, waited_s = client.confirmed, 0.0
-    step_s = patience_s if tell is None else min(1.0, patience_s)
+    step_s = patience_s if on_confirmed is None else min(1.0, patience_s)
     try:
         while not publishing.done():
             await asyncio.wait([publishing], timeout=step_s)
-            if tell is not None:
-                await tell(client.confirmed)
+            if on_confirmed is not None:
+                await on_confirmed(client.confirmed)
             waited_s = 0.0 if client.confirmed != confirmed else waited_s + step_s
             confirmed = client.confirmed
             if not publishing.done() and waited_s >= patience_s:

@@ -16,7 +16,7 @@ from tests.fuzz.shapes import Shapes, pack
 from tests.fuzz.target import Target, Unexpected
 from tests.protocols.gapless.bench import SPEC, Bench
 
-LIARS = ("ann", "bob")
+FORGERS = ("ann", "bob")
 BROKERS = ("b0", "b1")
 PAUSE_S = 0.25
 """After each batch: a wave and some timers."""
@@ -38,7 +38,7 @@ class Sessions(Target):
             said.append([forger, broker, [["Attach", 1, None, 0, 0, 0, 0, 0]]])
             for _ in range(dice.choice((1, 2, 5))):
                 session = dice.choice((1, 1, 1, 1, 2))
-                said.append([forger, broker, [self._call(dice, LIARS[forger], session)]])
+                said.append([forger, broker, [self._call(dice, FORGERS[forger], session)]])
         return pack(said)
 
     def _call(self, dice: Random, client: str, session: int) -> list[Any]:
@@ -79,7 +79,7 @@ class Sessions(Target):
         place, kind = dice.randrange(len(said)), dice.randrange(8)
         forger, broker, batch = said[place]
         if kind == 0:
-            said.insert(place, (forger, broker, [self._call(dice, LIARS[forger % 2], dice.choice((1, 2)))]))
+            said.insert(place, (forger, broker, [self._call(dice, FORGERS[forger % 2], dice.choice((1, 2)))]))
         elif kind == 1:
             del said[place]
         elif kind == 2:
@@ -104,10 +104,10 @@ class Sessions(Target):
         is_malformed = False
         for forger, broker, batch in said[:30]:
             try:
-                bench.say_bytes(LIARS[forger % 2], BROKERS[broker % 2], bytes(batch))
+                bench.say_bytes(FORGERS[forger % 2], BROKERS[broker % 2], bytes(batch))
             except GaplessError:
                 is_malformed = True
-                bench.expelled.setdefault(LIARS[forger % 2], "malformed")
+                bench.expelled.setdefault(FORGERS[forger % 2], "malformed")
             bench.pass_time(PAUSE_S)
         try:
             bench.check_honest()

@@ -66,7 +66,7 @@ def test_idle_clients_receive_a_position_every_one_to_two_seconds() -> None:
 
 
 def test_many_clients_receive_them_in_turns_and_none_is_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(positions, "TOLD_PER_S", 100)
+    monkeypatch.setattr(positions, "NOTIFIED_PER_S", 100)
     bench, clients = with_clients(59)  # and the publisher
     number = publish_for(bench, 1.0)
     bench.inboxes.clear()

@@ -47,7 +47,7 @@ MISSING_MAX = 10_000
 Line: TypeAlias = tuple[str, records.Record]
 """A part, and its next record."""
 
-Told: TypeAlias = tuple[str, facts.Fact]
+FactFor: TypeAlias = tuple[str, facts.Fact]
 """A subscription, and a fact for it."""
 
 
@@ -107,7 +107,7 @@ class Replay:
         self._now_ms = 0.0
         self._read = 0
 
-    def feed(self, lines: Iterable[Line]) -> list[Told]:
+    def feed(self, lines: Iterable[Line]) -> list[FactFor]:
         """Process the next records of each part, in its order; return the facts for subscriptions."""
         self._read = 0
         for part, record in lines:
@@ -164,7 +164,7 @@ class Replay:
         else:
             self.fault = f"{part} is no part of a trace that this Gapless can read: it does not say whose it is"
 
-    def _advance(self) -> Iterator[Told]:
+    def _advance(self) -> Iterator[FactFor]:
         waiting: dict[str, set[str]] = {}
         ready = [client for client in self._clients.values() if client.queue]
         is_last = False
@@ -199,7 +199,7 @@ class Replay:
         head = client.queue[0] if client.queue else None
         return isinstance(head, records.Delivered) and self._is_decided(head)
 
-    def _follow(self, client: _Client, ready: list[_Client], waiting: dict[str, set[str]]) -> Iterator[Told]:
+    def _follow(self, client: _Client, ready: list[_Client], waiting: dict[str, set[str]]) -> Iterator[FactFor]:
         done = 0
         for record in client.queue:
             if isinstance(record, records.Delivered):
@@ -232,7 +232,7 @@ class Replay:
 
     # ---- what happens -------------------------------------------------------------------------------------
 
-    def _apply_report(self, client: _Client, record: records.Record) -> Iterator[Told]:
+    def _apply_report(self, client: _Client, record: records.Record) -> Iterator[FactFor]:
         match record:
             case records.Published():
                 self._pass(client, record.time_us)
@@ -272,7 +272,7 @@ class Replay:
         self._now_ms = max(self._now_ms, client.last_ms)
         return client.last_ms
 
-    def _subscribed(self, client: _Client, record: records.Subscribed) -> Iterator[Told]:
+    def _subscribed(self, client: _Client, record: records.Subscribed) -> Iterator[FactFor]:
         assert self.run is not None
         time_ms = self._pass(client, record.time_us)
         test = _tested(record.filter)
@@ -312,7 +312,7 @@ class Replay:
         topic = attributes.get("topic") if guarantee == "topic-causal" else None
         return topic if isinstance(topic, str) else None
 
-    def _delivered(self, client: _Client, record: records.Delivered) -> Iterator[Told]:
+    def _delivered(self, client: _Client, record: records.Delivered) -> Iterator[FactFor]:
         time_ms = self._pass(client, record.time_us)
         if record.publisher not in self._clients and record.publisher not in self._left:
             self._leave_out(record)
@@ -354,7 +354,7 @@ class Replay:
             return held, "match"
         return None, "forgotten" if 0 < record.seq <= publisher.floor else "unpublished"
 
-    def _release(self, client: _Client) -> Iterator[Told]:
+    def _release(self, client: _Client) -> Iterator[FactFor]:
         """Yield events that have left, as facts for subscriptions."""
         upto = min(client.sent, client.published)
         for seq in range(client.reported + 1, upto + 1):

@@ -64,7 +64,7 @@ def receive(s: BrokerState, client: str, message: object) -> None:
             admit_loss(s, session, message)
         case ClientWish():
             if s.is_live(message.broker) and message.broker not in s.suspects:
-                s.tell(client, Granted(session.number, message.broker))
+                s.send_to(client, Granted(session.number, message.broker))
         case ClientPublish():
             _queue(session, message.events)
             s.busy_clients[client] = None
@@ -135,7 +135,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
             put_advertisement(s, advertised, s.seen.get(session.client, 0))
             flood(s, s.advertisements[name])
         elif old.is_stable:
-            s.tell(session.client, Stable(session.number, call.advertisement))
+            s.send_to(session.client, Stable(session.number, call.advertisement))
         return True
     if isinstance(call, ClientUnadvertise):
         if session.unreleased:
@@ -144,7 +144,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         if advertisement is not None and advertisement.origin is None:
             remove_advertisement(s, advertisement, s.seen.get(session.client, 0))
         relieve(session, call.advertisement)
-        s.tell(session.client, Unadvertised(session.number, call.advertisement))
+        s.send_to(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, EventRun)
     if 2 * s.window_used > s.window:  # two waves make room, because the second reports what the first found

@@ -35,10 +35,10 @@ PATIENCE = 10
 def attach(s: BrokerState, client: str, message: Attach) -> None:
     """Process a client's request for a session."""
     if s.is_cut_off:
-        s.tell(client, Retry(message.session, ISOLATED))
+        s.send_to(client, Retry(message.session, ISOLATED))
         return
     if message.session < s.latest_sessions.get(client, 0):
-        s.tell(client, Closed(message.session, SUPERSEDED, is_superseded=True))
+        s.send_to(client, Closed(message.session, SUPERSEDED, is_superseded=True))
         return
     session = s.sessions.get(client)
     waiting = s.arrivals.get(client)
@@ -53,13 +53,13 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
     ):
         s.arrivals.pop(client, None)
         session.number, session.is_connected = message.session, True
-        s.tell(client, Ready(session.number, s.incarnation, s.seen.get(client, 0), _contacts(s), True, []))
+        s.send_to(client, Ready(session.number, s.incarnation, s.seen.get(client, 0), _contacts(s), True, []))
         repeat(s, session, message.received)
         return
     s.arrivals[client] = arriving = Session(client, message.session, message, message.session)
     _ask_fence(s, arriving)
     if not _is_fenced(s, arriving):
-        s.tell(client, Retry(message.session, FENCED))
+        s.send_to(client, Retry(message.session, FENCED))
 
 
 def _contacts(s: BrokerState) -> list[str]:
@@ -75,7 +75,7 @@ def ask_fences(s: BrokerState) -> None:
     for session in s.arrivals.values():
         session.asked += 1
         _ask_fence(s, session)
-        s.tell(session.client, Retry(session.number, FENCED))
+        s.send_to(session.client, Retry(session.number, FENCED))
 
 
 def _ask_fence(s: BrokerState, session: Session) -> None:
@@ -137,7 +137,7 @@ def _open(s: BrokerState, session: Session) -> None:
     session.phase, session.admitted, session.last_queued = SessionPhase.OPEN, found, last
     session.settled = attach.settled
     s.sessions[client] = session
-    s.tell(client, Ready(session.number, s.incarnation, last, _contacts(s), False, list(s.sealed_final.items())))
+    s.send_to(client, Ready(session.number, s.incarnation, last, _contacts(s), False, list(s.sealed_final.items())))
     if attach.incarnation is not None:
         note_missing(s, session, last)
     session.admitted = last

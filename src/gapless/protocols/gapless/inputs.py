@@ -122,7 +122,7 @@ def receive_client(s: BrokerState, client: str, message: Any) -> None:
         s.emit(Expel(client, str(error)))
         return
     if s.is_frozen and isinstance(message, Attach):
-        s.tell(client, Retry(message.session, "it takes part in a handover"))
+        s.send_to(client, Retry(message.session, "it takes part in a handover"))
     if not s.inbox and not s.is_frozen:
         _take_from_client(s, client, message)
     elif claims.note_arrival(s, client, message):

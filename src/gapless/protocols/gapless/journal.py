@@ -32,7 +32,7 @@ def settle(s: BrokerState) -> None:
         session = s.sessions.get(publisher)
         if session is not None:
             session.settled = entry.last
-            s.tell(publisher, Confirmed(session.number, entry.last, entry.last, entry.timestamp))
+            s.send_to(publisher, Confirmed(session.number, entry.last, entry.last, entry.timestamp))
 
 
 def admit(s: BrokerState, session: Session, events: EventRun) -> None:
@@ -108,6 +108,6 @@ def release(s: BrokerState) -> None:
             if session.timed_entry is not None:
                 s.measures.confirmed(session, s.released, s.clock.now)
             if is_tombstone(entry.publisher):
-                s.tell(session.client, LossKept(session.number, entry.last))
+                s.send_to(session.client, LossKept(session.number, entry.last))
             else:
-                s.tell(session.client, Confirmed(session.number, entry.last, session.settled, entry.timestamp))
+                s.send_to(session.client, Confirmed(session.number, entry.last, session.settled, entry.timestamp))

@@ -46,7 +46,7 @@ def note_missing(s: BrokerState, session: Session, last: int) -> None:
     session.queue.clear()
     session.queue.extend(call for call in left if call is not None)
     session.queued_events = sum(len(call) for call in session.queue if isinstance(call, EventRun))
-    s.tell(client, Missing(session.number, *session.missing, session.settled))
+    s.send_to(client, Missing(session.number, *session.missing, session.settled))
 
 
 def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:

@@ -78,7 +78,7 @@ def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
     if item.kind is Position:
         session.position_sent = item.place, item.fields[0]
     if not session.client.startswith(GROUP_CLIENT):  # a coordinator removes it from `sent`
-        s.tell(session.client, message)
+        s.send_to(session.client, message)
 
 
 def _send_more(s: BrokerState, session: Session) -> None:
@@ -124,7 +124,7 @@ def repeat(s: BrokerState, session: Session, received: int) -> None:
     again = [(_renumbered(message, session.number), cost) for message, cost in session.sent]
     session.sent = deque(again)
     for message, _ in session.sent:
-        s.tell(session.client, message)
+        s.send_to(session.client, message)
     _send_more(s, session)
 
 

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 WAVE_TIMER = "wave"
-TOLD_PER_S = 2_000
+NOTIFIED_PER_S = 2_000
 """The number of clients that are notified of a final position per second. Few clients are notified of every one; of
 10,000 clients, each is notified every five seconds. A client with an older position only reads more when it moves."""
 IDLE_US = 1_000_000
@@ -168,8 +168,8 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
 
 
 def _next_notified(s: BrokerState) -> list[str]:
-    """Return the clients to notify of this position: all of them in turn, as many as `TOLD_PER_S` allows."""
-    due = (s.clock.now - s.notified_at) * TOLD_PER_S // 1_000_000
+    """Return the clients to notify of this position: all of them in turn, as many as `NOTIFIED_PER_S` allows."""
+    due = (s.clock.now - s.notified_at) * NOTIFIED_PER_S // 1_000_000
     if due <= 0:
         return []
     s.notified_at = s.clock.now

@@ -248,7 +248,7 @@ def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
     advertisement.is_stable = True
     session = s.sessions.get(advertisement.publisher)
     if session is not None:
-        s.tell(session.client, Stable(session.number, advertisement.name.local))
+        s.send_to(session.client, Stable(session.number, advertisement.name.local))
         if advertisement.last_seen > s.seen.get(advertisement.publisher, 0):
             s.missing[advertisement.publisher] = advertisement.last_seen
 

@@ -68,7 +68,7 @@ def finish_closing(s: BrokerState, session: Session) -> None:
         _answer_closed(s, broker, session.client, number)
     is_superseded = any(number > session.number for _, number in session.closes_for)
     reason = SUPERSEDED if is_superseded else "its session was ended"
-    s.tell(session.client, Closed(session.number, reason, is_superseded))
+    s.send_to(session.client, Closed(session.number, reason, is_superseded))
 
 
 def _answer_closed(s: BrokerState, broker: str, client: str, number: int) -> None:
@@ -90,7 +90,7 @@ def dismiss_all(s: BrokerState, reason: str) -> None:
     """Let all clients attach elsewhere, because this incarnation is excluded."""
     for session in (*s.sessions.values(), *s.arrivals.values()):
         if not session.client.startswith(GROUP_CLIENT):
-            s.tell(session.client, Closed(session.number, reason))
+            s.send_to(session.client, Closed(session.number, reason))
 
 
 # ---- connections ---------------------------------------------------------------------------------------------

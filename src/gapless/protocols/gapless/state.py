@@ -271,7 +271,7 @@ class BrokerState:
         """Send along a link of the tree."""
         self.send(link.peer, LinkMessage(link.tag, body))
 
-    def tell(self, client: str, message: Any) -> None:
+    def send_to(self, client: str, message: Any) -> None:
         """Send to a client."""
         self.effects.append(Send(client, message))
 

@@ -91,7 +91,7 @@ class _Search:
     def __init__(
         self, scenario: Scenario, from_ms: float, bounds: Bounds, on_progress: Callable[[int, int], None]
     ) -> None:  # fmt: skip
-        self._scenario, self._from_ms, self._bounds, self._tell = scenario, from_ms, bounds, on_progress
+        self._scenario, self._from_ms, self._bounds, self._report_progress = scenario, from_ms, bounds, on_progress
         self._setting: Setting = setting_of(scenario, from_ms)
         self._places = Places(self._setting.replies, self._setting.recorded, paces=self._setting.spec.paces)
         self._world: World = self._setting.world(self._places)
@@ -164,7 +164,7 @@ class _Search:
     def _apply(self, state: State, transition: Transition) -> tuple[State, Acts]:
         self._transitions += 1
         if not self._transitions & 1023:
-            self._tell(self._states, self._transitions)
+            self._report_progress(self._states, self._transitions)
             if time.monotonic() - self._begun > self._bounds.seconds:
                 raise _OutOfBoundsError
         fresh: Acts = []

@@ -50,7 +50,6 @@ from gapless_papers.protocols.delta.messages import (
     Detach,
     FromBroker,
     FromClient,
-    Heard,
     Hello,
     Partition,
     PartitionOver,
@@ -58,6 +57,7 @@ from gapless_papers.protocols.delta.messages import (
     Publication,
     Recovered,
     RemoveSubscription,
+    SubscriptionsReceived,
     Synchronised,
     Use,
 )
@@ -191,7 +191,7 @@ class DeltaBroker(BrokerNode):
                 self._propagation.on_confirm(session, message)
             case RemoveSubscription():
                 self._propagation.on_remove(session, message)
-            case Heard():
+            case SubscriptionsReceived():
                 self._propagation.on_receipt(session, message)
             case Synchronised():
                 self._on_synchronised(session, message)

@@ -27,10 +27,10 @@ from gapless.events import Event
 from gapless.protocols.parts.forgetting import forget_oldest
 from gapless_papers.protocols.delta.messages import (
     ConfirmPublication,
-    Heard,
     Number,
     Publication,
     Recovered,
+    SubscriptionsReceived,
     Vector,
 )
 from gapless_papers.protocols.delta.neighbourhood import Neighbourhood
@@ -70,7 +70,7 @@ class Forwarding:
         self._clients = clients
         self._send = send
         self._waits = options.legitimacy == "wait"
-        self._tells_duplicates = "duplicates" not in options.switched_off
+        self._detects_duplicates = "duplicates" not in options.switched_off
         self._notes_missed = "missed" not in options.switched_off
         self._synchronises = "synchronise" not in options.switched_off
         self._queue: dict[int, Unconfirmed] = {}
@@ -130,7 +130,7 @@ class Forwarding:
                 self._merge(known, held.vector)
             return
         held.senders[sender] = number
-        if self._sequences.is_duplicate(held.vector) and self._tells_duplicates:
+        if self._sequences.is_duplicate(held.vector) and self._detects_duplicates:
             if home != direction:
                 self._serve_home(held, home)
             else:
@@ -241,7 +241,7 @@ class Forwarding:
     def _send_receipt(self, session: Session) -> None:
         if session.received != session.received_reported:
             session.received_reported = session.received
-            self._send(session.peer, Heard(session.received))
+            self._send(session.peer, SubscriptionsReceived(session.received))
 
     def _message(self, held: Unconfirmed, bypassed: tuple[str, ...]) -> Publication | Recovered:
         vector = self._sequences.extended(held.vector, held.number, bypassed)

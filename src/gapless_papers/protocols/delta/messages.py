@@ -29,7 +29,6 @@ __all__ = [
     "Detach",
     "FromBroker",
     "FromClient",
-    "Heard",
     "Hello",
     "Lost",
     "Number",
@@ -40,6 +39,7 @@ __all__ = [
     "Recovered",
     "RemoveSubscription",
     "Started",
+    "SubscriptionsReceived",
     "Synchronised",
     "Tags",
     "ToClient",
@@ -102,7 +102,7 @@ class Synchronised(Message, frozen=True):
     """Whether the sender's knowledge is complete. It is not if it lost its memory and no broker has restored it."""
 
 
-class Heard(Message, frozen=True):
+class SubscriptionsReceived(Message, frozen=True, tag="Heard"):
     """The number of subscriptions that the sender had received in this session before the messages that follow."""
 
     count: int
@@ -268,8 +268,8 @@ class Delivery(Message, frozen=True):
 
 
 FromBroker: TypeAlias = (
-    Publication | ConfirmPublication | Recovered | AddSubscription | ConfirmSubscription | RemoveSubscription | Heard
-    | Synchronised | Partitions | PartitionOver
+    Publication | ConfirmPublication | Recovered | AddSubscription | ConfirmSubscription | RemoveSubscription
+    | SubscriptionsReceived | Synchronised | Partitions | PartitionOver
 )  # fmt: skip
 """Messages within a session, which begins with `Hello` and `Use`."""
 FromClient: TypeAlias = (

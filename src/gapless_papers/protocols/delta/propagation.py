@@ -28,9 +28,9 @@ from gapless_papers.protocols.delta.messages import (
     AddSubscription,
     ConfirmSubscription,
     Cuts,
-    Heard,
     Hello,
     RemoveSubscription,
+    SubscriptionsReceived,
 )
 from gapless_papers.protocols.delta.neighbourhood import Neighbourhood
 from gapless_papers.protocols.delta.options import DeltaOptions
@@ -116,7 +116,7 @@ class Propagation:
         """Process the end of a subscription."""
         self._remove(message.name, session)
 
-    def on_receipt(self, session: Session, message: Heard) -> None:
+    def on_receipt(self, session: Session, message: SubscriptionsReceived) -> None:
         """Note how many subscriptions the peer had received before it sent the following messages."""
         for name in [name for name, (place, _) in session.unacknowledged.items() if place <= message.count]:
             del session.unacknowledged[name]

@@ -18,7 +18,6 @@ from gapless_papers.protocols.delta.messages import (
     ConfirmPublication,
     ConfirmSubscription,
     Delivery,
-    Heard,
     Hello,
     Partition,
     Partitions,
@@ -26,6 +25,7 @@ from gapless_papers.protocols.delta.messages import (
     Recovered,
     RemoveSubscription,
     Started,
+    SubscriptionsReceived,
     Synchronised,
     Tags,
     Vector,
@@ -109,7 +109,7 @@ def test_events_before_the_start_are_never_delivered() -> None:
     talk = Talk()
     talk.receive("c", Attach(0, False, (), ()))
     talk.receive("c", ClientSubscribe("c/1.1", "x = 1"))
-    talk.receive("b2", Heard(1))
+    talk.receive("b2", SubscriptionsReceived(1))
     assert talk.receive("b2", publication(1)) == [("b2", ConfirmPublication(1))]
     talk.receive("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
     [(_, started)] = talk.receive("b2", ConfirmSubscription("c/1.1", NOBODY, {"b3": {"p": 1}}))
@@ -136,7 +136,7 @@ def test_events_sent_before_the_sender_knew_the_subscription_missed_it() -> None
     talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
     passed_on = passed(talk.receive("b2", publication(1)), "b0")
     assert passed_on.missed == {"d/1.1"}
-    talk.receive("b2", Heard(1))
+    talk.receive("b2", SubscriptionsReceived(1))
     passed_on = passed(talk.receive("b2", publication(2)), "b0")
     assert passed_on.missed == frozenset()
 
@@ -145,7 +145,7 @@ def test_events_kept_before_a_subscription_was_known_have_missed_it() -> None:
     """It is sent again when the connection to b0 has been lost, and says so."""
     talk = Talk()
     talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
-    talk.receive("b2", Heard(1))
+    talk.receive("b2", SubscriptionsReceived(1))
     assert passed(talk.receive("b2", publication(1)), "b0").missed == frozenset()
     talk.receive("b0", AddSubscription("e/1.1", "x = 1", "b0", ("b0",), ()))
     answers = talk.receive("b0", Hello((0, 77), (), True, ("d/1.1",), ("e/1.1",), ()))
@@ -161,7 +161,7 @@ def test_events_kept_before_a_subscription_was_known_have_missed_it() -> None:
 def test_a_publication_is_tagged_with_the_partition_it_was_published_in() -> None:
     talk = Talk()
     talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
-    talk.receive("b2", Heard(1))
+    talk.receive("b2", SubscriptionsReceived(1))
     talk.receive("b2", Partitions((FAR,), 1))
     passed_on = passed(talk.receive("b2", publication(1)), "b0")
     assert passed_on.tags == {FAR}

@@ -20,7 +20,7 @@ WISH = messages.ClientSubscribe("c/1.1", "TRUE")
 
 EXAMPLES = (
     messages.Hello((0, 1), (1, 2), True, ("a",), ("b",), (PARTITION,)), messages.Use(False),
-    messages.Synchronised(True), messages.Heard(4), messages.Partitions((PARTITION,), 2),
+    messages.Synchronised(True), messages.SubscriptionsReceived(4), messages.Partitions((PARTITION,), 2),
     messages.PartitionOver("b1", "b2", (0, 3), 1),
     messages.AddSubscription("c/1.1", "TRUE", "b1", ("b1", "b2"), ("b2",)),
     messages.ConfirmSubscription("c/1.1", TAGS, {"b1": {"p": 3}}), messages.RemoveSubscription("c/1.1"),

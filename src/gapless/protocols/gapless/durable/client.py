@@ -72,7 +72,7 @@ class DurableClient:
         elif call.subscription in self._groups:
             self._groups.call(call)
         if isinstance(call, Acknowledge | AcknowledgeEach) and call.is_urgent:
-            self._tell_all()
+            self._send_reports()
 
     def subscribe(self, call: Subscribe) -> None:
         """Attach."""
@@ -179,7 +179,7 @@ class DurableClient:
         """Handle a timer."""
         if key == GATHER:
             self._is_gathering = False
-            self._tell_all()
+            self._send_reports()
         elif key == AGAIN:
             self._exclusive.deliver_again()
         else:
@@ -194,6 +194,6 @@ class DurableClient:
             self._is_gathering = True
             self._connection.emit(SetTimer(GATHER, GATHER_US))
 
-    def _tell_all(self) -> None:
-        self._exclusive.tell()
-        self._groups.tell()
+    def _send_reports(self) -> None:
+        self._exclusive.send_reports()
+        self._groups.send_reports()

@@ -59,7 +59,7 @@ class ExclusiveSubscriptions:
             self._connection.emit(Ended(subscription, {}))
             return
         attachment.state = AttachmentState.LEAVING
-        self._tell(attachment)
+        self._send_report(attachment)
 
     def attached(self, message: DurableAttached) -> None:
         """Begin the attachment."""
@@ -71,7 +71,7 @@ class ExclusiveSubscriptions:
                 attachment = self._attachments[subscription] = Attachment(call, self._connection.session)
                 attachment.attached(record)
                 attachment.state = AttachmentState.LEAVING
-                self._tell(attachment)
+                self._send_report(attachment)
         elif attachment.state is AttachmentState.REQUESTED:
             attachment.attached(record)
             self._connection.emit(
@@ -171,12 +171,12 @@ class ExclusiveSubscriptions:
         """Return whether anything is to be acknowledged."""
         return any(each.is_due for each in self._attachments.values())
 
-    def tell(self) -> None:
+    def send_reports(self) -> None:
         """Send due acknowledgements."""
         for attachment in self._attachments.values():
-            self._tell(attachment)
+            self._send_report(attachment)
 
-    def _tell(self, attachment: Attachment) -> None:
+    def _send_report(self, attachment: Attachment) -> None:
         if attachment.is_due:
             self._say(attachment)
 
@@ -201,4 +201,4 @@ class ExclusiveSubscriptions:
             self._drop(attachment)
             self._deliveries.stop_resumed(message.subscription)
         else:
-            self._tell(attachment)
+            self._send_report(attachment)

@@ -181,7 +181,7 @@ class JoinedGroups:
         """Return whether anything is to be reported."""
         return any(each.is_dirty and each.state is not MembershipState.REQUESTED for each in self._members.values())
 
-    def tell(self) -> None:
+    def send_reports(self) -> None:
         """Send new reports."""
         for member in self._members.values():
             if member.is_dirty and member.state is not MembershipState.REQUESTED:

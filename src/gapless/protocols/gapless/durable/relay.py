@@ -36,7 +36,7 @@ def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -
     report = GroupReport(message.name, generation, session.client, message.report)
     if not s.is_live(owner.broker) or s.current(owner.broker).number != owner.number:
         del s.durable.lines[key]
-        s.tell(session.client, GroupOver(session.number, subscription, line))
+        s.send_to(session.client, GroupOver(session.number, subscription, line))
     elif owner.broker == s.name:
         receive_report(s, s.name, report)
     else:

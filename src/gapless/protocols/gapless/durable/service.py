@@ -116,7 +116,7 @@ def _finish(s: BrokerState, change: Change) -> None:
             _acknowledged(s, session, command, change)
         case ClientMove() as command:
             if session is not None:
-                s.tell(session.client, DurableMoved(session.number, command.request, change.refusal))
+                s.send_to(session.client, DurableMoved(session.number, command.request, change.refusal))
             if change.after is not None:
                 _notify_lost(s, change, f"was {'ended' if change.after.is_over else 'moved'} by {change.client!r}")
 
@@ -125,7 +125,7 @@ def _attached(s: BrokerState, session: Session | None, command: ClientAttach, ch
     record = change.after
     if record is None:
         if session is not None:
-            s.tell(session.client, DurableRefused(session.number, command.subscription, change.refusal))
+            s.send_to(session.client, DurableRefused(session.number, command.subscription, change.refusal))
         return
     is_new = change.before is None or change.before.generation != record.generation
     if is_new:
@@ -140,7 +140,7 @@ def _attached(s: BrokerState, session: Session | None, command: ClientAttach, ch
         begin_line(s, session, command, record)
     else:
         s.durable.attached[session.client, command.name] = command.subscription, record.generation
-    s.tell(session.client, DurableAttached(session.number, command.subscription, command.line, record))
+    s.send_to(session.client, DurableAttached(session.number, command.subscription, command.line, record))
 
 
 def _notify_lost(s: BrokerState, change: Change, what: str) -> None:
@@ -167,7 +167,7 @@ def lose_owner(s: BrokerState, _peer: str, message: OwnerLost) -> None:
         del s.durable.attached[message.client, message.name]
         session = s.sessions.get(message.client)
         if session is not None:
-            s.tell(session.client, DurableLost(session.number, known[0], message.reason))
+            s.send_to(session.client, DurableLost(session.number, known[0], message.reason))
 
 
 def _acknowledged(s: BrokerState, session: Session | None, command: ClientAck, change: Change) -> None:
@@ -179,9 +179,9 @@ def _acknowledged(s: BrokerState, session: Session | None, command: ClientAck, c
     if session is None:
         return
     if change.refusal:
-        s.tell(session.client, DurableLost(session.number, command.subscription, change.refusal))
+        s.send_to(session.client, DurableLost(session.number, command.subscription, change.refusal))
     else:
-        s.tell(session.client, AckResult(session.number, command.subscription, command.serial))
+        s.send_to(session.client, AckResult(session.number, command.subscription, command.serial))
 
 
 # ---- listings ------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _send_listed(s: BrokerState, listing: Listing) -> None:
         part = records[first : first + RECORDS_AT_ONCE]
         is_last = first + RECORDS_AT_ONCE >= len(records)
         shown = DurableListed(session.number, listing.request, part, newest, is_last, s.final.newest)
-        s.tell(session.client, shown)
+        s.send_to(session.client, shown)
 
 
 def _shown(record: DurableRecord) -> DurableRecord:
