@@ -24,7 +24,7 @@ from typing import Any
 from gapless_papers.lab.experiment_file import load_experiment
 from gapless_papers.lab.grid import cases_of
 
-__all__ = ["RESULTS", "growth_figures", "pages", "start_figures", "store", "with_numbers"]
+__all__ = ["RESULTS", "pages", "start_figures", "store", "with_numbers"]
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -67,8 +67,6 @@ def _table(name: str) -> str:
         return _runs()
     if name == START:
         return _start_table()
-    if name == "growth":
-        return _growth_table()
     with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = [_cells(row) for row in csv.DictReader(file)]
     lines = [" | ".join(("", *cells, "")).strip() for cells in (HEADINGS, ("---",) * len(HEADINGS), *rows)]
@@ -79,26 +77,6 @@ def start_figures() -> dict[str, Any]:
     """Return what `benchmarks/start_on_another_node.py --out` wrote when it was last kept."""
     found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / f"{START}.json").read_text(encoding="utf-8"))
     return found
-
-
-def growth_figures() -> dict[str, Any]:
-    """Return what `benchmarks/growth.py --out` wrote when it was last kept."""
-    found: dict[str, Any] = json.loads((RESULTS / "growth.json").read_text(encoding="utf-8"))
-    return found
-
-
-def _growth_table() -> str:
-    figures = growth_figures()
-    lines = ["| growing | events/s | processor, µs per event |", "| --- | --- | --- |"]
-    for axis, points in figures["growth"].items():
-        values = " / ".join(f"{int(value):,}" for value in points)
-        rates = " / ".join(f"{found['rate']:,.0f}" for found in points.values())
-        costs = " / ".join(f"{found['processor_us']:.1f}" for found in points.values())
-        lines.append(f"| {axis}: {values} | {rates} | {costs} |")
-    loads = " / ".join(f"{int(load):,}" for load in figures["latency_ms"])
-    spread = " / ".join(f"{p50:.2f}, {p99:.1f}" for p50, p99 in figures["latency_ms"].values())
-    lines.append(f"| events per second, one by one: {loads} | p50, p99 in ms: {spread} | |")
-    return "\n".join(lines) + "\n"
 
 
 def _start_table() -> str:
