@@ -118,14 +118,14 @@ def test_a_name_is_lost_with_the_right_to_it_and_the_list_of_all_takes_a_right(t
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": {**SHOP, "named": True}}) as network:
             at_gate = _Asked(network)
-            assert at_gate.judge(OPEN) is OPEN
-            assert at_gate.judge(Demand(listing="ann:c/q1")) is None
+            assert at_gate.decide(OPEN) is OPEN
+            assert at_gate.decide(Demand(listing="ann:c/q1")) is None
             assert "may not list all durable subscriptions; that takes status = true" in at_gate.refusals["ann:c/q1"]
             network.set_users({"ann": {**SHOP, "named": ["bills-%"], "status": True}})
             await network.reload()
-            assert at_gate.judge(OPEN) is None
+            assert at_gate.decide(OPEN) is None
             listing = Demand(listing="ann:c/q2")
-            assert at_gate.judge(listing) is listing
+            assert at_gate.decide(listing) is listing
 
     run(main())
 
@@ -177,7 +177,7 @@ def test_too_much_text_is_refused_before_any_of_it_is_parsed(tmp_path: Path, mon
             at_gate = _Asked(network)
             monkeypatch.setattr(filter_limits, "parse", never)
             with pytest.raises(CallError, match=r"have 2,0\d\d characters, but 2,000 is the limit"):
-                at_gate.judge(attach("topic = 'shop/x' OR " + "x" * 2_000))
+                at_gate.decide(attach("topic = 'shop/x' OR " + "x" * 2_000))
             monkeypatch.undo()
 
     run(main())
@@ -195,7 +195,7 @@ def test_filters_that_are_too_complex_are_refused_before_they_are_compared(
             monkeypatch.setattr(Within, "covers", never)
             costly = " AND ".join(f"(x <> {n} OR y <> {n})" for n in range(5))
             with pytest.raises(CallError, match="take more than 200 steps to be understood"):
-                at_gate.judge(attach(costly))
+                at_gate.decide(attach(costly))
 
     run(main())
 
@@ -206,11 +206,11 @@ def test_a_user_that_has_taken_its_share_of_the_time_has_to_wait(tmp_path: Path)
         async with secure(1, tmp_path, f=0, users=users) as network:
             at_gate = _Asked(network)
             asked = attach(NEWS.format(1))
-            assert at_gate.judge(asked) is asked
+            assert at_gate.decide(asked) is asked
             assert at_gate.wait_s(spent_us=3_000_000) > 1_000, "two seconds too much, of which 0.001 are paid a second"
             assert at_gate.judge(asked) is UNJUDGED
             ended = Demand(ended="ann:c/s9")
-            assert at_gate.judge(ended) is ended
+            assert at_gate.decide(ended) is ended
 
     run(main())
 
@@ -221,7 +221,7 @@ def test_a_connection_that_attaches_again_and_again_has_to_wait(tmp_path: Path) 
             at_gate = _Asked(network)
             waits = []
             for _ in range(15):
-                at_gate.judge(attach())
+                at_gate.decide(attach())
                 waits.append(at_gate.wait_s())
             assert waits[0] == 0
             assert waits[-1] > 0
