@@ -53,11 +53,11 @@ def test_common_mistakes_get_a_hint() -> None:
 
 
 def test_the_bounds_are_those_of_the_code() -> None:
-    bounds = {what: bound for what, bound, _ in rows("what", "bound", "beyond it")}
+    bounds = {what: bound for what, bound, _ in rows("resource", "bound", "beyond it")}
     assert bounds["text"] == f"{TEXT_LENGTH_MAX:,} characters"
     assert bounds["names and constants"] == f"{TERMS_MAX:,}"
     assert bounds["nesting"] == f"{DEPTH_MAX} levels"
-    assert next(bound for what, bound in bounds.items() if "LIKE patterns" in what) == f"{SEARCH_COST_MAX:,}"
+    assert next(bound for what, bound in bounds.items() if "cost of LIKE patterns" in what) == f"{SEARCH_COST_MAX:,}"
     sizes = f"{CONJUNCTIONS_MAX} conjunctions, {CONSTRAINTS_MAX:,} constraints"
     assert bounds["normal form"] == f"{sizes}, {NORMALISING_MAX:,} and {PARTS_MAX:,} steps"
     steps = f"{COMPARING_MIN} steps, and {COMPARING_PART} for each part of the smaller; {COMPARING_MAX:,}"

@@ -38,14 +38,14 @@ def test_the_kinds() -> None:
              "ping": wire.PING, "goodbye": wire.BYE, "ask": wire.ASK, "report": wire.REPORT,
              "end": wire.END, "denial": wire.DENIED, "forget": wire.FORGET, "delete": wire.DELETE}  # fmt: skip
     assert {int(number): kinds[name] for number, name in rows.items()} == {number: number for number in range(1, 13)}
-    assert f"Version {wire.VERSION}." in TEXT
+    assert f"version {wire.VERSION} of the wire format" in TEXT
 
 
 def test_the_greetings() -> None:
     hello = re.search(r'`\["gapless", (.*?)\]`', TEXT)
     assert hello is not None
     assert hello[1].split(", ") == list(wire.Hello.__struct_fields__[1:])
-    welcome = re.search(r"\*\*welcome\*\*: `\[(.*?)\]`", TEXT, re.DOTALL)
+    welcome = re.search(r"\*\*welcome\*\*:\s`\[(.*?)\]`", TEXT, re.DOTALL)
     assert welcome is not None
     assert welcome[1].replace("\n", " ").split(", ") == list(Welcome.__struct_fields__)
 
@@ -64,7 +64,7 @@ def test_the_codes_are_those_in_use() -> None:
 
 
 def test_the_settings_and_the_file() -> None:
-    bounds = TEXT.split("## Bounds")[1].split("## The network's file")[0]
+    bounds = TEXT.split("## Bounds")[1].split("## The network file")[0]
     for name in re.findall(r"\| `(\w+)`", bounds):
         assert name in RuntimeSettings.__struct_fields__
     assert parse_network(re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[0]).network.name == "shop"
