@@ -371,9 +371,9 @@ def test_state_machines_are_pure(part: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import gapless", {"pyspark", "pyarrow", "rich", "typer", "msgspec", "asyncio"}),
-        ("import gapless.client, gapless.sync", {"pyspark", "pyarrow", "rich", "typer", "prometheus_client"}),
-        ("import gapless.filters, gapless.protocol", {"pyspark", "pyarrow", "rich", "typer"}),
+        ("import gapless", {"pyspark", "pyarrow", "click", "rich", "msgspec", "asyncio"}),
+        ("import gapless.client, gapless.sync", {"pyspark", "pyarrow", "click", "rich", "prometheus_client"}),
+        ("import gapless.filters, gapless.protocol", {"pyspark", "pyarrow", "click", "rich"}),
         ("import gapless.cli.main", {"pyspark", "pyarrow", "gapless.simulator"}),
         ("import gapless.simulator", {"pyspark", "py4j"}),
         ("import gapless; gapless.connect", {"gapless_papers", "importlib.metadata"}),

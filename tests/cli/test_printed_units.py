@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from gapless.cli.main import app
 from gapless.protocol import GUARANTEE_NAMES
@@ -24,7 +23,7 @@ def _commands(command: object, *words: str) -> Iterator[tuple[str, ...]]:
         yield from _commands(each, *words, name)
 
 
-COMMANDS = list(_commands(typer.main.get_command(app)))
+COMMANDS = list(_commands(app))
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -1,11 +1,11 @@
 """The commands of `gapless data`."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from gapless.cli.shared_options import Json, help_without_command
+from gapless.cli.command_group import CommandGroup
+from gapless.cli.shared_options import PATH, json_option
 
 __all__ = ["DATA_EPILOG", "data"]
 
@@ -13,23 +13,21 @@ DATA_EPILOG = (
     "Exit codes: 0 all is well, 1 damaged, 64 cannot be read, or in use, 70 a bug in Gapless, 130 interrupted."
 )
 
-data = typer.Typer(
-    help="Inspect the data directory of a broker that is stopped.\n\nStart with:  [bold]gapless data show DIR[/bold]"
+data = CommandGroup(
+    epilog=DATA_EPILOG,
+    help="Inspect the data directory of a broker that is stopped.\n\nStart with:  gapless data show DIR",
 )
 
-DataDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The `data` directory of a broker.")]
-
-
-@data.callback(invoke_without_command=True)
-def _data(context: typer.Context) -> None:
-    help_without_command(context)
+directory_argument = click.argument("directory", metavar="DIR", type=PATH, help="The `data` directory of a broker.")
 
 
 @data.command("check", epilog=DATA_EPILOG)
-def data_check(directory: DataDirectory, json: Json = False) -> int:
+@directory_argument
+@json_option
+def data_check(directory: Path, json: bool) -> int:
     """Read all data and verify its checksums. Nothing is changed.
 
-    Example:  [bold]gapless data check /var/lib/gapless/b3[/bold]
+    Example:  gapless data check /var/lib/gapless/b3
 
     A damaged directory can be moved away: with an empty one, the broker gets back what others hold copies of.
     """
@@ -39,14 +37,13 @@ def data_check(directory: DataDirectory, json: Json = False) -> int:
 
 
 @data.command("show", epilog=DATA_EPILOG)
-def data_show(
-    directory: DataDirectory,
-    entries: Annotated[bool, typer.Option("--entries", help="Name each of the entries.")] = False,
-    json: Json = False,
-) -> int:
+@directory_argument
+@click.option("--entries", is_flag=True, help="Name each of the entries.")
+@json_option
+def data_show(directory: Path, entries: bool, json: bool) -> int:
     """Show the owner, journals, history and sizes of the data.
 
-    Example:  [bold]gapless data show /var/lib/gapless/b3[/bold]
+    Example:  gapless data show /var/lib/gapless/b3
     """
     from gapless.cli.data import show
 

@@ -8,7 +8,7 @@ __all__ = ["missing_extra"]
 
 EXTRAS = {
     "http": ("httptools", "prometheus_client", "starlette", "uvicorn", "wsproto"),
-    "broker": ("cryptography", "jwt", "numpy", "rich", "typer"),
+    "broker": ("click", "cryptography", "jwt", "numpy", "rich"),
     "cli": ("pyarrow",),
     "papers": ("matplotlib", "weasyprint"),
     "spark": ("pandas", "py4j", "pyspark"),

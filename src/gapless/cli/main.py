@@ -9,16 +9,25 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
-from gapless.cli.data_commands import DATA_EPILOG, data
+from gapless.cli.command_group import CommandGroup, GroupWithExtensions
+from gapless.cli.data_commands import data
 from gapless.cli.exit_codes import BAD_INPUT, BUG, EPILOG, INTERRUPTED, NETWORK_EPILOG
-from gapless.cli.extensions import GroupWithExtensions
 from gapless.cli.extras import missing_extra
 from gapless.cli.security_commands import security
-from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Seconds, Url, help_without_command, local
+from gapless.cli.shared_options import (
+    PATH,
+    NumberRange,
+    credentials_option,
+    json_option,
+    local,
+    network_file_option,
+    seconds_option,
+    url_option,
+)
 from gapless.cli.sim_commands import sim
 from gapless.cli.subscription_commands import names
 from gapless.errors import GaplessError
@@ -26,30 +35,34 @@ from gapless.printable import printable_lines
 
 __all__ = ["app", "run"]
 
-app = typer.Typer(
-    help="Gapless: publish/subscribe in which a subscription has no gap and no effect comes before its cause.\n\n"
-    "Start with:  [bold]gapless demo[/bold]",
-    cls=GroupWithExtensions, epilog=EPILOG, add_completion=False, rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)  # fmt: skip
-filters = typer.Typer(
-    help='Look at a filter.\n\nStart with:  [bold]gapless filter check "price < 10 AND NOT sold"[/bold]'
+
+@click.group(
+    cls=GroupWithExtensions,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
-traces = typer.Typer(help="Handle traces of live networks.\n\nStart with:  [bold]gapless up --trace out/parts[/bold]")
-clients = typer.Typer(
-    help="Handle clients of a live network.\n\n[bold]gapless status[/bold] shows the clients that lag most."
+@click.version_option(package_name="gapless", message="%(prog)s %(version)s")
+def app() -> None:
+    """Gapless: publish/subscribe in which a subscription has no gap and no effect comes before its cause.
+
+    Start with:  gapless demo
+    """
+
+
+filters = CommandGroup(
+    epilog=EPILOG, help='Look at a filter.\n\nStart with:  gapless filter check "price < 10 AND NOT sold"'
 )
-networks = typer.Typer(
-    help="Handle brokers of a live network.\n\n[bold]gapless doctor[/bold] names the brokers that others wait for."
+traces = CommandGroup(
+    epilog=NETWORK_EPILOG, help="Handle traces of live networks.\n\nStart with:  gapless up --trace out/parts"
 )
-app.add_typer(sim, name="sim", epilog=EPILOG)
-app.add_typer(filters, name="filter", epilog=EPILOG)
-app.add_typer(traces, name="trace", epilog=NETWORK_EPILOG)
-app.add_typer(clients, name="client", epilog=NETWORK_EPILOG)
-app.add_typer(networks, name="network", epilog=NETWORK_EPILOG)
-app.add_typer(security, name="security", epilog=NETWORK_EPILOG)
-app.add_typer(data, name="data", epilog=DATA_EPILOG)
-app.add_typer(names, name="subscriptions", epilog=NETWORK_EPILOG)
+clients = CommandGroup(
+    epilog=NETWORK_EPILOG,
+    help="Handle clients of a live network.\n\ngapless status shows the clients that lag most.",
+)
+networks = CommandGroup(
+    epilog=NETWORK_EPILOG,
+    help="Handle brokers of a live network.\n\ngapless doctor names the brokers that others wait for.",
+)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -60,13 +73,16 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def _guarded(command: Callable[[], int | None]) -> int:
     try:
         return command() or 0
-    except typer.TyperException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return 0
+    except click.ClickException as error:
         return _complain(error.format_message(), BAD_INPUT, _try_help(error))
     except GaplessError as error:
         return _complain(str(error), BAD_INPUT)
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except ModuleNotFoundError as error:
         sentence = missing_extra(error)
@@ -81,7 +97,7 @@ def _complain(message: str, code: int, hint: str = "") -> int:
     return code
 
 
-def _try_help(error: typer.TyperException) -> str:
+def _try_help(error: click.ClickException) -> str:
     """Return where the usage is explained, for errors that know their command."""
     context = getattr(error, "ctx", None)
     return f"\nTry '{context.command_path} --help'." if context is not None else ""
@@ -101,56 +117,20 @@ def _report_bug(error: Exception) -> int:
 # ---- at the top ---------------------------------------------------------------------------------------------
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"gapless {version('gapless')}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def _top(
-    context: typer.Context,
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    help_without_command(context)
-
-
-@filters.callback(invoke_without_command=True)
-def _filters(context: typer.Context) -> None:
-    help_without_command(context)
-
-
-@traces.callback(invoke_without_command=True)
-def _traces(context: typer.Context) -> None:
-    help_without_command(context)
-
-
-@clients.callback(invoke_without_command=True)
-def _clients(context: typer.Context) -> None:
-    help_without_command(context)
-
-
 @app.command(epilog=EPILOG)
-def demo(
-    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the trace of the run here.")] = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Save what is printed as a picture.")] = None,
-    simulated: Annotated[
-        bool, typer.Option("--simulated", help="The same story on 15 brokers in virtual time: no process, no Spark.")
-    ] = False,
-    toml: Annotated[bool, typer.Option("--toml", help="Print the scenario file of --simulated and exit.")] = False,
-    json: Json = False,
-) -> int:
-    """A real network of 7 brokers in a minute: subscribe, kill a broker, read the verdict.
+@click.option("--trace", metavar="DIR", type=PATH, help="Keep the trace of the run here.")
+@click.option("--svg", metavar="FILE", type=PATH, help="Save what is printed as a picture.")
+@click.option("--simulated", is_flag=True, help="The same story on 15 brokers in virtual time: no process, no Spark.")
+@click.option("--toml", is_flag=True, help="Print the scenario file of --simulated and exit.")
+@json_option
+def demo(trace: Path | None, svg: Path | None, simulated: bool, toml: bool, json: bool) -> int:
+    """Start 7 brokers, kill one under load, and check the run.
 
-    Example:  [bold]gapless demo --trace out/demo; gapless check out/demo[/bold]
+    Example:  gapless demo --trace out/demo; gapless check out/demo
 
     In virtual time, the scenario is a file like any other:
 
-    [bold]gapless demo --toml > shop.toml; gapless sim run shop.toml[/bold]
+    gapless demo --toml > shop.toml; gapless sim run shop.toml
     """
     from gapless.cli.demo_simulated import run_simulated_demo, scenario_text
 
@@ -159,7 +139,7 @@ def demo(
         return 0
     if simulated:
         if json:
-            raise typer.BadParameter("--simulated prints no JSON; gapless demo --toml and gapless sim run --json do")
+            raise click.BadParameter("--simulated prints no JSON; gapless demo --toml and gapless sim run --json do")
         return run_simulated_demo(trace, svg)
     from gapless.cli.demo import run_demo
 
@@ -167,13 +147,12 @@ def demo(
 
 
 @app.command(epilog=EPILOG)
-def check(
-    trace: Annotated[Path, typer.Argument(metavar="DIR", help="A trace, as sim run --trace writes it.")],
-    json: Json = False,
-) -> int:
+@click.argument("trace", metavar="DIR", type=PATH, help="A trace, as sim run --trace writes it.")
+@json_option
+def check(trace: Path, json: bool) -> int:
     """Check every run of a recorded trace.
 
-    Example:  [bold]gapless check out/trace[/bold]
+    Example:  gapless check out/trace
     """
     from gapless.cli.check import check_trace
 
@@ -181,76 +160,85 @@ def check(
 
 
 @app.command(epilog=EPILOG)
+@click.argument("trace", metavar="TRACE", help="A directory, or an address that Spark reads.")
+@click.option(
+    "--master", metavar="URL", help="Judge on this master of Spark; by default a large trace alone goes to one."
+)
+@click.option("--remote", metavar="URL", help="Judge with Spark Connect: sc://host:port.")
+@click.option("--out", metavar="DIR", type=PATH, help="Write verdicts and anomalies here, as Parquet.")
+@click.option("--live", is_flag=True, help="Judge a network that runs: TRACE is where its clients write their parts.")
+@click.option(
+    "--until-quiet",
+    metavar="SECONDS",
+    type=NumberRange(min=0),
+    help="With --live: end after this much silence, and require progress.",
+)
+@click.option(
+    "--every", metavar="SECONDS", type=NumberRange(min=0.1), default=1.0, help="With --live: how often to look."
+)
+@click.option(
+    "--clock-skew-ms",
+    metavar="MS",
+    type=NumberRange(min=0.0),
+    help="With --live: how far clocks of several machines may differ.",
+)
+@json_option
 def audit(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A directory, or an address that Spark reads.")],
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Judge on this master of Spark; by default a large trace alone goes to one."),
-    ] = None,
-    remote: Annotated[str | None, typer.Option(metavar="URL", help="Judge with Spark Connect: sc://host:port.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write verdicts and anomalies here, as Parquet.")
-    ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Judge a network that runs: TRACE is where its clients write their parts.")
-    ] = False,
-    until_quiet: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", min=0, help="With --live: end after this much silence, and require progress."),
-    ] = None,
-    every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="With --live: how often to look.")
-    ] = 1.0,
-    clock_skew_ms: Annotated[
-        float | None,
-        typer.Option(metavar="MS", min=0.0, help="With --live: how far clocks of several machines may differ."),
-    ] = None,
-    json: Json = False,
-) -> int:  # fmt: skip
-    """Check every run of a trace of any size; or a network while it runs.
+    trace: str,
+    master: str | None,
+    remote: str | None,
+    out: Path | None,
+    live: bool,
+    until_quiet: float | None,
+    every: float,
+    clock_skew_ms: float | None,
+    json: bool,
+) -> int:
+    """Check a trace of any size, or a network while it runs.
 
     A trace of up to 500,000 rows is judged in this process. Spark judges a larger one, and any if you name a master.
 
-    Example:  [bold]gapless audit out/trace --out out/judged[/bold]
+    Example:  gapless audit out/trace --out out/judged
 
-    Lag and anomalies as they appear:  [bold]gapless up --trace out/live[/bold], and in another terminal
-    [bold]gapless audit --live out/live[/bold]; Ctrl-C ends it with the verdict. With --json, it prints a line a batch.
+    Lag and anomalies as they appear:  gapless up --trace out/live, and in another terminal
+    gapless audit --live out/live; Ctrl-C ends it with the verdict. With --json, it prints a line a batch.
     """
     if live:
         from gapless.cli.audit_live import audit_live
 
         if out is not None or remote is not None:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 "--live writes no tables and runs where the parts are; leave out --out and --remote"
             )
         return audit_live(
             trace, master=master, every_s=every, quiet_s=until_quiet, clock_skew_ms=clock_skew_ms, as_json=json
         )
     if until_quiet is not None or clock_skew_ms is not None:
-        raise typer.BadParameter("--until-quiet and --clock-skew-ms are for --live")
+        raise click.BadParameter("--until-quiet and --clock-skew-ms are for --live")
     from gapless.cli.audit import audit_trace
 
     return audit_trace(trace, master=master, remote=remote, out=out, as_json=json)
 
 
 @app.command(epilog=NETWORK_EPILOG)
+@click.option("--to", metavar="DIR", type=PATH, required=True, help="The archive; created if missing.")
+@url_option
+@click.option("--filter", metavar="FILTER", default="TRUE", help="The events to archive.")
+@click.option("--every", metavar="SECONDS", type=NumberRange(min=0.1), default=10.0, help="How often to look.")
+@click.option("--once", is_flag=True, help="Archive everything up to now, and end.")
+@click.option("--allow-gaps", is_flag=True, help="Continue if brokers have dropped some of it.")
+@credentials_option
+@json_option
 def archive(
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The archive; created if missing.")],
-    url: Url = LOCAL,
-    filter: Annotated[str, typer.Option("--filter", metavar="FILTER", help="The events to archive.")] = "TRUE",
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 10.0,
-    once: Annotated[bool, typer.Option("--once", help="Archive everything up to now, and end.")] = False,
-    allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Continue if brokers have dropped some of it.")
-    ] = False,
-    credentials: CredentialsFile = None,
-    json: Json = False,
+    to: Path, url: str, filter: str, every: float, once: bool, allow_gaps: bool, credentials: Path | None, json: bool
 ) -> int:
-    """Archive published events in Parquet files by date, for longer than brokers keep them.
+    """Archive published events in Parquet files by date.
+
+    The archive keeps events for longer than brokers do.
 
     A restarted archive continues where it stopped: each event is archived once.
 
-    Example:  [bold]gapless archive --filter "topic = 'trade'" --to trades[/bold]
+    Example:  gapless archive --filter "topic = 'trade'" --to trades
     """
     from gapless.cli.archive import archive_history
 
@@ -261,13 +249,12 @@ def archive(
 
 
 @app.command("protocols", epilog=EPILOG)
-def list_protocols(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the options of this one.")] = None,
-    json: Json = False,
-) -> int:
-    """List the protocols: what each guarantees, and under which faults.
+@click.argument("name", metavar="[NAME]", required=False, help="Show the options of this one.")
+@json_option
+def list_protocols(name: str | None, json: bool) -> int:
+    """List the protocols, with guarantees and tolerated faults.
 
-    Example:  [bold]gapless protocols gapless[/bold]
+    Example:  gapless protocols gapless
     """
     from gapless.cli.protocols import show_protocol, show_protocols
 
@@ -276,54 +263,63 @@ def list_protocols(
 
 # ---- the network ----------------------------------------------------------------------------------------------
 
-NetworkFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")]
 BROKERS_MAX = 1000
 """The port for health is a thousand above the broker's own, so more brokers do not fit."""
 
 
 @app.command(epilog=NETWORK_EPILOG)
+@click.option(
+    "--brokers", metavar="N", type=click.IntRange(min=1, max=BROKERS_MAX), default=7, help="How many brokers."
+)
+@network_file_option
+@click.option(
+    "--f",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="How many neighbouring brokers may fail; by default 1, or 0 for one or two brokers.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(min=1, max=65535),
+    default=7400,
+    help="Of the first broker; the others follow. HTTP takes the ports 1,000 above: health and metrics.",
+)
+@click.option("--protocol", metavar="NAME", default="gapless", help="One of: gapless protocols.")
+@click.option("--trace", metavar="DIR", type=PATH, help="Let clients on this machine write their traces here.")
+@click.option("--logs", metavar="DIR", type=PATH, help="Keep the logs of the brokers here.")
+@click.option("--data", metavar="DIR", type=PATH, help="Keep on disk, here, what has to survive a stop of all brokers.")
+@seconds_option
+@click.option("--restart/--no-restart", default=True, help="Restart brokers that die.")
+@click.option("--secure", is_flag=True, help="With TLS, certificates and users.")
+@click.option(
+    "--security",
+    metavar="DIR",
+    type=PATH,
+    default=Path("gapless-security"),
+    help="Their directory; created if missing.",
+)
 def up(
-    brokers: Annotated[int, typer.Option(metavar="N", min=1, max=BROKERS_MAX, help="How many brokers.")] = 7,
-    config: NetworkFile = None,
-    f: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="How many neighbouring brokers may fail; by default 1, or 0 for one or two brokers.",
-        ),
-    ] = None,
-    port: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=65_535,
-            help="Of the first broker; the others follow. HTTP takes the ports 1,000 above: health and metrics.",
-        ),
-    ] = 7400,
-    protocol: Annotated[str, typer.Option(metavar="NAME", help="One of: gapless protocols.")] = "gapless",
-    trace: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Let clients on this machine write their traces here.")
-    ] = None,
-    logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the brokers here.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep on disk, here, what has to survive a stop of all brokers.")
-    ] = None,
-    seconds: Seconds = None,
-    restart: Annotated[bool, typer.Option(help="Restart brokers that die.")] = True,
-    secure: Annotated[bool, typer.Option("--secure", help="With TLS, certificates and users.")] = False,
-    security: Annotated[
-        Path, typer.Option("--security", metavar="DIR", help="Their directory; created if missing.")
-    ] = Path("gapless-security"),
+    brokers: int,
+    config: Path | None,
+    f: int | None,
+    port: int,
+    protocol: str,
+    trace: Path | None,
+    logs: Path | None,
+    data: Path | None,
+    seconds: float | None,
+    restart: bool,
+    secure: bool,
+    security: Path,
 ) -> int:
-    """Start a whole network on this machine, for development, and watch it.
+    """Start a whole network on this machine, for development.
 
-    Example:  [bold]gapless up --brokers 3[/bold], and in other terminals
+    Example:  gapless up --brokers 3, and in other terminals
 
-    [bold]gapless sub "topic = 'price'"[/bold]
+    gapless sub "topic = 'price'"
 
-    [bold]gapless pub --event '{"topic": "price", "amount": 7}'[/bold]
+    gapless pub --event '{"topic": "price", "amount": 7}'
     """
     from gapless.cli.up import run_network
 
@@ -334,19 +330,18 @@ def up(
 
 
 @app.command(epilog=NETWORK_EPILOG)
-def broker(
-    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")],
-    name: Annotated[str, typer.Option(metavar="NAME", help="Which of its brokers this is.")],
-    json: Annotated[bool, typer.Option("--json", help="Log JSON, a document a line.")] = False,
-    level: Annotated[str, typer.Option(metavar="WORD", help="debug, info, warning or error.")] = "info",
-    trace: Annotated[str, typer.Option(metavar="DIR", help="Where clients on this machine write their traces.")] = "",
-    parent: Annotated[int, typer.Option(hidden=True)] = 0,
-) -> int:
+@click.option("--config", metavar="FILE", type=PATH, required=True, help="The network's file, in TOML.")
+@click.option("--name", metavar="NAME", required=True, help="Which of its brokers this is.")
+@click.option("--json", is_flag=True, help="Log JSON, a document a line.")
+@click.option("--level", metavar="WORD", default="info", help="debug, info, warning or error.")
+@click.option("--trace", metavar="DIR", default="", help="Where clients on this machine write their traces.")
+@click.option("--parent", type=int, default=0, hidden=True)
+def broker(config: Path, name: str, json: bool, level: str, trace: str, parent: int) -> int:
     """Run one broker of a network. SIGTERM stops it gracefully.
 
-    Example:  [bold]gapless broker --config network.toml --name b3[/bold]
+    Example:  gapless broker --config network.toml --name b3
 
-    The file is the same on every host; [bold]docs/WIRE.md[/bold] shows one.
+    The file is the same on every host; docs/WIRE.md shows one.
     """
     from gapless.cli.broker import serve
 
@@ -354,12 +349,14 @@ def broker(
 
 
 @app.command(epilog="Exit codes: 0 all are up, 1 some are not, or wait for others, 64 nobody answers.")
-def status(
-    url: Url = LOCAL, config: NetworkFile = None, credentials: CredentialsFile = None, json: Json = False
-) -> int:  # fmt: skip
-    """Show for each broker whether it is up, what it waits for, links, clients and queues.
+@url_option
+@network_file_option
+@credentials_option
+@json_option
+def status(url: str, config: Path | None, credentials: Path | None, json: bool) -> int:
+    """Show the state, links, clients and queues of each broker.
 
-    Example:  [bold]gapless status --url gapless://10.0.0.1:7400[/bold]
+    Example:  gapless status --url gapless://10.0.0.1:7400
     """
     from gapless.cli.status import show_status
 
@@ -367,12 +364,14 @@ def status(
 
 
 @app.command(epilog="Exit codes: 0 nothing is wrong, 1 something is, 64 nobody answers.")
-def doctor(
-    url: Url = LOCAL, config: NetworkFile = None, credentials: CredentialsFile = None, json: Json = False
-) -> int:  # fmt: skip
-    """Report what is wrong with a network, and what to do about it.
+@url_option
+@network_file_option
+@credentials_option
+@json_option
+def doctor(url: str, config: Path | None, credentials: Path | None, json: bool) -> int:
+    """Report what is wrong with a network, and how to repair it.
 
-    Example:  [bold]gapless doctor --config network.toml[/bold]
+    Example:  gapless doctor --config network.toml
     """
     from gapless.cli.doctor import examine
 
@@ -380,16 +379,15 @@ def doctor(
 
 
 @clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
-def client_end(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The client, as gapless status names it.")],
-    url: Url = LOCAL,
-    config: NetworkFile = None,
-    credentials: CredentialsFile = None,
-    json: Json = False,
-) -> int:
+@click.argument("name", metavar="NAME", help="The client, as gapless status names it.")
+@url_option
+@network_file_option
+@credentials_option
+@json_option
+def client_end(name: str, url: str, config: Path | None, credentials: Path | None, json: bool) -> int:
     """End the session of a client. Its subscriptions end, and it receives an error with the reason.
 
-    Example:  [bold]gapless client end dashboard-1f2e3d4c[/bold]
+    Example:  gapless client end dashboard-1f2e3d4c
     """
     from gapless.cli.client_end import end_client
 
@@ -397,44 +395,36 @@ def client_end(
 
 
 @clients.command("delete-events", epilog="Exit codes: 0 deleted, 1 nothing to delete, 64 nobody answers.")
-def client_delete_events(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help="The client that published them, with or without the end that makes its name unique."
-        ),
-    ],
-    url: Url = LOCAL,
-    config: NetworkFile = None,
-    credentials: CredentialsFile = None,
-    json: Json = False,
-) -> int:
-    """Delete all events that a client has published so far from history. Readers learn which numbers were deleted.
+@click.argument(
+    "name", metavar="NAME", help="The client that published them, with or without the end that makes its name unique."
+)
+@url_option
+@network_file_option
+@credentials_option
+@json_option
+def client_delete_events(name: str, url: str, config: Path | None, credentials: Path | None, json: bool) -> int:
+    """Delete all published events of a client from history.
 
-    Example:  [bold]gapless client delete-events sensor-17[/bold]
+    Readers learn which numbers were deleted.
+
+    Example:  gapless client delete-events sensor-17
     """
     from gapless.cli.client_delete_events import delete_events
 
     return delete_events(name, local(url, credentials), config, credentials, as_json=json)
 
 
-@networks.callback()
-def network() -> None:
-    """Manage the brokers of a running network."""
-
-
 @networks.command("forget", epilog="Exit codes: 0 the others continue, 1 it is up or unknown, 64 nobody answers.")
-def network_forget(
-    name: Annotated[str, typer.Argument(metavar="BROKER", help="The broker, as the network's file names it.")],
-    url: Url = LOCAL,
-    config: NetworkFile = None,
-    credentials: CredentialsFile = None,
-    json: Json = False,
-) -> int:
+@click.argument("name", metavar="BROKER", help="The broker, as the network's file names it.")
+@url_option
+@network_file_option
+@credentials_option
+@json_option
+def network_forget(name: str, url: str, config: Path | None, credentials: Path | None, json: bool) -> int:
     """Declare that a broker will not return. The others stop waiting for it, and report events that only it had as
     lost.
 
-    Example:  [bold]gapless network forget b3 --config network.toml[/bold]
+    Example:  gapless network forget b3 --config network.toml
     """
     from gapless.cli.network_forget import forget_broker
 
@@ -442,89 +432,93 @@ def network_forget(
 
 
 @app.command(epilog=NETWORK_EPILOG)
+@url_option
+@click.option("--advertise", metavar="FILTER", default="TRUE", help="A filter that all events match.")
+@click.option(
+    "--event", metavar="JSON", multiple=True, help="Publish this, instead of lines on standard input; may be repeated."
+)
+@click.option("--count", metavar="N", type=click.IntRange(min=0), help="Publish so many: with --event, these in turn.")
+@click.option(
+    "--rate",
+    metavar="N",
+    type=NumberRange(min=0.001, max=1000000000.0),
+    help="So many a second (else: at full speed).",
+)
+@click.option("--quiet", is_flag=True, help="Say nothing at the end.")
+@credentials_option
+@json_option
 def pub(
-    url: Url = LOCAL,
-    advertise: Annotated[str, typer.Option(metavar="FILTER", help="A filter that all events match.")] = "TRUE",
-    event: Annotated[
-        list[str] | None,
-        typer.Option(metavar="JSON", help="Publish this, instead of lines on standard input; may be repeated."),
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Publish so many: with --event, these in turn.")
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(metavar="N", min=0.001, max=1e9, help="So many a second (else: at full speed).")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing at the end.")] = False,
-    credentials: CredentialsFile = None,
-    json: Json = False,
+    url: str,
+    advertise: str,
+    event: tuple[str, ...],
+    count: int | None,
+    rate: float | None,
+    quiet: bool,
+    credentials: Path | None,
+    json: bool,
 ) -> int:
     """Publish JSON lines; ends when all of them are confirmed.
 
-    Example:  [bold]echo '{"topic": "price", "amount": 7}' | gapless pub[/bold]
+    Example:  echo '{"topic": "price", "amount": 7}' | gapless pub
 
     A line is the attributes, or {"attributes": {…}, "payload": "text"}, as gapless sub prints it.
     """
     from gapless.cli.pub import publish
 
     return publish(
-        local(url, credentials), advertise, event, count, rate, credentials=credentials, quiet=quiet, as_json=json
+        local(url, credentials), advertise, list(event), count, rate, credentials=credentials, quiet=quiet, as_json=json
     )
 
 
 @app.command(epilog=NETWORK_EPILOG)
+@click.argument("text", metavar="[FILTER]", default="TRUE", help="A condition as after WHERE.")
+@url_option
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after this many events.")
+@seconds_option
+@click.option(
+    "--since", metavar="WHEN", help="First what was published since: earliest, an age (10m), a time, a position (p1…)."
+)
+@click.option("--until", metavar="WHEN", help="End there: now, an age, a time, a position (p1…). Needs --since.")
+@click.option("--durable", metavar="NAME", help="Attach to this durable subscription: continue where it stopped.")
+@click.option("--archive", metavar="DIR", type=PATH, help="Read the archive in this directory first. Needs --since.")
+@click.option("--group", is_flag=True, help="Share the durable subscription: each event goes to one member.")
+@click.option(
+    "--redeliver", metavar="S", type=float, help="With --group: redeliver what is not printed within S seconds (30)."
+)
+@click.option("--rate", is_flag=True, help="Print events a second instead of events, and the total at the end.")
+@click.option("--quiet", is_flag=True, help="Do not print the starting cut.")
+@credentials_option
+@click.option("--json", is_flag=True, help="Print rates as JSON lines, too, as events are anyway.")
 def sub(
-    text: Annotated[str, typer.Argument(metavar="[FILTER]", help="A condition as after WHERE.")] = "TRUE",
-    url: Url = LOCAL,
-    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after this many events.")] = None,
-    seconds: Seconds = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN",
-            help="First what was published since: earliest, an age (10m), a time, a position (p1…).",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="End there: now, an age, a time, a position (p1…). Needs --since."),
-    ] = None,
-    durable: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Attach to this durable subscription: continue where it stopped."),
-    ] = None,
-    archive: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Read the archive in this directory first. Needs --since."),
-    ] = None,
-    group: Annotated[
-        bool, typer.Option("--group", help="Share the durable subscription: each event goes to one member.")
-    ] = False,
-    redeliver: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="With --group: redeliver what is not printed within S seconds (30)."),
-    ] = None,
-    rate: Annotated[
-        bool, typer.Option("--rate", help="Print events a second instead of events, and the total at the end.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the starting cut.")] = False,
-    credentials: CredentialsFile = None,
-    json: Annotated[bool, typer.Option("--json", help="Print rates as JSON lines, too, as events are anyway.")] = False,
+    text: str,
+    url: str,
+    count: int | None,
+    seconds: float | None,
+    since: str | None,
+    until: str | None,
+    durable: str | None,
+    archive: Path | None,
+    group: bool,
+    redeliver: float | None,
+    rate: bool,
+    quiet: bool,
+    credentials: Path | None,
+    json: bool,
 ) -> int:
     """Subscribe, and print events as JSON lines.
 
-    Example:  [bold]gapless sub "topic = 'price' AND amount < 10" --count 3[/bold]
+    Example:  gapless sub "topic = 'price' AND amount < 10" --count 3
 
-    The rate of events:  [bold]gapless sub --rate --seconds 10[/bold]
+    The rate of events:  gapless sub --rate --seconds 10
 
-    The events of the last ten minutes:  [bold]gapless sub --since 10m --until now[/bold]
+    The events of the last ten minutes:  gapless sub --since 10m --until now
 
-    A durable subscription, which continues where it stopped:  [bold]gapless sub --durable billing[/bold]
+    A durable subscription, which continues where it stopped:  gapless sub --durable billing
 
-    Events that brokers have dropped, from an archive:  [bold]gapless sub "topic = 'trade'" --since 30d --archive
-    trades[/bold]
+    Events that brokers have dropped, from an archive:  gapless sub "topic = 'trade'" --since 30d --archive
+    trades
 
-    A group in several terminals, each event in one of them:  [bold]gapless sub --durable billing --group[/bold]
+    A group in several terminals, each event in one of them:  gapless sub --durable billing --group
     """
     from gapless.cli.sub import Span, subscribe
 
@@ -535,20 +529,20 @@ def sub(
 
 
 @traces.command("merge", epilog=NETWORK_EPILOG)
-def trace_merge(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the clients wrote their parts.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The trace to write.")],
-    quiesced: Annotated[
-        bool, typer.Option("--quiesced", help="The run ended quietly, with all faults healed: require progress.")
-    ] = False,
-    clock_skew_ms: Annotated[
-        float | None, typer.Option(metavar="MS", min=0.0, help="How far clocks of several machines may differ.")
-    ] = None,
-    json: Json = False,
-) -> int:
-    """Merge the parts that clients of a live network wrote into one trace.
+@click.argument("directory", metavar="DIR", type=PATH, help="Where the clients wrote their parts.")
+@click.argument("out", metavar="OUT", type=PATH, help="The trace to write.")
+@click.option("--quiesced", is_flag=True, help="The run ended quietly, with all faults healed: require progress.")
+@click.option(
+    "--clock-skew-ms",
+    metavar="MS",
+    type=NumberRange(min=0.0),
+    help="How far clocks of several machines may differ.",
+)
+@json_option
+def trace_merge(directory: Path, out: Path, quiesced: bool, clock_skew_ms: float | None, json: bool) -> int:
+    """Merge the parts of a trace that clients wrote into one.
 
-    Example:  [bold]gapless trace merge out/live out/trace --quiesced; gapless check out/trace[/bold]
+    Example:  gapless trace merge out/live out/trace --quiesced; gapless check out/trace
     """
     from gapless.cli.trace_merge import merge
 
@@ -559,24 +553,26 @@ def trace_merge(
 
 
 @filters.command("check", epilog=EPILOG.replace("0 valid", "0 valid or matches", 1))
-def filter_check(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A condition as after WHERE.")],
-    event: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Attributes: does the filter match them?")
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Another filter: does this one cover or overlap it?")
-    ] = None,
-    json: Json = False,
-) -> int:  # fmt: skip
+@click.argument("text", metavar="TEXT", help="A condition as after WHERE.")
+@click.option("--event", metavar="JSON", help="Attributes: does the filter match them?")
+@click.option("--against", metavar="TEXT", help="Another filter: does this one cover or overlap it?")
+@json_option
+def filter_check(text: str, event: str | None, against: str | None, json: bool) -> int:
     """Read a filter: its normal form, and whether it matches an event.
 
-    Example:  [bold]gapless filter check "price < 10" --event '{"price": 7}'[/bold]
+    Example:  gapless filter check "price < 10" --event '{"price": 7}'
 
-    Example:  [bold]gapless filter check "price < 10" --against "price < 5"[/bold]
+    Example:  gapless filter check "price < 10" --against "price < 5"
 
     With an event, the exit code is the answer: 0 true, 1 false, 2 unknown.
     """
     from gapless.cli.filter_check import check_filter
 
     return check_filter(text, event, against, as_json=json)
+
+
+for group, name in (
+    (sim, "sim"), (filters, "filter"), (traces, "trace"), (clients, "client"), (networks, "network"),
+    (security, "security"), (data, "data"), (names, "subscriptions"),
+):  # fmt: skip
+    app.add_command(group, name)

@@ -1,35 +1,35 @@
 """The commands of `gapless security`."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from gapless.cli.command_group import CommandGroup
 from gapless.cli.exit_codes import NETWORK_EPILOG
-from gapless.cli.shared_options import Json
+from gapless.cli.shared_options import PATH, json_option
 
 __all__ = ["security"]
 
-security = typer.Typer(
-    help="Certificates and users.\n\nStart with:  [bold]gapless security init DIR --config network.toml[/bold]"
+security = CommandGroup(
+    epilog=NETWORK_EPILOG,
+    help="Certificates and users.\n\nStart with:  gapless security init DIR --config network.toml",
 )
 
 
 @security.command("init", epilog=NETWORK_EPILOG)
-def security_init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put it.")],
-    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The network's file, in TOML.")],
-    user: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A user with all rights; by default admin, if there is no user.")
-    ] = None,
-    json: Json = False,
-) -> int:
-    """Create an authority for development, certificates for the brokers of a network, and a first user.
+@click.argument("directory", metavar="DIR", type=PATH, help="Where to put it.")
+@click.option("--config", metavar="FILE", type=PATH, required=True, help="The network's file, in TOML.")
+@click.option("--user", metavar="NAME", help="A user with all rights; by default admin, if there is no user.")
+@json_option
+def security_init(directory: Path, config: Path, user: str | None, json: bool) -> int:
+    """Create certificates for a network, and a first user.
 
-    Example:  [bold]gapless security init security --config network.toml[/bold]
+    It creates an authority for development, which signs the certificates of the brokers.
+
+    Example:  gapless security init security --config network.toml
 
     Existing files stay, unless they have expired. A user named by --user is added if missing.
-    For a network on this machine,  [bold]gapless up --secure[/bold]  does all of it.
+    For a network on this machine,  gapless up --secure  does all of it.
     """
     from gapless.cli.security import init
 
@@ -37,16 +37,13 @@ def security_init(
 
 
 @security.command("token", epilog=NETWORK_EPILOG)
-def security_token(
-    user: Annotated[str, typer.Argument(metavar="NAME", help="Whose it will be.")],
-    days: Annotated[
-        float | None, typer.Option(metavar="N", help="It expires after so many days; never, if this is left out.")
-    ] = None,
-    json: Json = False,
-) -> int:
+@click.argument("user", metavar="NAME", help="Whose it will be.")
+@click.option("--days", metavar="N", type=float, help="It expires after so many days; never, if this is left out.")
+@json_option
+def security_token(user: str, days: float | None, json: bool) -> int:
     """Create a token, and its hash for the users file.
 
-    Example:  [bold]gapless security token ann --days 90[/bold]
+    Example:  gapless security token ann --days 90
     """
     from gapless.cli.security import new_token
 
@@ -54,12 +51,12 @@ def security_token(
 
 
 @security.command("check", epilog=NETWORK_EPILOG)
-def security_check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A users' file, in TOML.")], json: Json = False
-) -> int:
+@click.argument("file", metavar="FILE", type=PATH, help="A users' file, in TOML.")
+@json_option
+def security_check(file: Path, json: bool) -> int:
     """Validate a users file as brokers do.
 
-    Example:  [bold]gapless security check users.toml[/bold]
+    Example:  gapless security check users.toml
     """
     from gapless.cli.security import check_users
 

@@ -1,25 +1,42 @@
-"""Options that several commands share, and the help of command groups."""
+"""Options that several commands share."""
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from gapless.runtime.address import redacted
+import click
 
 __all__ = [
     "LOCAL",
-    "CredentialsFile",
-    "Json",
-    "Seconds",
-    "Seed",
-    "Url",
-    "help_without_command",
+    "PATH",
+    "NumberRange",
+    "credentials_option",
+    "json_option",
     "local",
+    "network_file_option",
+    "seconds_option",
     "seed_in_range",
+    "seed_option",
+    "url_option",
 ]
 
 LOCAL = "gapless://127.0.0.1:7400"
+
+PATH = click.Path(path_type=Path)
+
+
+class NumberRange(click.FloatRange):
+    """A number within bounds. NaN is none: it compares as false with any bound, so Click would accept it."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, or raise a usage error."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
 
 SEED_BITS = 63
 """A trace stores a seed in 64 bits, one of which is the sign."""
@@ -27,52 +44,39 @@ SECONDS_MAX = 100_000_000.0
 """Three years; clocks that count nanoseconds do not go much further."""
 
 
-def seed_in_range(seed: int | None) -> int | None:
+def seed_in_range(_context: click.Context, _parameter: click.Parameter, seed: int | None) -> int | None:
     """Return the seed if a trace can store it."""
     if seed is not None and abs(seed) >= 2**SEED_BITS:
-        raise typer.BadParameter(f"{seed} is too large; a seed has at most {SEED_BITS} bits")
+        raise click.BadParameter(f"{seed} is too large; a seed has at most {SEED_BITS} bits")
     return seed
 
 
-def _sendable(url: str) -> str:
+def _sendable(_context: click.Context, _parameter: click.Parameter, url: str) -> str:
     if not url.isascii() and any("\ud800" <= letter <= "\udfff" for letter in url):
-        raise typer.BadParameter(f"{redacted(url)!r} is no text; write gapless://host:port")
+        from gapless.runtime.address import redacted
+
+        raise click.BadParameter(f"{redacted(url)!r} is no text; write gapless://host:port")
     return url
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Seed = Annotated[int | None, typer.Option(metavar="N", callback=seed_in_range, help="Instead of the seed in the file.")]
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        envvar="GAPLESS_URL",
-        callback=_sendable,
-        help="One or more brokers: gapless://host:port,host:port.",
-    ),
-]
-CredentialsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--credentials",
-        metavar="FILE",
-        envvar="GAPLESS_CREDENTIALS",
-        help="Credentials file (TOML) for gapless+tls://.",
-    ),
-]
-Seconds = Annotated[
-    float | None, typer.Option(metavar="SECONDS", min=0, max=SECONDS_MAX, help="Stop after this many seconds.")
-]  # fmt: skip
+json_option = click.option("--json", is_flag=True, help="Print one JSON document and nothing else.")
+seed_option = click.option(
+    "--seed", metavar="N", type=int, callback=seed_in_range, help="Instead of the seed in the file."
+)
+url_option = click.option(
+    "--url", metavar="URL", default=LOCAL, envvar="GAPLESS_URL", show_envvar=True, callback=_sendable,
+    help="One or more brokers: gapless://host:port,host:port.",
+)  # fmt: skip
+credentials_option = click.option(
+    "--credentials", metavar="FILE", type=PATH, envvar="GAPLESS_CREDENTIALS", show_envvar=True,
+    help="Credentials file (TOML) for gapless+tls://.",
+)  # fmt: skip
+network_file_option = click.option("--config", metavar="FILE", type=PATH, help="The network's file, in TOML.")
+seconds_option = click.option(
+    "--seconds", metavar="SECONDS", type=NumberRange(0, SECONDS_MAX), help="Stop after this many seconds."
+)
 
 
 def local(url: str, credentials: Path | None) -> str:
     """Return the URL; the default is a network on this machine, with TLS if there are credentials."""
     return LOCAL.replace("gapless:", "gapless+tls:") if url == LOCAL and credentials is not None else url
-
-
-def help_without_command(context: typer.Context) -> None:
-    """Print the help unless a command was named."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-        raise typer.Exit

@@ -1,25 +1,28 @@
 """The commands of `gapless subscriptions`."""
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
+from gapless.cli.command_group import CommandGroup
 from gapless.cli.exit_codes import NETWORK_EPILOG
-from gapless.cli.shared_options import LOCAL, CredentialsFile, Json, Url, local
+from gapless.cli.shared_options import credentials_option, json_option, local, url_option
 
 __all__ = ["names"]
 
-names = typer.Typer(
+name_argument = click.argument("name", metavar="NAME", help="The name of the subscription.")
+
+
+@click.group(
+    cls=CommandGroup, epilog=NETWORK_EPILOG, invoke_without_command=True,
     help="Durable subscriptions: list, move and delete them.\n\n"
-    "Start with:  [bold]gapless sub --durable billing \"topic = 'order'\"[/bold]"
-)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the subscription.")]
-
-
-@names.callback(invoke_without_command=True)
-def _names(
-    context: typer.Context, url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False
-) -> int | None:
+    "Start with:  gapless sub --durable billing \"topic = 'order'\"",
+)  # fmt: skip
+@url_option
+@credentials_option
+@json_option
+@click.pass_context
+def names(context: click.Context, url: str, credentials: Path | None, json: bool) -> int | None:
     if context.invoked_subcommand is not None:
         return None
     from gapless.cli.subscriptions import show
@@ -28,10 +31,13 @@ def _names(
 
 
 @names.command("list", epilog=NETWORK_EPILOG)
-def names_list(url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
-    """List the durable subscriptions: filter, position, lag, and the attached client.
+@url_option
+@credentials_option
+@json_option
+def names_list(url: str, credentials: Path | None, json: bool) -> int:
+    """List filter, position, lag and client of each.
 
-    Example:  [bold]gapless subscriptions[/bold]
+    Example:  gapless subscriptions
     """
     from gapless.cli.subscriptions import show
 
@@ -39,18 +45,15 @@ def names_list(url: Url = LOCAL, credentials: CredentialsFile = None, json: Json
 
 
 @names.command("move", epilog=NETWORK_EPILOG)
-def names_move(
-    name: Name,
-    when: Annotated[
-        str, typer.Argument(metavar="WHEN", help="Where it goes on: earliest, now, an age (10m), a time, a position.")
-    ],
-    url: Url = LOCAL,
-    credentials: CredentialsFile = None,
-    json: Json = False,
-) -> int:
+@name_argument
+@click.argument("when", metavar="WHEN", help="Where it goes on: earliest, now, an age (10m), a time, a position.")
+@url_option
+@credentials_option
+@json_option
+def names_move(name: str, when: str, url: str, credentials: Path | None, json: bool) -> int:
     """Move a durable subscription to another position. An attached client is detached.
 
-    Example:  [bold]gapless subscriptions move billing 10m[/bold]
+    Example:  gapless subscriptions move billing 10m
     """
     from gapless.cli.subscriptions import move
 
@@ -58,10 +61,14 @@ def names_move(
 
 
 @names.command("delete", epilog=NETWORK_EPILOG)
-def names_delete(name: Name, url: Url = LOCAL, credentials: CredentialsFile = None, json: Json = False) -> int:
+@name_argument
+@url_option
+@credentials_option
+@json_option
+def names_delete(name: str, url: str, credentials: Path | None, json: bool) -> int:
     """Delete a durable subscription. An attached client is detached.
 
-    Example:  [bold]gapless subscriptions delete billing[/bold]
+    Example:  gapless subscriptions delete billing
     """
     from gapless.cli.subscriptions import delete
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gapless.errors import ConfigError, DeniedError
 from gapless.private_files import exposure
@@ -31,9 +31,11 @@ from gapless.runtime.tls import server_context, uris_of
 from gapless.runtime.wire import BROKER, CLIENT, Hello, Refusal
 from gapless.security.identity import ANYBODY, Identity, client_prefix, is_user_name, named_in
 from gapless.security.key_url import KeysPendingError
-from gapless.security.tickets import TicketKeys, Tickets
 from gapless.security.tokens import matches, split_token
 from gapless.security.users_file import User, Users, load_users
+
+if TYPE_CHECKING:
+    from gapless.security.tickets import Tickets
 
 __all__ = ["BrokerSecurity"]
 
@@ -57,7 +59,7 @@ class _Read(NamedTuple):
     server: ssl.SSLContext
     users: Users | None
     expiries: dict[str, float]
-    tickets: Tickets | None
+    tickets: "Tickets | None"
 
 
 class BrokerSecurity:
@@ -93,7 +95,8 @@ class BrokerSecurity:
     # ---- files --------------------------------------------------------------------------------------------
 
     def _load(self) -> _Read:
-        from gapless.security.certificates import expiry_of
+        from gapless.security.certificates import expiry_of  # only a network with TLS needs cryptography
+        from gapless.security.tickets import TicketKeys, Tickets
 
         files = self._files
         shown = (files["authority"], files["certificate"], files["key"])

@@ -1,0 +1,50 @@
+"""Groups of commands, and commands of other packages, such as `gapless lab` of `gapless_papers`.
+
+A package offers a `click.Command` as an entry point of the group `gapless.commands`. It is loaded
+when its name is typed, or when all commands are listed.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
+__all__ = ["CommandGroup", "GroupWithExtensions"]
+
+
+class CommandGroup(click.Group):
+    """A group that lists its commands in the order of their definition."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(self.commands)
+
+
+class GroupWithExtensions(CommandGroup):
+    """The commands of the product, and those of other packages."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, the product's first."""
+        return [*self.commands, *sorted(_extensions().names - self.commands.keys())]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the product's command of this name, or that of another package."""
+        return super().get_command(ctx, cmd_name) or _extension(cmd_name)
+
+
+@cache
+def _extensions() -> "EntryPoints":
+    from importlib.metadata import entry_points  # takes longer to load than most commands
+
+    return entry_points(group="gapless.commands")
+
+
+@cache
+def _extension(name: str) -> click.Command | None:
+    for entry in _extensions().select(name=name):
+        command: click.Command = entry.load()
+        return command
+    return None
