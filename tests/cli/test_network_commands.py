@@ -365,12 +365,13 @@ def test_up_reports_once_why_a_broker_does_not_start_and_backs_off(cli: Cli, tmp
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
         assert up.stdout is not None
         assert up.stdout.readline().startswith(f"up: gapless://127.0.0.1:{port}")
-        for file in (data / "b1").glob("data.sqlite*"):
-            file.write_bytes(b"no database" * 1_000)
         [pid] = [
             int(entry.name) for entry in Path("/proc").iterdir()
             if entry.name.isdecimal() and f"{logs}/network.toml\0--name\0b1\0" in _command_line(entry)
         ]  # fmt: skip
+        os.kill(pid, signal.SIGSTOP)  # it shall not notice, and end before it is killed
+        for file in (data / "b1").glob("data.sqlite*"):
+            file.write_bytes(b"no database" * 1_000)
         os.kill(pid, signal.SIGKILL)
         assert up.stdout.readline() == "b1 died with code -9\n"
         assert up.stdout.readline() == "b1 is started again\n"
@@ -396,7 +397,7 @@ def test_up_names_the_broker_that_could_not_start(cli: Cli, fleet: Fleet) -> Non
     ran = cli("up", "--config", fleet.file, "--seconds", "1")
     assert ran.code == 64
     assert re.search(r"broker 'b\d' ended with code 64: .*port is in use", ran.err, re.DOTALL)
-    assert "greater than or equal to 1" in cli("up", "--brokers", "0").err
+    assert "0 is not in the range 1<=x<=1000" in cli("up", "--brokers", "0").err
     assert "no protocol 'nope'" in cli("up", "--brokers", "1", "--protocol", "nope").err
 
 

@@ -2,7 +2,7 @@
 
 Entries, messages and rows contain no cycles, so frequent collections are wasted. Objects that exist
 before the run are exempt, and collections are rare, but frequent enough to bound a protocol that
-creates cycles.
+creates cycles. If the application has frozen objects itself, they stay frozen after the run.
 """
 
 import gc
@@ -18,10 +18,13 @@ _RARELY = (100_000, 50, 50)
 def without_cycle_collection() -> Iterator[None]:
     """Reduce garbage collection inside the block."""
     before = gc.get_threshold()
-    gc.freeze()
+    freezes = gc.get_freeze_count() == 0  # `unfreeze` releases all objects, also those of an outer block
+    if freezes:
+        gc.freeze()
     gc.set_threshold(*_RARELY)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        if freezes:
+            gc.unfreeze()
