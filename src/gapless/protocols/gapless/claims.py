@@ -35,7 +35,7 @@ from gapless.protocols.gapless.client_messages import (
 from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.durable.claims import check_durable_call
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
-from gapless.protocols.gapless.identities import Name
+from gapless.protocols.gapless.identities import TIMES_MAX
 from gapless.protocols.gapless.numbers import check_name, check_numbers
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_readings
@@ -77,7 +77,12 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
         case ClientWish() if message.broker not in s.topology.overlay:
             raise CallError(f"{client!r} wishes for broker {message.broker[:100]!r}, which this network does not have")
         case ClientLost():
-            check_numbers(client, message.first, message.last, message.settled, message.settled_by, message.lost_by)
+            if len(message.times) > TIMES_MAX:
+                raise CallError(
+                    f"{client!r} reports {len(message.times)} times of lost events; the limit is {TIMES_MAX}"
+                )
+            times = (number for each in message.times for number in each)
+            check_numbers(client, message.first, message.last, message.settled, *times)
             _parse(client, message.filter)
         case _ if isinstance(message, DURABLE_CALLS):
             check_durable_call(client, message)
@@ -150,18 +155,17 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
                 raise CallError(f"{client!r} publishes number {first}, but number {session.last_queued + 1} is next")
         case ClientSubscribe():
             if message.since >= 0 and not message.is_resumed:
-                check_readings(client, 1 + _count_readings(s, session))
+                check_readings(client, 1 + _count_readings(session))
             _check_burden(session, message.subscription, message.filter)
         case ClientAdvertise():
             _check_burden(session, message.advertisement, message.filter)
 
 
-def _count_readings(s: BrokerState, session: Session) -> int:
+def _count_readings(session: Session) -> int:
     """Return how many of its subscriptions read from a position that the client chose."""
     count = 0
-    for held in session.held:
-        local = s.locals.get(Name(session.client, held))
-        if local is not None and local.state is not LocalState.LIVE and local.since >= 0 and not local.is_resumed:
+    for local in session.locals.values():
+        if local.state is not LocalState.LIVE and local.since >= 0 and not local.is_resumed:
             count += 1
             if count > READINGS_MAX:
                 break

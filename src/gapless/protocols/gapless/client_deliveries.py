@@ -15,9 +15,9 @@ from gapless.protocols.gapless.durable.messages import DurableRecord
 from gapless.protocols.gapless.tombstones import (
     first_lost,
     is_tombstone,
-    largest_timestamps,
     last_settled,
     publisher_of,
+    times_of,
 )
 
 __all__ = ["ClientDeliveries"]
@@ -127,9 +127,7 @@ class ClientDeliveries:
                 ]  # fmt: skip
                 held.begin = min([held.begin, *clocks])
             connection.say(held.call(connection.session, is_new=False))
-            if not held.is_reading and not held.has_read:
-                held.was_live_until = held.position
-            held.is_reading = True
+            held.begin_reading()
 
     def is_next(self, message: messages.Delivery | messages.Note) -> bool:
         """Return whether this delivery or note follows the last one; then it counts as received."""
@@ -185,9 +183,8 @@ class ClientDeliveries:
             if held is None:
                 continue
             self._pass(held, message.position)
-            held.is_reading = not message.is_live
             if message.is_live:
-                held.go_live()
+                held.go_live(message.position)
             if message.gap is not None:
                 emit(Skipped(name, {}, message.gap))
             lost = held.newly_lost(message.lost)
@@ -201,7 +198,8 @@ class ClientDeliveries:
         for name in message.subscriptions:
             held = self._subscriptions.get(name)
             if held is not None:
-                held.is_reading = held.is_replay = True
+                held.begin_reading()
+                held.is_replay = True
                 self._connection.emit(CaughtUp(name, held.reached(), False))
 
     @staticmethod
@@ -249,7 +247,7 @@ class ClientDeliveries:
     def _skip(self, held: HeldSubscription, lost: EventRun) -> None:
         """Report the lost numbers of a publisher that were due and did not arrive."""
         publisher = publisher_of(lost.publisher)
-        ranges = held.lose(publisher, first_lost(lost), lost.last, last_settled(lost), *largest_timestamps(lost))
+        ranges = held.lose(publisher, first_lost(lost), lost.last, last_settled(lost), times_of(lost), lost.stamp)
         if ranges:
             if held.attachment is not None:
                 held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))
@@ -262,7 +260,7 @@ class ClientDeliveries:
             if held.begins is None and due.publisher not in held.cuts:
                 held.cuts[due.publisher] = due.first
                 self._connection.emit(CutFixed(held.name, due.publisher, due.first))
-            held.came(due.publisher, due.first, due.last)
+            held.came(due.publisher, due.first, due.last, due.stamp)
         return due
 
     def taken(self, count: int) -> None:

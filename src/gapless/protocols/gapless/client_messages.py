@@ -10,7 +10,7 @@ import msgspec
 from gapless.event_runs import EventRun
 from gapless.positions import TIMESTAMP_MAX
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS, DealtNote, DurableAnswer
-from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.identities import Incarnation, Timed
 from gapless.protocols.parts.messages import Cuts, Message
 from gapless.protocols.parts.ranges import Ranges
 
@@ -124,10 +124,8 @@ class ClientLost(_OfSession, frozen=True):
     last: int
     settled: int
     filter: str
-    settled_by: int = 0
-    """No event up to `settled` has a larger timestamp; 0 if that is unknown."""
-    lost_by: int = 0
-    """No event up to `last` has a larger timestamp; 0 if that is unknown."""
+    times: tuple[Timed, ...] = ()
+    """When the publications were made, as far as the publisher knows, in order."""
 
 
 class ClientGot(_OfSession, frozen=True):
@@ -217,8 +215,9 @@ class Confirmed(_OfSession, frozen=True):
     last: int
     settled: int = 0
     """All brokers have processed the publications up to this number."""
+    first: int = 0
+    """The publications from this one to the last have the same timestamp."""
     timestamp: int = 0
-    """The timestamp of the last publication."""
 
 
 class Missing(_OfSession, frozen=True):

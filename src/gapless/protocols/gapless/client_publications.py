@@ -24,6 +24,7 @@ from gapless.protocol import (
 )
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.client_connection import ClientConnection
+from gapless.protocols.gapless.identities import TIMES_MAX, Timed
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = ["ClientPublications"]
@@ -57,8 +58,8 @@ class ClientPublications:
         """The number of the last event before the client came to the incarnation that has its session."""
         self.settled = 0
         """All brokers have processed its publications up to this number."""
-        self._confirmed_by = self._settled_by = 0
-        """No event up to `confirmed`, or up to `settled`, has a larger timestamp; 0 if that is unknown."""
+        self._times: list[Timed] = []
+        """When confirmed publications were made, in order."""
         self.is_successor = False
         """Whether an earlier process may have published more than this one knows, until a broker reports the last
         number."""
@@ -70,8 +71,6 @@ class ClientPublications:
         """Filters of ended advertisements, each with the number after which it ended."""
         self._losses: dict[int, messages.Missing] = {}
         """Lost publications by their first number, until f + 1 brokers have the report."""
-        self._lost_by: dict[int, int] = {}
-        """By first number: no lost event has a larger timestamp; 0 if that is unknown."""
 
     @property
     def waiting(self) -> int:
@@ -124,20 +123,29 @@ class ClientPublications:
             case messages.Unadvertised():
                 self._withdraw(message.advertisement)
             case messages.Confirmed():
-                self._confirm(message.last, message.timestamp)
-                settled = min(message.settled, self.confirmed)
-                if settled > self.settled:
-                    self.settled, self._settled_by = settled, message.timestamp
+                self._confirm(message.last)
+                self.settled = max(self.settled, min(message.settled, self.confirmed))
+                self._note_time(Timed(message.first, message.last, message.timestamp, message.timestamp))
             case messages.Missing():
                 self._miss(message)
             case messages.LossKept():
                 self._losses = {first: lost for first, lost in self._losses.items() if lost.last > message.last}
 
-    def _confirm(self, last: int, timestamp: int = 0) -> None:
+    def _note_time(self, timed: Timed) -> None:
+        """Remember when events were published; of many, the older ones less exactly."""
+        known = self._times
+        if timed.last > self.confirmed or (known and timed.first <= known[-1].last):
+            return
+        known.append(timed)
+        if len(known) > TIMES_MAX:
+            pairs = zip(known[: TIMES_MAX // 2 : 2], known[1 : TIMES_MAX // 2 : 2], strict=True)
+            known[: TIMES_MAX // 2] = [Timed(one.first, other.last, one.begin, other.end) for one, other in pairs]
+
+    def _confirm(self, last: int) -> None:
         last = min(last, self.last)
         if last <= self.confirmed:
             return
-        self.confirmed, self._confirmed_by = last, timestamp
+        self.confirmed = last
         while self._unconfirmed and self._unconfirmed[0].last <= last:
             self._unconfirmed.popleft()
         if self._unconfirmed and self._unconfirmed[0].first <= last:
@@ -182,12 +190,10 @@ class ClientPublications:
     def _miss(self, message: messages.Missing) -> None:
         """Report lost publications, with a filter that they may have matched."""
         first, last = message.first, min(message.last, self.last)
-        lost_by = self._confirmed_by if last <= self.confirmed else 0
         self._confirm(last)
         settled_to = self._losses[first].last if first in self._losses else first - 1
         if last > settled_to:
             self._losses[first] = msgspec.structs.replace(message, last=last)
-            self._lost_by[first] = lost_by
             settled_to = max(settled_to, message.settled)
             if last > settled_to:
                 self._connection.emit(PublicationsLost([(settled_to + 1, last)]))
@@ -201,8 +207,8 @@ class ClientPublications:
             text = " OR ".join(f"({text})" for text in dict.fromkeys(texts))
             is_known = 0 < len(text) <= TEXT_MAX and len(self._withdrawn) < WITHDRAWN_MAX
             filter_ = text if is_known else "TRUE"
-            times = self._settled_by, self._lost_by[first]
-            self._connection.say(messages.ClientLost(session, first, lost.last, lost.settled, filter_, *times))
+            times = tuple(each for each in self._times if each.last >= first and each.first <= lost.last)
+            self._connection.say(messages.ClientLost(session, first, lost.last, lost.settled, filter_, times))
 
     # ---- publications --------------------------------------------------------------------------------------
 

@@ -1,14 +1,15 @@
 """A subscription as its client keeps it: which events are due, which have arrived, and where it can continue."""
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from gapless.event_runs import EventRun
 from gapless.filters import Filter
-from gapless.positions import Position
+from gapless.positions import TIMESTAMP_MAX, Position
 from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.durable.attachment import Attachment
-from gapless.protocols.gapless.identities import Incarnation
+from gapless.protocols.gapless.identities import Incarnation, Timed
 from gapless.protocols.parts.ranges import Ranges, add_range, add_ranges, without
 from gapless.protocols.parts.transitions import Transitions, follow
 
@@ -30,6 +31,10 @@ HELD: Transitions = {
 }
 
 
+READ_MAX = 100
+"""The maximum number of stretches that are kept apart; beyond it, the oldest two and all between them become one."""
+
+
 class HeldSubscription:
     """A subscription as its client keeps it."""
 
@@ -47,13 +52,12 @@ class HeldSubscription:
         """For a durable subscription: what is acknowledged of it."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
-        self.has_read = False
-        self.was_live_until = 0
-        """The position at which it began to read history, if it was live before."""
-        self._read: dict[str, int] = {}
-        """The last numbers when it switched from history to live events."""
-        self._first: dict[str, int] = {}
-        """The first live number of each publisher. Lost numbers may be between the two."""
+        self._got_at: dict[str, int] = {}
+        """The timestamps of the last numbers that arrived."""
+        self._read: list[tuple[int, int]] = [] if since is None else [(0, TIMESTAMP_MAX)]
+        """The stretches of timestamps that it has read, or reads, from history, in order. Between them it was live."""
+        self._unsure: Ranges = {}
+        """Numbers that did not arrive, between two that did, with a part of a read stretch between them."""
         self._reported: Ranges = {since.publisher: [(1, since.number)]} if since is not None and since.publisher else {}
         """Numbers dropped from history that were reported to the application, or precede the beginning."""
         self.begin = 0
@@ -63,43 +67,78 @@ class HeldSubscription:
         """The position up to which everything has arrived."""
         self.ticket = b""
         """The proof for other brokers that it was active."""
-        self.is_reading = since is not None
-        """Whether it reads history, so that it has its own position."""
 
-    def go_live(self) -> None:
-        """Switch to live events."""
-        self.has_read, self._read, self._first = True, dict(self.got), {}
+    @property
+    def is_reading(self) -> bool:
+        """Return whether it reads history, so that it has its own position."""
+        return bool(self._read) and self._read[-1][1] == TIMESTAMP_MAX
 
-    def came(self, publisher: str, first: int, last: int) -> None:
+    def begin_reading(self) -> None:
+        """Switch to history, after everything that has arrived."""
+        if not self.is_reading:
+            self._read.append((self.position, TIMESTAMP_MAX))
+            if len(self._read) > READ_MAX:
+                self._read[:2] = [(self._read[0][0], self._read[1][1])]
+
+    def go_live(self, position: int) -> None:
+        """Switch to live events, which have larger timestamps than this position."""
+        if self.is_reading:
+            self._read[-1] = self._read[-1][0], position
+
+    def _was_live(self, after: int, until: int) -> bool:
+        """Return whether it was live for all events between two timestamps."""
+        return all(end <= after or begin >= until for begin, end in self._read)
+
+    def _arrived_until(self, publisher: str) -> int:
+        """Return the timestamp of the last number of the publisher that arrived, or before which none was due."""
+        return max(self._got_at.get(publisher, 0), self._due_after(publisher))
+
+    def came(self, publisher: str, first: int, last: int, timestamp: int) -> None:
         """Record that these numbers have arrived, and that no number between them is due."""
-        self.got[publisher] = last
-        if self.has_read and publisher not in self._first:
-            self._first[publisher] = first
+        if self._read and not self.is_reading and not self._was_live(self._arrived_until(publisher), timestamp):
+            before = max(self.got.get(publisher, 0) + 1, self.cuts.get(publisher, 1))
+            if before < first:
+                add_range(self._unsure, publisher, before, first - 1)
+                if len(known := self._unsure[publisher]) > READ_MAX:
+                    known[:2] = [(known[0][0], known[1][1])]
+        self.got[publisher], self._got_at[publisher] = last, timestamp
 
     def lose(
-        self, publisher: str, first: int, last: int, settled: int, settled_by: int = 0, lost_by: int = 0
+        self,
+        publisher: str,
+        first: int,
+        last: int,
+        settled: int,
+        times: Sequence[Timed] = (),
+        reported_at: int = 0,
     ) -> list[tuple[int, int]]:
-        """Return those of a publisher's lost numbers that were due and did not arrive.
+        """Return those of a publisher's lost numbers that were due and did not arrive. `reported_at` is the timestamp
+        of the report; `times` tell when the lost events were published, as far as that is known.
 
-        Numbers that all brokers had processed did arrive, if they matched, at a subscription that was live then. Their
-        timestamps are not larger than `settled_by`, those of all lost events not larger than `lost_by`; 0: unknown.
+        All brokers had processed the numbers up to `settled`: if they matched, they arrived at a subscription that was
+        live for their timestamps. It lacks such a number only if it may have read it from history.
         """
+        due_after, arrived = self._due_after(publisher), self._arrived_until(publisher)
         first = max(first, self.cuts.get(publisher, 1))
-        if 0 < settled_by <= self.was_live_until:
-            first = max(first, settled + 1)
-        if 0 < lost_by <= self._due_after(publisher):
-            first = last + 1
-        begin = self._first.get(publisher, 0)
-        ranges = [(max(first, self._read.get(publisher, 0) + 1), min(last, begin - 1))]
-        was_live = publisher in self._first if self.has_read else not self.is_reading
-        live = max(first, settled + 1) if was_live else first
-        ranges.append((max(live, self.got.get(publisher, 0) + 1), last))
+        unsure, got = self._unsure.pop(publisher, []), self.got.get(publisher, 0)
+        lacking: Ranges = {}
+        for begin, end, after, until in _stretches(first, last, settled, times):
+            if until <= due_after:
+                continue
+            for least, most, since in (*((*pair, due_after) for pair in unsure), (got + 1, last, arrived)):
+                is_seen = end <= settled and self._was_live(max(after, since), until)
+                if max(begin, least) <= min(end, most) and not is_seen:
+                    add_range(lacking, publisher, max(begin, least), min(end, most))
+        for begin, end in unsure:
+            if end > last:
+                add_range(self._unsure, publisher, max(begin, last + 1), end)
+        if last > got:
+            self.got[publisher], self._got_at[publisher] = last, reported_at
+        found = lacking.get(publisher, [])
         if self.attachment is not None:
             known = self.attachment.left_out(publisher)
-            ranges = [pair for first, last in ranges for pair in without(known, first, last)]
-        self.got[publisher] = max(last, self.got.get(publisher, 0))
-        self._first[publisher] = 0
-        return [pair for pair in ranges if pair[0] <= pair[1]]
+            found = [pair for begin, end in found for pair in without(known, begin, end)]
+        return found
 
     def _due_after(self, publisher: str) -> int:
         """Return a timestamp: no event up to it is due."""
@@ -164,6 +203,21 @@ class HeldSubscription:
     def last(self) -> dict[str, int]:
         """Return the ending cut, if it ended now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
+
+
+def _stretches(first: int, last: int, settled: int, times: Sequence[Timed]) -> Iterator[tuple[int, int, int, int]]:
+    """Divide the numbers into those up to `settled` and the others, and by their timestamps. Yield for each stretch its
+    first and last number, and two timestamps: those of its numbers are after the one, and not after the other."""
+    known, after = 0, 0
+    for each in (*times, Timed(last + 1, last + 1, TIMESTAMP_MAX, TIMESTAMP_MAX)):
+        for begin, end, since, until in (
+            (known + 1, each.first - 1, after, each.begin),
+            (each.first, each.last, each.begin - 1, each.end),
+        ):
+            for low, high in ((begin, min(end, settled)), (max(begin, settled + 1), end)):
+                if max(low, first) <= min(high, last):
+                    yield max(low, first), min(high, last), since, until
+        known, after = each.last, each.end
 
 
 follow(HeldSubscription, "state", HELD)

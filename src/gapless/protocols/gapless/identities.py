@@ -1,8 +1,12 @@
-"""The names of brokers' incarnations, of subscriptions and of their attempts, and the status of a broker."""
+"""The names of brokers' incarnations, of subscriptions and of their attempts, the status of a broker, and timestamps of
+publications."""
 
 from typing import NamedTuple
 
-__all__ = ["Attempt", "Ballot", "Incarnation", "Name", "Status"]
+__all__ = ["TIMES_MAX", "Attempt", "Ballot", "Incarnation", "Name", "Status", "Timed"]
+
+TIMES_MAX = 64
+"""The maximum number of `Timed` that a publisher remembers."""
 
 
 class Incarnation(NamedTuple):
@@ -24,6 +28,15 @@ class Attempt(NamedTuple):
 
     session: int
     restart: int
+
+
+class Timed(NamedTuple):
+    """The timestamps of publications from the first number to the last: neither before `begin` nor after `end`."""
+
+    first: int
+    last: int
+    begin: int
+    end: int
 
 
 class Ballot(NamedTuple):

@@ -32,7 +32,7 @@ def settle(s: BrokerState) -> None:
         session = s.sessions.get(publisher)
         if session is not None:
             session.settled = entry.last
-            s.send_to(publisher, Confirmed(session.number, entry.last, entry.last, entry.timestamp))
+            s.send_to(publisher, Confirmed(session.number, entry.last, entry.last, entry.first, entry.timestamp))
 
 
 def admit(s: BrokerState, session: Session, events: EventRun) -> None:
@@ -110,4 +110,5 @@ def release(s: BrokerState) -> None:
             if is_tombstone(entry.publisher):
                 s.send_to(session.client, LossKept(session.number, entry.last))
             else:
-                s.send_to(session.client, Confirmed(session.number, entry.last, session.settled, entry.timestamp))
+                facts = entry.last, session.settled, entry.first, entry.timestamp
+                s.send_to(session.client, Confirmed(session.number, *facts))

@@ -54,8 +54,8 @@ def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
     if session.missing and message.last >= session.missing[1]:
         session.missing = None
     s.busy_clients[session.client] = None
-    times = message.settled_by, message.lost_by
-    admit(s, session, tombstone(session.client, message.first, message.last, message.settled, message.filter, *times))
+    facts = message.first, message.last, message.settled, message.filter, message.times
+    admit(s, session, tombstone(session.client, *facts))
 
 
 # ---- in handovers --------------------------------------------------------------------------------------------

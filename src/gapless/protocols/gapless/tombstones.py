@@ -4,30 +4,29 @@ A tombstone is an event of a special publisher, whose name no client has. Its nu
 tombstone has a larger number, and the rules for numbers of publishers apply to tombstones, too.
 """
 
+from collections.abc import Sequence
+
 from gapless.event_runs import EventRun
 from gapless.events import Attributes
 from gapless.filters import Filter, parse
+from gapless.protocols.gapless.identities import Timed
 from gapless.protocols.gapless.journal_messages import Entry
 from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = [
-    "LOST", "counted_for", "deleted", "first_lost", "is_tombstone", "largest_timestamps",
-    "last_settled", "may_have_matched", "numbers_of",
-    "publisher_of", "tombstone",
+    "LOST", "counted_for", "deleted", "first_lost", "is_tombstone", "last_settled", "may_have_matched", "numbers_of",
+    "publisher_of", "times_of", "tombstone",
 ]  # fmt: skip
 
 LOST = "\tlost/"
 """The prefix of these publishers. Names of clients are printable, so none begins with it."""
 
 
-def tombstone(
-    publisher: str, first: int, last: int, settled: int, text: str, settled_by: int = 0, lost_by: int = 0
-) -> EventRun:
+def tombstone(publisher: str, first: int, last: int, settled: int, text: str, times: Sequence[Timed] = ()) -> EventRun:
     """Return the event that reports these numbers of a publisher, which had advertised the filter, as lost. All brokers
-    had processed those up to `settled`. These had timestamps up to `settled_by`, and all of them up to `lost_by`, if
-    that is known."""
+    had processed those up to `settled`. `times` are in order."""
     attributes: Attributes = {"first": first, "settled": settled, "filter": text}
-    attributes |= {"settled_by": settled_by, "lost_by": lost_by}
+    attributes["times"] = " ".join(":".join(map(str, each)) for each in times)
     return EventRun.of_one(f"{LOST}{publisher}", last, attributes)
 
 
@@ -70,9 +69,10 @@ def last_settled(events: EventRun) -> int:
     return _number(events, "settled")
 
 
-def largest_timestamps(events: EventRun) -> tuple[int, int]:
-    """Return the largest timestamps of the events up to `last_settled`, and of all lost events; 0 if unknown."""
-    return _number(events, "settled_by"), _number(events, "lost_by")
+def times_of(events: EventRun) -> list[Timed]:
+    """Return when the lost events were published, as far as that is known, in order."""
+    texts = str(events.table.shared.get("times", "")).split()
+    return [Timed(*map(int, text.split(":"))) for text in texts]
 
 
 def _number(events: EventRun, name: str) -> int:
