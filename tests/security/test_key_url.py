@@ -215,15 +215,20 @@ def test_an_answer_that_is_no_key_set_changes_nothing(
     assert kept.user_of(FIRST, "first") == "ann"
 
 
+@pytest.mark.parametrize("ends_head", [True, False], ids=["body", "head"])
 def test_an_issuer_that_sends_a_byte_at_a_time_is_given_up(
-    issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ends_head: bool, issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_url, "WHOLE_S", 0.2)
     given_up = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
-        request.end_headers()
+        if ends_head:
+            request.end_headers()
+        else:
+            request.flush_headers()
+            request.wfile.write(b"X-Slow: ")
         while not given_up.wait(0.05):
             request.wfile.write(b" ")
             request.wfile.flush()

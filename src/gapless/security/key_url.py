@@ -4,13 +4,16 @@ The URL must be https, because anybody who can change the answer can act as any 
 tokens. Plain http is accepted from this host only. Redirects are not followed.
 """
 
+import socket
 import ssl
-import time
-from http.client import HTTPException
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
+from threading import Timer
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from gapless.errors import ConfigError, DeniedError
 
@@ -21,7 +24,7 @@ PIECE = 16 * 1024
 TIMEOUT_S = 5.0
 """Timeout of the connection, and of each piece of the answer."""
 WHOLE_S = 10.0
-"""Timeout of the whole answer: an issuer that sends a byte at a time does not occupy a thread forever."""
+"""Timeout of the whole answer with its head: an issuer that sends a byte at a time does not occupy a thread forever."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -32,6 +35,55 @@ class KeysPendingError(DeniedError):
 class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
         return None
+
+
+class _Deadline:
+    """Limits one fetch to `WHOLE_S`: ends its connection while the head is read. Then the reader checks `is_over`."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._connection: HTTPConnection | None = None
+        self._timer = Timer(WHOLE_S, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def watch(self, connection: HTTPConnection) -> HTTPConnection:
+        """Return the connection, after noting which one to end."""
+        self._connection = connection
+        return connection
+
+    def cancel(self) -> None:
+        """Do not end the connection any more."""
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        self.is_over = True
+        connected = None if self._connection is None else self._connection.sock
+        if connected is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)  # wakes the thread that reads from it
+
+
+class _HttpHandler(HTTPHandler):
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def http_open(self, request: Request) -> HTTPResponse:
+        return self.do_open(lambda *place, **how: self._deadline.watch(HTTPConnection(*place, **how)), request)
+
+
+class _HttpsHandler(HTTPSHandler):
+    def __init__(self, deadline: _Deadline, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._deadline = deadline
+        self._tls = context
+
+    def https_open(self, request: Request) -> HTTPResponse:
+        def connection(*place: Any, **how: Any) -> HTTPConnection:
+            return self._deadline.watch(HTTPSConnection(*place, context=self._tls, **how))
+
+        return self.do_open(connection, request)
 
 
 def is_url(keys: str) -> bool:
@@ -61,25 +113,28 @@ def fetch(url: str, authority: Path | None) -> str:
         context = ssl.create_default_context(cafile=None if authority is None else str(authority))
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"{authority}: there is no certificate of an authority in it: {error.strerror}") from None
-    opener = build_opener(_NoRedirect, HTTPSHandler(context=context))
-    deadline = time.monotonic() + WHOLE_S
+    deadline = _Deadline()
+    opener = build_opener(_NoRedirect, _HttpHandler(deadline), _HttpsHandler(deadline, context))
     try:
         with opener.open(Request(url, headers={"Accept": "application/json"}), timeout=TIMEOUT_S) as answer:
             found = bytearray()
-            while piece := answer.read1(PIECE):
+            while not deadline.is_over and (piece := answer.read1(PIECE)):
                 found += piece
                 if len(found) > BYTES_MAX:
                     raise ConfigError(f"{url}: the answer has more than {BYTES_MAX:,} bytes")
-                if time.monotonic() > deadline:
-                    raise ConfigError(f"{url}: the answer took longer than {WHOLE_S:g} s")
+            if deadline.is_over:
+                raise TimeoutError
             return found.decode()
     except HTTPError as error:
         error.close()
         why = "a redirect, which is not followed" if 300 <= error.code < 400 else "no keys"
         raise ConfigError(f"{url}: the answer is status {error.code}: {why}") from None
-    except URLError as error:
-        raise ConfigError(f"{url}: cannot be fetched: {error.reason}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{url}: the answer is no UTF-8 text") from None
     except (OSError, ValueError, HTTPException) as error:
-        raise ConfigError(f"{url}: cannot be fetched: {error or type(error).__name__}") from None
+        if deadline.is_over:
+            raise ConfigError(f"{url}: the answer took longer than {WHOLE_S:g} s") from None
+        reason = error.reason if isinstance(error, URLError) else error
+        raise ConfigError(f"{url}: cannot be fetched: {str(reason) or type(reason).__name__}") from None
+    finally:
+        deadline.cancel()
