@@ -53,8 +53,8 @@ class Gapless(System):
         return CLEAR
 
     def more(self, folder: Path) -> str:
-        """Return further lines of the network file. All clients connect from one address."""
-        return "[limits]\nconnections = 0\nconnections_per_s = 0\n"
+        """Return further lines of the network file. All clients connect from one address, whose limits are off."""
+        return "[limits]\nconnections = 0\nconnections_per_s = 0\nattach_share = 0\n"
 
     def of_broker(self, name: str, folder: Path) -> str:
         """Return further lines of the network file about a broker."""

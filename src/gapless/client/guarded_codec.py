@@ -20,7 +20,7 @@ class GuardedCodec(Codec):
     def __init__(self, spec: ProtocolSpec, frame_max: int, fail: Callable[[GaplessError], None]) -> None:
         super().__init__(spec, frame_max)
         self._split_at = SMALL  # a broker limits the contents of larger ones
-        self._carrying = set()  # a client's message goes to one broker: its bytes are not cached for others
+        self._carrying = frozenset()  # a client's message goes to one broker: its bytes are not cached for others
         self._fail = fail
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:

@@ -101,6 +101,7 @@ class Filter:
         """Return the normal form."""
         if self._disjunction is None:
             self._disjunction, self._effort = normalise_and_count(self.condition)
+            _ = self.names  # an index asks for them next, and would parse the text again
             self._tree = None
         return self._disjunction
 

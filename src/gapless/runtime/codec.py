@@ -8,6 +8,7 @@ without being examined.
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Union
 
 import msgspec
@@ -58,7 +59,7 @@ class Codec:
         because brokers may have to split the run.
         """
         self._encode = msgspec.msgpack.Encoder().encode
-        self._carrying = {kind for kind in types if may_carry_events(kind)}
+        self._carrying = _carrying(types)
         self._from_broker = _decoder(types)
         self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
 
@@ -155,6 +156,13 @@ def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:
     return len(payload) + ATTRIBUTE_BYTES * len(attributes) + sum(len(name.encode()) for name in attributes) + texts
 
 
+@lru_cache
+def _carrying(types: tuple[type[msgspec.Struct], ...]) -> frozenset[type[msgspec.Struct]]:
+    """Return those that may carry events. All codecs of a process share the result, and the decoders."""
+    return frozenset(kind for kind in types if may_carry_events(kind))
+
+
+@lru_cache
 def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder[list[Any]]:
     union: Any = Union[types]  # noqa: UP007 - made of a tuple
     return msgspec.msgpack.Decoder(list[union])
@@ -162,7 +170,7 @@ def _decoder(types: tuple[type[msgspec.Struct], ...]) -> msgspec.msgpack.Decoder
 
 def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
     """Return the message types of the protocol: its `messages`, or all that its module `messages` exports."""
-    types = spec.messages or _found(spec)
+    types = spec.messages or _found(spec.broker.__module__.rpartition(".")[0])
     if not types:
         raise ProtocolError(
             f"protocol {spec.name!r} does not say which messages it sends; put them into a module `messages` "
@@ -177,8 +185,8 @@ def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
     return types
 
 
-def _found(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
-    package = spec.broker.__module__.rpartition(".")[0]
+@lru_cache
+def _found(package: str) -> tuple[type[msgspec.Struct], ...]:
     try:
         module = importlib.import_module(f"{package}.messages")
     except ModuleNotFoundError:

@@ -41,8 +41,8 @@ SILENT_SUSPICIONS = 10
 DOUBT = 3
 """The factor by which the limit for brokers grows when more than f fall silent within it."""
 
-CLIENT_PINGS_PER_S = 5_000
-"""The maximum rate of a broker's pings to all its clients: 10,000 clients every two seconds."""
+CLIENT_PINGS_PER_S = 2_000
+"""The maximum rate of a broker's pings to all its clients: each of 10,000 clients every five seconds."""
 IN_PROCESS_PACE = 10
 AT_ONCE = 50
 """Clients handled before other work gets its turn: a ping is a system call."""

@@ -52,6 +52,8 @@ class Share:
         self.publishing = _bucket(limits.publications_per_s, now)
         self.sending = _bucket(limits.bytes_per_s, now)
         self.reading = _bucket(limits.history_bytes_per_s, now)
+        self.has_rates = bool(limits.publications_per_s or limits.bytes_per_s or limits.history_bytes_per_s)
+        """Whether events or bytes are limited."""
 
     def limited(self, limits: Limits, now: float) -> "Share":
         """Return the same share with other limits."""
@@ -141,8 +143,8 @@ class Quotas:
         """Return how long the owner's client has to wait after so many events, bytes, and bytes of
         history.
         """
-        now = self._clock()
-        return max(share.wait_s(events, size, read, now) for share in (self.all, self.share(owner)))
+        limited = [share for share in (self.all, self.share(owner)) if share.has_rates]
+        return max(share.wait_s(events, size, read, self._clock()) for share in limited) if limited else 0.0
 
     def charge_attaching(self, owner: str, seconds: float) -> float:
         """Charge the owner for this time of the broker; return how long its next client that

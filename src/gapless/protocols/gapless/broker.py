@@ -47,7 +47,7 @@ from gapless.protocols.gapless.client_state import SessionPhase
 from gapless.protocols.gapless.durable import service as durable_service
 from gapless.protocols.gapless.durable import steps as durable
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
-from gapless.protocols.gapless.identities import Name, Status
+from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
@@ -302,8 +302,7 @@ class GaplessBroker(BrokerNode):
     def held_by(self, client: str) -> dict[str, str]:
         """Return the filters of a client's subscriptions, by name."""
         session = self.state.sessions.get(client)
-        held = {} if session is None else session.held
-        return {name: each.text for name, each in held.items() if Name(client, name) in self.state.locals}
+        return {} if session is None else {name: each.filter.text for name, each in session.locals.items()}
 
     def names_held(self, client: str) -> tuple[Collection[str], Collection[str]]:
         """Return the names of a client's subscriptions and advertisements."""

@@ -156,6 +156,8 @@ class Session:
     """The number of events in the queue."""
     held: dict[str, Filter] = field(default_factory=dict)
     """Its subscriptions and advertisements; `claims` bounds their names, texts and effort in total."""
+    locals: dict[str, LocalSubscription] = field(default_factory=dict)
+    """Its subscriptions, also those that have not begun."""
     text_size: int = 0
     effort: int = 0
     admitted: int = 0

@@ -37,7 +37,7 @@ __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_lo
 
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
     """Begin a client's subscription, perhaps from a position on, perhaps up to another."""
-    s.locals[local.name] = local
+    s.locals[local.name] = session.locals[local.name.local] = local
     # A ticket for position 0 would grant all of history, so the subscription waits for the first final position.
     lacks_position = not s.final.timestamp and s.owners.has_tickets
     if lacks_position or (message.since >= 0 and NEWEST in (message.since, message.until)):
@@ -113,6 +113,7 @@ def remove_local(s: BrokerState, name: Name) -> None:
     local = s.locals.pop(name)
     session = s.sessions.get(name.client)
     if session is not None:
+        session.locals.pop(name.local, None)
         relieve(session, name.local)
     s.pending.pop(name, None)
     s.searches.pop(name, None)
@@ -164,7 +165,7 @@ def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscripti
 
 def _resume_together(s: BrokerState, session: Session) -> None:
     """Start reading for the client's subscriptions that were active elsewhere, when the last of them is active here."""
-    own = [local for local in s.locals.values() if local.name.client == session.client and local.is_resumed]
+    own = [local for local in session.locals.values() if local.is_resumed]
     waiting = [local for local in own if local.state is LocalState.READING and local.reading is None]
     if waiting and not any(local.state is LocalState.PENDING for local in own):
         _read_together(s, session, waiting)
@@ -230,7 +231,7 @@ def fall_behind(s: BrokerState) -> None:
         session = s.sessions.get(client)
         if session is not None and session.waiting > s.options.lag_window:
             drop_live(session)
-            live = [each for each in s.locals.values() if each.name.client == client and each.state is LocalState.LIVE]
+            live = [each for each in session.locals.values() if each.state is LocalState.LIVE]
             if live:
                 _fall(s, session, live)
 

@@ -15,7 +15,7 @@ import zlib
 
 from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.history import trim
-from gapless.protocols.gapless.identities import Incarnation, Name
+from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.link_messages import Echo, Final, FinalPosition, Wave
 from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.messages import RequestWave
@@ -163,7 +163,7 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
     _add_seals(s.sealed_final, position.sealed)
     for client in _next_notified(s):
         session = s.sessions.get(client)
-        if session is not None and not _is_idle(session, position.timestamp) and _has_live(s, session):
+        if session is not None and not _is_idle(session, position.timestamp) and _has_live(session):
             note_position(s, session, position.timestamp)
 
 
@@ -188,9 +188,8 @@ def _is_idle(session: Session, timestamp: int) -> bool:
     return session.next_place == place + 1 and timestamp - notified < pause_us
 
 
-def _has_live(s: BrokerState, session: Session) -> bool:
-    found = (s.locals.get(Name(session.client, name)) for name in session.held)
-    return any(each is not None and each.state is LocalState.LIVE for each in found)
+def _has_live(session: Session) -> bool:
+    return any(each.state is LocalState.LIVE for each in session.locals.values())
 
 
 def drop_wave(s: BrokerState, removed: list[Link]) -> None:

@@ -53,8 +53,8 @@ def begin_closing(s: BrokerState, session: Session) -> None:
     s.busy_clients[session.client] = None
     session.queue.clear()
     session.queued_events = 0
-    for name in [name for name in s.locals if name.client == session.client]:
-        remove_local(s, name)
+    for local in list(session.locals.values()):
+        remove_local(s, local.name)
 
 
 def finish_closing(s: BrokerState, session: Session) -> None:
