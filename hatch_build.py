@@ -1,7 +1,7 @@
-"""Makes the package's long description from the README.
+"""Creates the package's long description from the README.
 
-Outside a checkout, relative links are dead. So the long description has their text only, and neither pictures with
-their captions nor the section "Read on". With a URL `Files` under `[project.urls]`, links lead there instead.
+Outside a checkout, relative links do not work. So the long description contains only their text, and omits pictures
+with their captions and the section "Read on". If `[project.urls]` has a URL `Files`, links point there instead.
 """
 
 import re
@@ -14,14 +14,14 @@ __all__ = ["LongDescription", "long_description"]
 
 RELATIVE = r"\((?!https?:)([^)\s]+)\)"
 PICTURE = re.compile(rf"^!\[[^]]*\]{RELATIVE}\n+(?:\*[^*].*?[^*]\*\n+)?", re.MULTILINE | re.DOTALL)
-"""With the caption in italics below it."""
+"""A picture with its caption in italics below."""
 READ_ON = re.compile(r"^## Read on\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(rf"(?<!!)\[([^]]*)\]{RELATIVE}")
 IMAGE = re.compile(rf"!\[([^]]*)\]{RELATIVE}")
 
 
 def long_description(readme: str, base: str = "") -> str:
-    """The README for a page outside a checkout; with a base URL, its links lead there."""
+    """Return the README for a page outside a checkout; with a base URL, its links point there."""
     if base:
         base = base.rstrip("/")
         return LINK.sub(rf"[\1]({base}/\2)", IMAGE.sub(rf"![\1]({base}/\2?raw=true)", readme))

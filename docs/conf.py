@@ -60,9 +60,9 @@ html_sidebars = {
 }
 
 AT_THE_TOP = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING|SECURITY)\.md")
-"""Links to documents that stand beside `docs` in the checkout, and have a page under `site` here."""
+"""Links to documents at the top of the checkout, which have a page under `site` here."""
 FILE_NAME = re.compile(r"\[(?:docs/)?[A-Z_]+\.md\]\(")
-"""Links that say the name of a file, as fits a checkout; here they say the title of the page."""
+"""Links whose text is a file name; the site shows the page's title instead."""
 
 
 def _lead_to_pages(_app: Sphinx, name: str, source: list[str]) -> None:
@@ -71,6 +71,6 @@ def _lead_to_pages(_app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """What a checkout and a site need differently."""
+    """Register the conversions from a checkout's documents to those of the site."""
     app.add_lexer("hex", TextLexer)
     app.connect("source-read", _lead_to_pages)

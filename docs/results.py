@@ -1,14 +1,14 @@
-"""Writes the numbers of experiments into the documents: `python -m docs.results`.
+"""Writes the results of experiments into the documents: `python -m docs.results`.
 
 `experiments/results` has one CSV file for each experiment: its rows of the `claims.csv` that `gapless lab figures`
-leaves. To store new results, name that file: `python -m docs.results out/figures/claims.csv`. A document shows them
-between
+writes. To store new results, name that file: `python -m docs.results out/figures/claims.csv`. A document contains
+them between
 
     <!-- numbers: 003-fig9-tree -->
     <!-- end of numbers -->
 
-What stands between the two is replaced; `runs` shows how many runs the experiments ask for. A test keeps the documents
-as this program writes them.
+The program replaces the text between these comments; `runs` shows the number of runs of the experiments. A test
+checks that the documents are up to date.
 """
 
 import argparse
@@ -29,25 +29,25 @@ __all__ = ["RESULTS", "pages", "start_figures", "store", "with_numbers"]
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 START = "start-on-another-node"
-"""The benchmark whose figures are kept there as JSON."""
+"""The benchmark whose figures are stored there as JSON."""
 BLOCK = re.compile(r"(<!-- numbers: (?P<name>[\w-]+) -->\n).*?(<!-- end of numbers -->)", re.DOTALL)
 WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
 HEADINGS = ("what the paper says", "read as", "paper", "ours", "runs", "tolerance", "verdict")
 
 
 def pages() -> Iterator[Path]:
-    """The documents that may show numbers."""
+    """Return the documents that can contain results."""
     yield from sorted((ROOT / "docs").glob("*.md"))
     yield from sorted((ROOT / "docs" / "protocols").glob("*.md"))
 
 
 def with_numbers(text: str) -> str:
-    """The document with the stored numbers."""
+    """Return the document with the stored results."""
     return BLOCK.sub(lambda found: f"{found[1]}\n{_table(found['name'])}\n{found[3]}", text)
 
 
 def store(claims: Path) -> list[Path]:
-    """Keep what a run of the laboratory measured, experiment by experiment."""
+    """Store the results of a run of `gapless lab`, by experiment."""
     with claims.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     written = []
@@ -74,7 +74,7 @@ def _table(name: str) -> str:
 
 
 def start_figures() -> dict[str, Any]:
-    """Return what `benchmarks/start_on_another_node.py --out` wrote when it was last kept."""
+    """Return the stored output of `benchmarks/start_on_another_node.py --out`."""
     found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / f"{START}.json").read_text(encoding="utf-8"))
     return found
 
@@ -112,7 +112,7 @@ def _number(value: str, half: str, unit: str) -> str:
 
 
 def _runs() -> str:
-    """How many runs the experiments of each paper ask for."""
+    """Return the number of runs of each paper's experiments."""
     experiments = [load_experiment(file) for file in sorted((ROOT / "experiments").glob("*.toml"))]
     rows = ["| command | runs |", "| --- | --- |"]
     for paper in sorted({experiment.paper for experiment in experiments}):
@@ -123,7 +123,7 @@ def _runs() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Store the results that are named, then write the documents."""
+    """Store the given results, then update the documents."""
     parser = argparse.ArgumentParser(prog="python -m docs.results", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("claims", nargs="*", metavar="CLAIMS", type=Path, help="a claims.csv to store first")
     for file in parser.parse_args(arguments).claims:

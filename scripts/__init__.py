@@ -1,1 +1,1 @@
-"""Programs for those who work on this project."""
+"""Scripts for contributors."""

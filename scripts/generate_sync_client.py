@@ -1,4 +1,4 @@
-"""Writes the synchronous client from the asynchronous one: `python scripts/generate_sync_client.py`.
+"""Generates the synchronous client from the asynchronous one: `python scripts/generate_sync_client.py`.
 
 Each public class becomes one with the same methods, properties and attributes, with the same parameters and
 documentation. A method runs the asynchronous one in the client's event loop and waits. Methods that also run code in
@@ -32,7 +32,7 @@ MODULES = {
     "client": ["Client"],
     "connecting": ["connect"],
 }
-"""By module, the classes and functions that are taken."""
+"""The classes and functions to convert, by module."""
 PLACES = {name: module for module, names in MODULES.items() for name in names}
 
 BASES = {
@@ -41,9 +41,9 @@ BASES = {
     "ClientBase": ("caller_side", "CallerSide"),
     "": ("synchronous", "Synchronous"),
 }
-"""Written by hand: what stands for a base class, for the base of a class, or for no base."""
+"""The replacements of base classes, which are written by hand."""
 ATTRIBUTES_OF = {"Subscription": "deliveries", "PublishingCalls": "client_base"}
-"""Where the base class is that sets public attributes."""
+"""The module of each base class that sets public attributes."""
 BY_HAND = {
     "Subscription": {"backlog", "caught_up", "events_behind", "is_caught_up", "take"},
     "Answering": {"close"},
@@ -87,7 +87,7 @@ WORDS = {
     ),
     ", so wrap them in a thread if you cannot wait": "",
 }
-"""Text of the documentation that differs; a regular expression if it has a group."""
+"""Replacements in the documentation; a regular expression if it has a group."""
 HEADER = '''"""Generated from `gapless.client.{module}` by `scripts/generate_sync_client.py`. Edit that file instead."""
 '''
 
@@ -103,12 +103,12 @@ def main(*, is_check: bool) -> None:
 
 
 def target(module: str) -> Path:
-    """Where the synchronous form of a module is."""
+    """Return the path of a module's synchronous form."""
     return PLACE / f"sync_{module}.py"
 
 
 def generated(module: str) -> str:
-    """The text of the synchronous form of a module."""
+    """Return the text of a module's synchronous form."""
     tree = _tree(module)
     names = MODULES[module]
     parts = [HEADER.format(module=module), *_imports(module, tree), f"__all__ = {sorted(names)!r}"]
@@ -126,25 +126,25 @@ def _tree(module: str) -> ast.Module:
 
 
 def _is_of_types(node: ast.stmt) -> bool:
-    """Whether it defines types that signatures name."""
+    """Return whether the statement defines types that signatures use."""
     return _assigned(node) in ("T", "Durables") or (
         isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     )
 
 
 def _is_public(node: ast.stmt) -> TypeGuard[ast.Assign]:
-    """Whether it says which names of a module are public."""
+    """Return whether the statement lists the public names of a module."""
     return isinstance(node, ast.Assign) and _assigned(node) == "__all__"
 
 
 def _assigned(node: ast.stmt) -> str:
-    """The name that a statement assigns to; empty if it is no assignment."""
+    """Return the name that a statement assigns to; empty if it is no assignment."""
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     return target.id if isinstance(target, ast.Name) else ""
 
 
 def _imports(module: str, tree: ast.Module) -> list[str]:
-    """Those of the original and of the synchronous classes; the linter removes what is not used."""
+    """Return the imports of the original and of the synchronous classes; the linter removes unused ones."""
     found = []
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
@@ -207,7 +207,9 @@ def _attribute(node: ast.AnnAssign, text: str) -> str:
 
 
 def _read(name: str, kind: str) -> list[str]:
-    """Return a property of the asynchronous object; a copy of what its event loop may change."""
+    """Return the code of a property that reads the asynchronous object; it copies values that the event loop may
+    change.
+    """
     if kind in PLACES:
         return [f"    return {kind}(self._loop, self._inner.{name})"]
     copied = re.match(r"(dict|list)\[[^|]*$", kind)
@@ -216,7 +218,7 @@ def _read(name: str, kind: str) -> list[str]:
 
 
 def _method(module: str, owner: str, method: Function) -> str:
-    """The synchronous form of a method; empty if there is none."""
+    """Return the synchronous form of a method; empty if there is none."""
     decorators = [ast.unparse(each) for each in method.decorator_list]
     returns = _type(method.returns)
     name = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__", "__anext__": "__next__"}.get(
@@ -238,7 +240,7 @@ def _method(module: str, owner: str, method: Function) -> str:
 
 
 def _call(module: str, owner: str, name: str, method: Function, returns: str) -> list[str]:
-    """The statements of a method."""
+    """Return the statements of a method."""
     decorators = [ast.unparse(each) for each in method.decorator_list]
     arguments = _arguments(method.args)
     by_hand = BY_HAND.get(owner, set())
@@ -282,7 +284,7 @@ def _type(node: ast.expr | None) -> str:
 
 
 def _arguments(arguments: ast.arguments, *, first: int = 1) -> str:
-    """They are handed over as they came: what has a synchronous class is given as its asynchronous one."""
+    """Return the arguments of the call; synchronous objects are replaced by their asynchronous ones."""
     places = [_handed_over(each) for each in arguments.args[first:]]
     names = [f"{each.arg}={_handed_over(each)}" for each in arguments.kwonlyargs]
     return ", ".join([*places, *names])
@@ -294,7 +296,7 @@ def _handed_over(argument: ast.arg) -> str:
 
 
 def _documentation(node: ast.ClassDef | Function) -> str:
-    """The documentation, with what differs; paragraphs that change are wrapped again."""
+    """Return the documentation with the changes for synchronous code; changed paragraphs are wrapped again."""
     is_outer = node.col_offset == 0
     paragraphs = []
     for before in (ast.get_docstring(node, clean=False) or "").split("\n\n"):
@@ -307,7 +309,7 @@ def _documentation(node: ast.ClassDef | Function) -> str:
 
 
 def _wrapped(text: str, indent: str) -> str:
-    """Lines of at most 120 characters, with the indentation that they had."""
+    """Wrap lines at 120 characters, with their indentation."""
     lines: list[str] = []
     for line in text.split("\n"):
         begins = not lines or not line.strip() or line.strip().endswith(":") or re.match(r"\s+\w+: ", line)
@@ -334,7 +336,7 @@ def _formatted(text: str, place: Path) -> str:
 
 
 def _shown(line: re.Match[str]) -> str:
-    """Write the documentation of an attribute as that of a function."""
+    """Return the documentation of an attribute in the form for a function."""
     if line[0].lstrip().startswith('"""'):
         return line[0]
     indent = line[0][: len(line[0]) - len(line[0].lstrip())]

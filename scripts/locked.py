@@ -1,4 +1,4 @@
-"""Print what `requirements.lock` says of an extra: `python -m scripts.locked broker`.
+"""Prints the entries of `requirements.lock` for an extra: `python -m scripts.locked broker`.
 
 pip checks hashes only if each requirement has one, and a directory has none. So `make wheels` builds our own wheel, and
 then gets those of the packages that it needs, with the hashes of the lock.
@@ -19,7 +19,7 @@ LOCK = Path(__file__).parents[1] / "requirements.lock"
 
 
 def needed(package: Distribution, extras: Iterable[str]) -> set[str]:
-    """Names of all that a package needs on this machine with these extras, and what that needs in turn."""
+    """Return the names of all packages that a package needs on this machine with these extras, directly or indirectly."""
     own = canonicalize_name(package.metadata["Name"])
     found: set[str] = set()
     todo = [(package, extra) for extra in ("", *extras)]
@@ -39,7 +39,7 @@ def needed(package: Distribution, extras: Iterable[str]) -> set[str]:
 
 
 def locked(names: Iterable[str]) -> str:
-    """The entries of the lock for these packages, with their hashes."""
+    """Return the entries of the lock file for these packages, with their hashes."""
     wanted = set(names)
     entries = re.findall(r"^\S+==.*(?:\n .*)*\n", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     return "".join(entry for entry in entries if entry.partition("==")[0] in wanted)

@@ -1,2 +1,1 @@
-"""Programs that put the whole to the test for as long as one has patience: chaos on a real network, and its talk in the
-simulator. The tests run a little of each."""
+"""Long-running trials: chaos on real networks, overload, wrong clocks, searches. The tests run a small part of each."""

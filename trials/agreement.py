@@ -1,10 +1,10 @@
-"""`python -m trials.agreement`: the executable specification (`model/`) and the protocol's code do the same.
+"""Compares the deliveries of the executable specification (`model/`) with those of the protocol's code.
 
     python -m trials.agreement --first 0 --runs 1000
 
-Random operations and crashes, each after everything before it has come to rest: then the specification leaves nothing
-open, and every subscription gets the same events from both. Operations
-that overlap in time are left to the checkers of each.
+Random operations and crashes happen one after the other, each when the network is quiet. Then the specification
+allows only one result, and every subscription must get the same events from both. The checkers of each side cover
+operations that overlap in time.
 """
 
 import argparse
@@ -39,25 +39,27 @@ from .scopes import PROTOCOL
 __all__ = ["Drawn", "by_code", "by_model", "compare", "draw"]
 
 APART = 1_500
-"""Between two operations, in the time of the specification; in the code these are milliseconds."""
+"""The time between two operations in the specification; in the code, the same number of milliseconds."""
 TOPICS = 3
 
 Got = dict[tuple[str, int], set[tuple[str, int]]]
-"""By client and number of its subscription: the publishers and numbers of what it was delivered."""
+"""The delivered events (publisher and number), by client and number of its subscription."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What happens: a tree, the homes of clients, and operations, one after the other."""
+    """A random case: a tree, the brokers of clients, and successive operations."""
 
     parents: tuple[int | None, ...]
     homes: tuple[int, ...]
     operations: tuple[tuple[str, int, tuple[int, ...]], ...]
-    """Kind, client or broker, and topics or the topic."""
+    """For each operation: its kind, the client or broker, and the topics."""
 
 
 def draw(seed: int) -> Drawn:
-    """3 to 6 brokers, 2 or 3 clients, 6 to 12 operations, and up to one broker that crashes and may return."""
+    """Return a case with 3 to 6 brokers, 2 or 3 clients, 6 to 12 operations, and at most one broker that crashes and
+    may return.
+    """
     dice = random.Random(f"agreement/{seed}")
     count = dice.randint(3, 6)
     parents = tuple(None if number == 0 else dice.randrange(number) for number in range(count))
@@ -137,14 +139,14 @@ def _filter(topics: tuple[int, ...]) -> str:
 
 
 def compare(seed: int) -> str:
-    """Where the two differ; empty if they agree."""
+    """Return the differences between the two; empty if they agree."""
     drawn = draw(seed)
     model, code = by_model(drawn, seed), by_code(drawn, seed)
     return "" if model == code else f"seed {seed}: {drawn}\n  specification {model}\n  code          {code}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare, print, and return 1 if anything differs."""
+    """Compare the given runs and print the result; return 1 if there is a difference."""
     parser = argparse.ArgumentParser(prog="python -m trials.agreement", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--runs", type=int, default=200)

@@ -44,7 +44,7 @@ Act = Callable[["Trial", float], Awaitable[None]]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Something that happens to the network."""
+    """A kind of fault."""
 
     act: Act
     told: str
@@ -58,7 +58,7 @@ class Outcome(msgspec.Struct):
     told: str
     confirmed: int = 0
     while_it_lasted: int = 0
-    """Of these, how many were confirmed while the fault lasted."""
+    """The number of these events that were confirmed during the fault."""
     delivered: int = 0
     lost: int = 0
     """Deliveries reported as lost."""
@@ -69,19 +69,19 @@ class Outcome(msgspec.Struct):
     false: int = 0
     """Deliveries that were reported as lost but arrived, or were reported twice."""
     untold_publishers: int = 0
-    """Publishers of events reported as lost that were not notified themselves."""
+    """The number of publishers with lost events that were not notified."""
     healed_s: float = 0.0
     lives: int = 0
-    """How many lives of brokers began."""
+    """The number of broker incarnations."""
 
     @property
     def is_fine(self) -> bool:
-        """Whether nothing was silently wrong."""
+        """Return whether no error was silent."""
         return not (self.missing or self.wrong or self.false or self.untold_publishers)
 
 
 class Reader:
-    """A subscription, and what came."""
+    """A subscription and its deliveries."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -90,7 +90,7 @@ class Reader:
         self.last = time.monotonic()
 
     async def read(self) -> None:
-        """Until the end."""
+        """Read the subscription until it ends."""
         while True:
             try:
                 events = await self.subscription.take()
@@ -105,7 +105,7 @@ class Reader:
 
 
 class Trial:
-    """One network, hurt once."""
+    """A network that suffers one fault."""
 
     def __init__(self, fleet: Fleet, proxy: CutProxyProcess) -> None:
         self.fleet = fleet
@@ -116,7 +116,7 @@ class Trial:
         self._pending: set[asyncio.Task[None]] = set()
 
     async def cut(self, one: tuple[str, ...], seconds: float, *, one_way: bool = False) -> None:
-        """These do not hear the others, nor the others them; or only the others do not hear these."""
+        """Cut the connections from the others to these brokers, in one direction or both."""
         pairs = [(a, b) for a in one for b in self.fleet.names if b not in one]
         for pair in pairs:
             (self.proxy.mute if one_way else self.proxy.cut)(*pair)
@@ -125,13 +125,13 @@ class Trial:
             self.proxy.heal(*pair)
 
     async def link(self, seconds: float) -> None:
-        """One link, in one direction."""
+        """Return one direction of a link."""
         self.proxy.mute("b1", "b0")
         await asyncio.sleep(seconds)
         self.proxy.heal("b1", "b0")
 
     async def kill(self, names: tuple[str, ...], seconds: float) -> None:
-        """And start them again."""
+        """Kill brokers and restart them."""
         for name in names:
             self.fleet.kill(name)
         await asyncio.sleep(seconds)
@@ -139,7 +139,7 @@ class Trial:
             self.fleet.start(name)
 
     async def run(self, kind: str, seconds: float) -> Outcome:
-        """All of it."""
+        """Run the trial and return its outcome."""
         chosen = KINDS[kind]
         outcome = Outcome(kind, chosen.told)
         await self.fleet.until_whole(HEALED_S)
@@ -174,7 +174,7 @@ class Trial:
         return outcome
 
     async def _client(self, name: str, broker: str) -> Client:
-        """One that knows all brokers, and comes to this one first."""
+        """Return a client that knows all brokers and prefers this one."""
         addresses = self.fleet.config.addresses
         order = [broker, *(other for other in self.fleet.names if other != broker)]
         url = "gapless://" + ",".join(addresses[each] for each in order)
@@ -245,7 +245,7 @@ KINDS = {
 
 
 def attempt(kind: str, seconds: float, protocol: str) -> Outcome:
-    """One kind, in a network of its own."""
+    """Run a trial of one kind in its own network."""
     with tempfile.TemporaryDirectory(prefix="gapless-beyond-") as place:
         data = Path(place) / "data" if KINDS[kind].has_disks else None
         config = proxied(local_network(TREE, f=1, protocol=ProtocolEntry(protocol), data=data))
@@ -255,7 +255,7 @@ def attempt(kind: str, seconds: float, protocol: str) -> Outcome:
 
 
 def main() -> int:
-    """The program."""
+    """Run the trials of the chosen kinds and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each lasts")
     parser.add_argument("--protocol", default="gapless", help="what the brokers run")

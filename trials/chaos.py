@@ -30,12 +30,12 @@ __all__ = ["Chaos", "Load", "Outcome"]
 QUIET_S = 1.5
 SETTLE_S = 90.0
 PENDING_MAX = 500
-"""Publications of one client that are not confirmed; it waits when there are more."""
+"""The maximum number of unconfirmed publications of a client; it waits when there are more."""
 LATE_MAX_S = 1.0
-"""How much an asker that was held up makes up for."""
+"""The maximum delay that a requesting client makes up for."""
 MEMORY_S = 0.5
 READ_BACK = 20
-"""Positions that a reader remembers."""
+"""The number of positions that a reader remembers."""
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -43,12 +43,12 @@ class Load(msgspec.Struct, frozen=True):
 
     askers: int = 3
     rate: float = 40.0
-    """Requests a second, of each asker; each leads to two more events."""
+    """Requests per second of each requesting client; each causes two more events."""
     answerers: int = 3
     observers: int = 3
     visitors: int = 0
     readers: int = 0
-    """Of history."""
+    """The number of clients that read history."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -58,11 +58,11 @@ class Outcome(msgspec.Struct, frozen=True):
     failures: list[str]
     """The errors of clients; empty if there were none."""
     peak_kib: dict[str, int]
-    """By broker: the most memory that any process of it used."""
+    """The peak memory of each broker, over all of its processes."""
     deliveries: int
     subscriptions: int
     longest_turns: dict[str, tuple[float, str]]
-    """By broker: the longest turn of the event loop of any process of it, in milliseconds, and what it did."""
+    """The longest turn of each broker's event loop in milliseconds, with its cause."""
 
 
 class Chaos:
@@ -91,11 +91,11 @@ class Chaos:
         self._begun = 0
         self._subscriptions = 0
         self._subscribing = 0
-        """How many wait for `subscribe`."""
+        """The number of clients that wait for `subscribe`."""
         self.deliveries = 0
-        """So far."""
+        """The number of deliveries so far."""
         self.faults: list[str] = []
-        """So far."""
+        """The number of faults so far."""
 
     async def run(
         self,
@@ -108,9 +108,10 @@ class Chaos:
         at_once: int = 1,
         told: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Talk for so long, and until there were so many faults and deliveries; then let it come to rest.
+        """Run the load for the given time, and until there were enough faults and deliveries; then wait until the
+        network is quiet.
 
-        Faults are of these kinds, in turn, and up to so many strike at once.
+        The kinds of faults take turns, and at most the given number happens at once.
         """
         await self._fleet.until_whole(SETTLE_S)
         load = self._load
@@ -212,7 +213,7 @@ class Chaos:
         await self._react(client, requests, {"kind": "answer", "answerer": number})
 
     async def _react(self, client: Client, subscription: Subscription, facts: dict[str, Any]) -> None:
-        """For each event, publish one that it causes; ends with the subscription."""
+        """Publish an event caused by each delivered event, until the subscription ends."""
         while events := await subscription.take():
             self._noticed(len(events))
             effects = [
@@ -234,7 +235,7 @@ class Chaos:
         await asyncio.gather(self._drain(subscription), self._drain(last))
 
     async def _visit(self, number: int) -> None:
-        """Come, say something, listen for a while, leave; again and again."""
+        """Connect, publish a little, read for a while and leave, repeatedly."""
         while self._is_publishing:
             client = await self._client(f"visitor{number}")
             subscription = await self._subscribe(client, "kind IN ('request', 'greeting')")
@@ -247,7 +248,7 @@ class Chaos:
             self._clients.remove(client)
 
     async def _read(self, number: int) -> None:
-        """Read older history, up to its end or not, again and again."""
+        """Read older history repeatedly, completely or in part."""
         client = await self._client(f"reader{number}")
         positions = [await client.position()]
         while self._is_publishing:
@@ -293,12 +294,12 @@ class Chaos:
             await asyncio.sleep(MEMORY_S)
 
     async def _reports(self) -> dict[str, Any]:
-        """By broker; empty of those who do not answer."""
+        """Return the report of each broker; empty for brokers that do not answer."""
         reports = await asyncio.gather(*(self._fleet.report(name) for name in self._fleet.names))
         return dict(zip(self._fleet.names, reports, strict=True))
 
     async def _note_turns(self) -> None:
-        """Those of who answers now; a broker that is killed takes with it what it did since it was last asked."""
+        """Record the longest turns of the brokers that answer; a killed broker loses those since the last query."""
         for name, report in (await self._reports()).items():
             if report:
                 turn = (report["turns"]["longest_ms"], report["turns"]["what"])

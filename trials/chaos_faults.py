@@ -38,22 +38,22 @@ KINDS = ("kill", "freeze", "cut", "mute", "slow", "clock", *ALONE)
 SLOW_S = (0.05, 0.2, 0.6)
 CLOCK_S = (-600, -3, 3, 600)
 JOINS_S = 5
-"""A broker whose clock differs by more (ten times `max_clock_skew_ms`) waits at its start."""
+"""The clock difference (ten times `max_clock_skew_ms`) above which a broker waits at its start."""
 HOG_BYTES = 1 << 20
 
 
 def _faketime() -> str:
-    """The library that gives a process another time; nothing if it is not there."""
+    """Return the path of libfaketime; None if it is not installed."""
     return next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 
 
 def can_fake_clocks() -> bool:
-    """Whether clocks can be wrong here."""
+    """Return whether this machine can run brokers with wrong clocks."""
     return bool(_faketime())
 
 
 class Faults:
-    """The faults of one fleet. `note` is called before each."""
+    """Injects faults into one fleet; calls `note` before each fault."""
 
     def __init__(
         self, fleet: Fleet, proxy: CutProxyProcess | None, dice: random.Random, note: Callable[[str], None]
@@ -69,7 +69,9 @@ class Faults:
         return self._fleet.config.overlay
 
     async def strike(self, kinds: Sequence[str]) -> None:
-        """These, of brokers that are neighbours, at about the same time; of those that come alone, only that."""
+        """Inject these faults at about the same time, at neighbouring brokers; a fault of the whole network happens
+        alone.
+        """
         alone = [kind for kind in kinds if kind in ALONE]
         if alone:
             kinds = alone[:1]
@@ -100,7 +102,7 @@ class Faults:
         }[kind](broker)
 
     async def _rest(self, *suspicions: float) -> None:
-        """As long as one of so many suspicions takes."""
+        """Wait as long as one of so many suspicions takes."""
         await asyncio.sleep(self._dice.choice(suspicions) * self._suspect_s)
 
     # ---- single ones --------------------------------------------------------------------------------------
@@ -143,8 +145,9 @@ class Faults:
             proxy.heal(broker, other)
 
     async def _wrong_clock(self, broker: str) -> None:
-        """It keeps a clock that is a little wrong until it is started once more. With one that is far off it waits, and
-        joins when it is started with the right clock."""
+        """Restart a broker with a wrong clock. With a large error it waits, and joins after a restart with the correct
+        clock; a small error lasts until the next restart.
+        """
         seconds = self._dice.choice(CLOCK_S)
         self._note(f"clock {broker}, by {seconds:+d} s")
         self._fleet.kill(broker)
@@ -162,7 +165,7 @@ class Faults:
     # ---- of the whole -------------------------------------------------------------------------------------
 
     async def _partition(self, broker: str) -> None:
-        """The broker's side of one of its edges, and all others."""
+        """Separate one side of an edge from all other brokers."""
         proxy, other = self._between(broker)
         near = self._side(broker, other)
         far = [name for name in self._fleet.names if name not in near]
@@ -192,7 +195,7 @@ class Faults:
         return found
 
     async def _beyond(self, _broker: str) -> None:
-        """Kill f + 1 neighbours; they return one after the other."""
+        """Kill f + 1 neighbours, which return one after the other."""
         count = min(self._fleet.config.network.f + 1, len(self._fleet.names))
         victims = self._neighbours(count)
         self._note(f"beyond f: {'+'.join(victims)}")
@@ -204,7 +207,7 @@ class Faults:
             await self._rest(0.0, 0.5)
 
     async def _black_out(self, unlucky: str) -> None:
-        """Start them again in any order, and sometimes one of them with an empty disk."""
+        """Kill all brokers and restart them in any order, sometimes one of them with an empty disk."""
         fleet, dice = self._fleet, self._dice
         loses = dice.random() < 0.5
         self._note(f"blackout, after which {unlucky} has no disk" if loses else "blackout")
@@ -228,7 +231,7 @@ class Faults:
 
 
 def _hog(folder: Path, stop: asyncio.Event) -> None:
-    """Write and sync as fast as the disk takes it."""
+    """Write and sync as fast as the disk allows."""
     block = os.urandom(HOG_BYTES)
     with tempfile.TemporaryFile(dir=folder) as file:
         while not stop.is_set():

@@ -1,21 +1,21 @@
-"""`make chaos`: a quarter of an hour of faults on a real network, and the audit of what its clients saw.
+"""`make chaos`: a quarter of an hour of faults on a real network, then an audit of all deliveries.
 
     python -m trials.chaos_run
     python -m trials.chaos_run --minutes 3 --seed 2 --keep out/chaos
     python -m trials.chaos_run --minutes 3 --data
     python -m trials.chaos_run --hours 3 --data
 
-Seven brokers are processes on loopback, with a proxy between them. They are killed, frozen, parted and slowed, up to f
-neighbours at the same time, and started again, while clients ask, answer, read, come and go (`chaos`). With `--data`
-they keep their data on disk, which is busy at times; and now and then more than f of them, or all, are killed at once.
-With `--wait` they wait where they may be cut off, and the network is cut in two, in both directions or in one.
+Seven brokers run as processes on loopback, with proxies between them. Up to f neighbours at a time are killed,
+paused, partitioned or slowed, and restarted, while clients request, answer, read, connect and leave (`chaos`). With
+`--data`, brokers store their data on disk, which is sometimes busy, and now and then more than f or all of them are
+killed at once. The network is also cut in two, in one direction or both.
 
-Then the clients' parts of the trace are put together and judged on Spark, or where there is no Java by the checkers in
-this process. Longer runs are made of rounds: the brokers go on, and each round has clients of its own, and a verdict.
-The first round that is not valid is the last.
+Then the clients' parts of the trace are merged and checked, on Spark or, without Java, by the checkers in this
+process. Longer runs consist of rounds: the brokers continue, and each round has its own clients and verdict. The run
+ends with the first round that is not valid.
 
 Exit codes are those of `gapless`: 0 valid, 1 invalid, 2 unknown, 130 interrupted. A run that is not valid keeps its
-trace and the brokers' logs, and says where.
+trace and the brokers' logs, and prints their location.
 """
 
 import argparse
@@ -56,18 +56,21 @@ KINDS = ("kill", "freeze", "cut", "slow")
 DATA_KINDS = ("blackout", "beyond", "disk")
 WAIT_KINDS = ("partition", "mute")
 LOAD = Load(askers=4, rate=14.0, answerers=3, observers=9, visitors=1, readers=1)
-"""About 170 events a second, and six times as many deliveries."""
+"""About 170 events per second, and six times as many deliveries."""
 DELIVERIES_A_MINUTE = 34_000
-"""It goes on until there were as many: half a million in a quarter of an hour, also on a machine with other work."""
+"""The run continues until it has this many deliveries per minute: half a million in a quarter of an hour, even on a
+busy machine.
+"""
 TURN_MAX_MS = 100.0
-"""Nothing may hold a broker's event loop for longer."""
+"""The maximum turn of a broker's event loop."""
 PEAK_MAX_MIB = 256
-"""More than any broker may use under this load: in the worst handover, some ten thousand events are kept, sent and
-merged at once."""
+"""The memory limit of a broker under this load: in the worst handover, it keeps, sends and merges some ten thousand
+events at once.
+"""
 
 
 def main(arguments: list[str]) -> int:
-    """Run, judge, show; return the exit code."""
+    """Run, check and print the verdict; return the exit code."""
     parser = argparse.ArgumentParser(prog="make chaos", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=15.0, help="how long a round lasts (default: 15)")
     parser.add_argument("--hours", type=float, default=0.0, help="how long there are rounds (default: one)")
@@ -103,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _kinds(asked: argparse.Namespace) -> tuple[str, ...]:
-    """Return the kinds of faults, in turn."""
+    """Return the kinds of faults, in their order."""
     if asked.faults:
         return tuple(asked.faults)
     clocks = ("clock",) if can_fake_clocks() else ()

@@ -1,20 +1,20 @@
-"""Brokers whose hosts' clocks are wrong, jump and drift, by libfaketime: nothing that was confirmed may be missing.
+"""Runs brokers whose clocks are wrong, jump and drift (libfaketime); no confirmed event may be lost.
 
     python -m trials.clocks
     python -m trials.clocks --protocol gapless --seconds 5
     python -m trials.clocks --control
 
-Six brokers are processes that keep data. One client publishes and waits for each confirmation, another subscribes, a
-third has a durable subscription. One after the other, clocks of brokers are set while they run: an hour ahead, an hour
-back, a day ahead, a day back, 5 % too fast, 5 % too slow, and right again. Then a broker is killed and started with
-such a clock: it must say that it waits for its clock, and join when that is right. Meanwhile, again and again, a
-client reads all history up to the newest position at every broker in turn: each read must have everything that was
+Six brokers run as processes with data on disk. One client publishes and waits for each confirmation, another
+subscribes, and a third has a durable subscription. The clocks of running brokers are set one after the other: an hour
+ahead, an hour back, a day ahead, a day back, 5 % too fast, 5 % too slow, and correct again. Then a broker is killed
+and restarted with a wrong clock: it must report that it waits, and join when the clock is correct. Meanwhile a client
+repeatedly reads all history up to the newest position, at every broker in turn. Each read must return every event
 confirmed before the call.
 
-It needs libfaketime (Debian: the package of that name), which makes an idle broker use many times as much processor
-time. So reads take seconds on a small machine, also with right clocks: `--control` leaves all clocks right. Exit codes:
-0 if nothing is missing, doubled or out of order, and each broker with a wrong clock waited; 1 otherwise; 2 without
-libfaketime.
+The trial needs libfaketime (the Debian package of this name), which multiplies the processor time of an idle broker.
+So reads take seconds on a small machine, even with correct clocks: `--control` leaves all clocks correct. Exit codes:
+0 if no event is missing, duplicated or out of order, and each broker with a wrong clock waited; 1 otherwise; 2
+without libfaketime.
 """
 
 import argparse
@@ -39,7 +39,7 @@ PATIENCE_S = 120.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it, and tell what happened."""
+    """Run the trial and print its result."""
     parser = argparse.ArgumentParser(description="Brokers whose clocks are wrong, jump and drift.")
     parser.add_argument("--protocol", default="gapless")
     parser.add_argument("--brokers", type=int, default=6)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Clocks:
-    """The clocks of the brokers: a file for each, which libfaketime reads every second."""
+    """The clocks of the brokers: for each a file, which libfaketime reads every second."""
 
     def __init__(self, library: str, place: Path, *, right: bool) -> None:
         self._library = library
@@ -76,7 +76,7 @@ class _Clocks:
 
 
 class _Load:
-    """The confirmed, the delivered, and the read events."""
+    """The confirmed, delivered and read events."""
 
     def __init__(self) -> None:
         self.confirmed = 0
@@ -168,7 +168,7 @@ async def _measure(asked: argparse.Namespace, library: str, place: Path) -> int:
 
 
 async def _set_while_running(fleet: Fleet, clocks: _Clocks, seconds: float) -> None:
-    """Each clock in turn at another broker; three brokers have a wrong one at a time."""
+    """Set each wrong clock at another broker in turn; three brokers have a wrong clock at a time."""
     names = fleet.names
     for step, clock in enumerate(CLOCKS * 2):
         clocks.set(names[step % len(names)], clock)
@@ -178,7 +178,7 @@ async def _set_while_running(fleet: Fleet, clocks: _Clocks, seconds: float) -> N
 
 
 async def _set_before_start(fleet: Fleet, clocks: _Clocks) -> list[str]:
-    """Which brokers joined though their clocks were wrong."""
+    """Return the brokers that joined although their clocks were wrong."""
     joined = []
     for place, clock in enumerate(WRONG_AT_START):
         name = fleet.names[place % len(fleet.names)]

@@ -1,11 +1,12 @@
-"""A small proxy in front of every broker, so that the connection between any two of them can be cut, slowed and healed.
+"""Proxies between brokers that can cut, slow and restore the connection of any two of them.
 
-Brokers are found at the proxy's addresses and listen behind it. The proxy reads the greeting of who dials, so it knows
-between whom a connection is. Cut, both ends see their connection break, and nothing gets through until it is healed.
-*Muted* in one direction, nothing is lost and nothing arrives, as where a router drops all that goes one way: what was
-sent comes when it is healed, if the connection is still there. Slowed, all comes later, in its order.
+Other nodes reach a broker at the proxy's address, and the broker listens behind the proxy. The proxy reads the
+greeting of each connection, so it knows both ends. If two brokers are *cut*, their connection breaks, and new ones
+fail until they are healed. If a direction is *muted*, its messages are delayed, as if a router dropped them: they
+arrive after the healing, if the connection still exists. If a connection is *slowed*, its messages arrive later, in
+order.
 
-`CutProxyProcess` is the same in a process of its own, so that brokers hear each other however busy the test is.
+`CutProxyProcess` runs in a separate process, so that brokers stay connected however busy the test is.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ __all__ = ["CutProxy", "CutProxyProcess", "proxied"]
 
 
 def proxied(config: NetworkConfig) -> NetworkConfig:
-    """The network with room for a proxy: brokers listen elsewhere than they are found."""
+    """Return the network with other listening addresses, so that proxies can use the public ones."""
     behind = free_ports(len(config.brokers))
     return msgspec.structs.replace(
         config,
@@ -37,13 +38,13 @@ def proxied(config: NetworkConfig) -> NetworkConfig:
 
 
 class CutProxy:
-    """Stands between all brokers of a network that is `proxied`."""
+    """The proxy between all brokers of a network that is `proxied`."""
 
     def __init__(self, config: NetworkConfig) -> None:
         self.config = config
         self._cut: set[frozenset[str]] = set()
         self._open_ways: dict[tuple[str, str], asyncio.Event] = {}
-        """From whom to whom; not set while that way is muted."""
+        """An event by sender and receiver, not set while that direction is muted."""
         self._delays: dict[frozenset[str], float] = {}
         self._open: dict[frozenset[str], set[asyncio.StreamWriter]] = {}
         self._servers: list[asyncio.Server] = []
@@ -62,28 +63,28 @@ class CutProxy:
             self._servers.append(await asyncio.start_server(serve, host, port))
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for server in self._servers:
             server.close()
         for pair in list(self._open):
             self._break(pair)
 
     def cut(self, a: str, b: str) -> None:
-        """Part the two."""
+        """Cut the connection of two brokers."""
         pair = frozenset((a, b))
         self._cut.add(pair)
         self._break(pair)
 
     def mute(self, a: str, b: str) -> None:
-        """Let nothing through from `a` to `b`."""
+        """Delay all messages from `a` to `b`."""
         self._way(a, b).clear()
 
     def slow(self, a: str, b: str, seconds: float) -> None:
-        """Let everything between the two take longer."""
+        """Slow the connection of two brokers."""
         self._delays[frozenset((a, b))] = seconds
 
     def heal(self, a: str, b: str) -> None:
-        """Let them find each other again, in both directions, and as quickly as ever."""
+        """Restore the connection in both directions, at full speed."""
         pair = frozenset((a, b))
         self._cut.discard(pair)
         self._delays.pop(pair, None)
@@ -123,7 +124,7 @@ class CutProxy:
             writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, origin: str, to: str) -> None:
-        """Pass on what comes, with what may be wrong on that way."""
+        """Forward data in one direction, with its current faults."""
         way, pair = self._way(origin, to), frozenset((origin, to))
         try:
             while data := await reader.read(65536):
@@ -140,7 +141,7 @@ class CutProxy:
 
 
 class CutProxyProcess:
-    """A proxy in a process of its own, for the network in this file. It ends with its parent, at the latest."""
+    """A proxy in a separate process, for the network in this file. It ends with its parent at the latest."""
 
     def __init__(self, file: Path) -> None:
         command = [sys.executable, "-m", "trials.cut_proxy", str(file)]
@@ -149,19 +150,19 @@ class CutProxyProcess:
         )
 
     def cut(self, a: str, b: str) -> None:
-        """Part the two."""
+        """Cut the connection of two brokers."""
         self._tell(f"cut {a} {b}")
 
     def mute(self, a: str, b: str) -> None:
-        """Let nothing through from `a` to `b`."""
+        """Delay all messages from `a` to `b`."""
         self._tell(f"mute {a} {b}")
 
     def slow(self, a: str, b: str, seconds: float) -> None:
-        """Let everything between the two take longer."""
+        """Slow the connection of two brokers."""
         self._tell(f"slow {a} {b} {seconds}")
 
     def heal(self, a: str, b: str) -> None:
-        """Let them find each other again, in both directions, and as quickly as ever."""
+        """Restore the connection in both directions, at full speed."""
         self._tell(f"heal {a} {b}")
 
     def _tell(self, order: str) -> None:
@@ -170,14 +171,14 @@ class CutProxyProcess:
         self._process.stdin.flush()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
 async def _obey(file: str) -> None:
-    """Do what the lines on standard input say, until there are no more."""
+    """Execute the commands on standard input until it ends."""
     proxy = CutProxy(load_network(file))
     await proxy.start()
     orders = asyncio.StreamReader()

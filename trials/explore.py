@@ -1,4 +1,4 @@
-"""`python -m trials.explore`: the standard suite of small scenarios, explored within bounds, as a table.
+"""`python -m trials.explore`: explores the standard suite of small scenarios within bounds, and prints a table.
 
     python -m trials.explore --delays 1 --seconds 60
     python -m trials.explore --write out/scopes       # as files for `gapless sim explore`
@@ -24,7 +24,7 @@ HEAD = """| scope | delays | complete | states | transitions | ends | CPU s | tr
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Explore, print, and return the exit code."""
+    """Explore the scopes, print the table, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m trials.explore", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("--delays", type=int, default=1, help="below 0: every order (default: 1)")

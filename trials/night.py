@@ -1,14 +1,15 @@
-"""`make night`: seed after seed for hours, on all cores, continuing where the last night ended.
+"""`make night`: random search for hours on all cores, continuing the last one.
 
     python -m trials.night --hours 8
     python -m trials.night --hours 1 --faults all partition --keep out/night
 
-Kinds of faults take turns. A violation of the guarantee is shrunk and saved as a scenario, and the night continues.
-Some of the runs are measured for the branches of the protocol's rules they take (`rules`). At the end, or when it is
-interrupted, it prints runs, faults drawn of each kind, violations, and the rules that no run has reached. The next
-night continues after the last seed; counts of branches restart if the protocol has changed.
+The kinds of faults take turns. A violation of the guarantee is shrunk and saved as a scenario, and the search
+continues. Some runs are measured for the branches of the protocol's rules that they take (`rules`). At the end, or
+when it is interrupted, the program prints the runs, the faults of each kind, the violations, and the branches that no
+run has reached. The next search continues after the last seed; the counts of branches restart if the protocol has
+changed.
 
-Exit codes are those of `gapless`: 0 nothing found, 1 something found, in this night or an earlier one, 130 interrupted.
+Exit codes are those of `gapless`: 0 no violation, 1 a violation in this or an earlier search, 130 interrupted.
 """
 
 import argparse
@@ -42,46 +43,46 @@ from .rules import Branches, RuleMeter, Unreached, fingerprint, rules_of, unreac
 
 KINDS = ("none", "crash", "all", "disk,blackout", "partition")
 SEEDS = 64
-"""Of one kind, before the next kind takes its turn."""
+"""The number of seeds of one kind before the next kind takes its turn."""
 CHUNK = 4
-"""Seeds that a process takes at a time."""
+"""The number of seeds of one task."""
 MEASURED = 16
-"""One run of so many is measured: that makes it several times slower."""
+"""One run in this many is measured, because measuring makes it several times slower."""
 SHRINK_S = 60.0
 SHOWN = 20
-"""Unreached branches on the screen; the others are in the report."""
+"""The number of unreached branches to print; the report has all."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A run that broke the guarantee."""
+    """A run that violated the guarantee."""
 
     seed: int
     symptom: str
     scenario: str
-    """The file with the smallest scenario that shows it."""
+    """The file with the reduced scenario."""
 
 
 class KindState(msgspec.Struct):
-    """How far one kind of faults has come."""
+    """The progress of one kind of faults."""
 
     next_seed: int = 0
     valid: int = 0
     unknown: int = 0
     found: list[Found] = []
     faults: dict[str, int] = {}
-    """The faults drawn, by their names in a scenario."""
+    """The number of faults, by their names in a scenario."""
 
 
 class NightState(msgspec.Struct):
-    """The state kept from night to night."""
+    """The state stored between searches."""
 
     protocol: str
     kinds: dict[str, KindState] = {}
     rules: str = ""
-    """Which text of the rules the branches are of."""
+    """The fingerprint of the rules to which the branches belong."""
     measured: int = 0
     branches: list[tuple[str, int, int, int]] = []
-    """A branch, and in how many of the measured runs it was taken."""
+    """For each branch, the number of measured runs that took it."""
     hours: float = 0.0
 
 
@@ -93,11 +94,11 @@ class SeedResult(msgspec.Struct, frozen=True):
     symptom: str
     faults: dict[str, int]
     branches: list[tuple[str, int, int]] | None
-    """If the run was measured."""
+    """The branches that the run took, if it was measured."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Search, keep, tell; return the exit code."""
+    """Search, store and print the results; return the exit code."""
     parser = argparse.ArgumentParser(prog="make night", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--hours", type=float, default=8.0, help="how long it goes on (default: 8)")
     parser.add_argument("--faults", nargs="+", default=list(KINDS), metavar="KINDS", help=f"default: {' '.join(KINDS)}")
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Night:
-    """One night, and what earlier ones have left."""
+    """One search, with the state of earlier ones."""
 
     def __init__(self, place: Path, protocol: str, kinds: Sequence[str], seeds: int) -> None:
         self._file = place / "night.json"
@@ -143,7 +144,7 @@ class Night:
 
     @property
     def has_found(self) -> bool:
-        """Whether any run broke the guarantee."""
+        """Return whether any run violated the guarantee."""
         return any(kind.found for kind in self._state.kinds.values())
 
     def _read(self) -> NightState:
@@ -169,7 +170,7 @@ class Night:
     # ---- while it lasts -----------------------------------------------------------------------------------
 
     def pass_by(self, hours: float, processes: int, *, hidden: bool) -> None:
-        """Try seeds until the time is over; what was done is kept after each round."""
+        """Run seeds until the time is over, and store the results after each round."""
         begun = time.monotonic()
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn())
         with (
@@ -224,7 +225,7 @@ class Night:
     # ---- when it is over ----------------------------------------------------------------------------------
 
     def tell(self, console: Console, *, as_json: bool) -> None:
-        """All nights so far."""
+        """Print the results of all searches so far."""
         state = self._state
         count, missing = unreached(self._rules, self._branches) if self._branches else (0, [])
         if as_json:
@@ -261,14 +262,14 @@ class Night:
 
 
 def _obey_the_pool() -> None:
-    """Interrupts are for the process that has the pool; it ends the others."""
+    """Ignore interrupts: the parent process ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @cache
 def _meter(protocol: str) -> RuleMeter:
-    """The one of this process."""
+    """Return the meter of this process."""
     return RuleMeter(rules_of(protocol))
 
 

@@ -1,17 +1,16 @@
-"""A network beside a machine's worth of other work: overload is no fault, so nobody may be excluded.
+"""Runs a network on an overloaded machine: no broker may be excluded.
 
     python -m trials.overload
     python -m trials.overload --seconds 120 --clients 50 --subscriptions 5 --stress 8
 
-The first is the whole proof: seven brokers and 200 clients of 50 subscriptions, ten minutes beside eight busy loops,
-on a machine that does nothing else.
+The first command is the complete trial: seven brokers and 200 clients with 50 subscriptions each, ten minutes beside
+eight busy loops, on a machine without other work.
 
-It starts the brokers, the clients and the busy loops as processes, and waits until every client is ready with all its
-subscriptions. Then one client publishes, until the time is over. It prints how long that took, and who suspected whom:
-suspicions of brokers and clients, those that were false, brokers that were excluded, clients that lost a connection,
-and how much of what was published arrived.
+The brokers, the clients and the busy loops are processes. When every client has all its subscriptions, one client
+publishes until the time is over. The trial prints its duration and the suspicions: of brokers and clients, false ones,
+excluded brokers, clients that lost a connection, and the share of events that arrived.
 
-Exit codes: 0 if no broker was excluded and every client got everything, 1 otherwise.
+Exit codes: 0 if no broker was excluded and every client received every event, 1 otherwise.
 """
 
 import argparse
@@ -33,17 +32,17 @@ from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 
 CROWD = 25
-"""Clients in one process."""
+"""The number of clients in one process."""
 READY_S = 600.0
 RATE = 20
-"""Events that are published in a second; each matches one subscription of every client."""
+"""Published events per second; each matches one subscription of every client."""
 DRAIN_S = 60.0
 BUSY_LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(100_000))"
-"""It ends when this process has ended, however that happens."""
+"""A busy loop that ends with this process."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it, and tell what happened."""
+    """Run the trial and print its result."""
     parser = argparse.ArgumentParser(description="A network beside a machine's worth of other work.")
     parser.add_argument("--brokers", type=int, default=7)
     parser.add_argument("--protocol", default="gapless")
@@ -65,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _crowd(addresses: list[str], first: int, count: int, subscriptions: int) -> None:
-    """Some clients in this process; their figures go to the parent when its end of the pipe is closed."""
+    """Run some clients in this process; send their figures to the parent when it closes its end of the pipe."""
     got: Counter[str] = Counter()
     clients: list[Client] = []
     taking: list[asyncio.Task[None]] = []
@@ -143,7 +142,7 @@ async def _measure(asked: argparse.Namespace, place: Path) -> int:
 
 
 async def _watch(fleet: Fleet, facts: dict[str, Any]) -> None:
-    """Ask the brokers now and then; counters only grow, so what a busy broker does not answer is asked again."""
+    """Query the brokers at intervals; counters only grow, so a later query replaces a missing answer."""
     counters = ("suspicions", "false_suspicions", "lost_clients")
     latest: dict[str, dict[str, int]] = {}
     excluded: set[str] = set()

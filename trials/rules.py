@@ -1,8 +1,8 @@
-"""Which branches of a protocol's rules a run has reached, counted by `coverage`.
+"""Records the branches of a protocol's rules that runs take, with `coverage`.
 
-A *branch* is a place where a rule decides, and one of the ways on from there: `routing/cuts.py:210 -> 214`. Each run is
-measured by itself, so it is known in how many runs each branch was taken; those that none has taken are listed with the
-function and the line, for whoever makes a generator that reaches them.
+A *branch* is a jump from one line of a rule to another: `routing/cuts.py:210 -> 214`. Each run is measured separately,
+so the number of runs that took a branch is known. Branches that no run has taken are listed with their function and
+line, so that the generator can be extended to reach them.
 """
 
 import ast
@@ -23,9 +23,9 @@ __all__ = ["Branch", "Branches", "RuleMeter", "Unreached", "fingerprint", "rules
 
 T = TypeVar("T")
 Branch = tuple[str, int, int]
-"""A file, below the protocol's directory; from which line to which. A negative one is the end of a function."""
+"""A file below the protocol's directory, and two line numbers. A negative one is the end of a function."""
 Branches = Counter[Branch]
-"""By branch: in how many runs it was taken."""
+"""The number of runs that took each branch."""
 
 
 class Unreached(msgspec.Struct, frozen=True):
@@ -35,19 +35,19 @@ class Unreached(msgspec.Struct, frozen=True):
     line: int
     to: int
     rule: str
-    """The function."""
+    """The function that contains the branch."""
     text: str
     """The text of the line."""
 
 
 def rules_of(protocol: str) -> Path:
-    """Where the rules of a protocol stand: the package of its `PROTOCOL`."""
+    """Return the directory of a protocol's rules: the package of its `PROTOCOL`."""
     module = find_protocol(protocol).broker.__module__.rpartition(".")[0]
     return Path(str(import_module(module).__file__)).resolve().parent
 
 
 def fingerprint(rules: Path) -> str:
-    """Of their text: with another, the lines have other numbers."""
+    """Return a hash of the rules' text; if it changes, line numbers change, too."""
     digest = hashlib.sha256()
     for file in sorted(rules.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -62,7 +62,7 @@ class RuleMeter:
         self._coverage = Coverage(data_file=None, branch=True, include=[f"{rules}/*"], config_file=False)
 
     def measure(self, work: Callable[[], T]) -> tuple[T, Branches]:
-        """Do the work; return its outcome, and which branches it took, each counted once."""
+        """Call the function; return its result, and the branches that it took, each once."""
         self._coverage.erase()
         self._coverage.start()
         try:
@@ -78,7 +78,7 @@ class RuleMeter:
 
 
 def unreached(rules: Path, taken: Iterable[Branch]) -> tuple[int, list[Unreached]]:
-    """How many branches there are in files that were reached at all, and those that are not among `taken`."""
+    """Return the number of branches in files that some run reached, and the branches that are not among `taken`."""
     arcs: dict[str, list[tuple[int, int]]] = {}
     for name, origin, to in taken:
         arcs.setdefault(str(rules / name), []).append((origin, to))
@@ -101,14 +101,14 @@ def unreached(rules: Path, taken: Iterable[Branch]) -> tuple[int, list[Unreached
 
 
 def _below(rules: Path, file: str) -> Path:
-    """The file, which may be told from the working directory on."""
+    """Return the file's path relative to the rules; the given path may be relative to the working directory."""
     path = Path(file).resolve()
     assert path.is_relative_to(rules), f"{path} is no file of {rules}"
     return path
 
 
 def _functions(source: str) -> Mapping[int, str]:
-    """By line: the function that it stands in."""
+    """Return the name of the function of each line."""
     found: dict[int, str] = {}
 
     def visit(node: ast.AST, names: tuple[str, ...]) -> None:

@@ -1,7 +1,7 @@
-"""The standard suite of small scenarios for `gapless sim explore`: ways in which operations and faults meet.
+"""The standard suite of small scenarios for `gapless sim explore`: combinations of operations and faults.
 
-Each is a network, what is there before, and what happens in any order. A line of words is an act: a client's
-(`p pub 1`) or a fault (`crash b1`). Acts of one client, and faults of one broker or pair, keep their order.
+Each scenario has a network, an initial state, and actions that happen in any order. A line of words is an action: of a
+client (`p pub 1`) or a fault (`crash b1`). Actions of one client, and faults of one broker or pair, keep their order.
 """
 
 from dataclasses import dataclass, field
@@ -115,7 +115,7 @@ SCOPES: dict[str, Scope] = {
 
 
 def scenario_of(name: str, switched_off: tuple[str, ...] = ()) -> Scenario:
-    """The scope as a scenario."""
+    """Return the scope as a scenario."""
     scope = SCOPES[name]
     options: dict[str, object] = {"wave_ms": 500.0, **scope.options}
     if switched_off:

@@ -1,12 +1,12 @@
-"""Source, transformation, sink, subscriber, while everything is killed: nothing is lost, nothing is doubled.
+"""Runs a source, a transformation, a sink and a subscriber, and kills each; no event may be lost or duplicated.
 
-    python -m trials.spark_kills                     # a million events; minutes on a machine with nothing else to do
-    python -m trials.spark_kills --events 20000      # a glance
+    python -m trials.spark_kills                     # a million events: minutes on an idle machine
+    python -m trials.spark_kills --events 20000      # a short run
 
-Two clients publish at both ends of a network whose brokers keep history on disk. A streaming query reads what they
-say, and publishes an answer to each; a subscriber listens to the answers. Meanwhile the driver is killed twice, with
-all of its Java, and started again from its checkpoint; a process of Python in which a task runs is killed; a broker is
-killed, and started again. In the end there is one answer to each event, in the order of its publisher, and behind it.
+Two clients publish at both ends of a network whose brokers keep history on disk. A streaming query reads these events
+and publishes an answer to each; a subscriber receives the answers. Meanwhile the driver is killed twice with its JVM
+and restarted from its checkpoint, a Python worker with a task is killed, and a broker is killed and restarted. At the
+end there must be one answer to each event, in the order of its publisher, and after the event.
 """
 
 import argparse
@@ -35,12 +35,12 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["Outcome", "Plan", "run_trial"]
 
 PATIENCE_S = 900.0
-"""So long nothing may happen."""
+"""The maximum time without progress."""
 SPEAKERS = ("b0", "b2")
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What happens when: after which part of the answers."""
+    """When each kill happens: after which share of the answers."""
 
     events: int = 1_000_000
     driver_killed: tuple[float, ...] = (0.2, 0.6)
@@ -48,7 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
     worker_killed: float | None = 0.75
     per_batch: int = 50_000
     publishers: int = 1
-    """So many workers publish a batch; with several, answers of one batch come in no order."""
+    """The number of workers that publish a batch; with several, the answers of a batch have no order."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -58,16 +58,18 @@ class Outcome(msgspec.Struct, frozen=True):
     lost: int
     doubled: int
     disordered: int
-    """With one publisher: answers that came before one to an earlier event of the same publisher."""
+    """With one publisher: the number of answers that arrived before an answer to an earlier event of the same
+    publisher.
+    """
     hasty: int
-    """Answers that do not come behind what they answer."""
+    """The number of answers that arrived before their event."""
     batches: int
     seconds: float
     kills: list[str]
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether there was no error."""
         return not (self.lost or self.doubled or self.disordered or self.hasty)
 
 
@@ -75,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def drive(url: str, checkpoint: str, per_batch: str, publishers: str) -> None:
-    """Answer everything, until somebody ends it."""
+    """Answer all events until the process is killed."""
     from gapless_spark.session import spark_session
     from gapless_spark.stream import register
 
@@ -97,7 +99,7 @@ def drive(url: str, checkpoint: str, per_batch: str, publishers: str) -> None:
 
 
 class Driver:
-    """One that can be killed."""
+    """A driver process that can be killed."""
 
     def __init__(self, folder: Path, url: str, plan: Plan) -> None:
         self._command = [
@@ -114,12 +116,14 @@ class Driver:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, with whatever it starts, as a group."""
+        """Start the driver and its child processes as a process group."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
 
     def check(self) -> None:
-        """A driver that ended by itself is none; unless Spark found the machine too busy, and says so."""
+        """Restart a driver that ended because Spark found the machine too busy; raise an error if it ended for another
+        reason.
+        """
         if self._process is not None and self._process.poll() is not None:
             said = self._log.read_text(encoding="utf-8", errors="replace")
             if "failed to connect back" not in said:
@@ -128,7 +132,7 @@ class Driver:
             self.start()
 
     def kill(self) -> None:
-        """At once, and without a word."""
+        """Kill the process group at once."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -136,7 +140,7 @@ class Driver:
             self._process = None
 
     def kill_a_worker(self) -> bool:
-        """A process of Python in which tasks run; whether there was one."""
+        """Kill a Python process that runs tasks; return whether there was one."""
         assert self._process is not None
         parents = _parents()
         ours = [pid for pid in parents if _is_below(pid, self._process.pid, parents)]
@@ -149,7 +153,7 @@ class Driver:
 
 
 def _parents() -> dict[int, int]:
-    """Of all processes."""
+    """Return the parent of every process."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
@@ -176,7 +180,7 @@ def _command_of(pid: int) -> bytes:
 
 
 def run_trial(folder: Path, plan: Plan) -> Outcome:
-    """All of it, in a directory."""
+    """Run the trial in a directory."""
     options: dict[str, float] = {"history_bytes": max(64_000_000, 400 * plan.events)}
     config = local_network(
         chain(3), name="shop", protocol=ProtocolEntry("gapless", options), data=folder / "data",
@@ -210,7 +214,7 @@ def _speak(fleet: Fleet, broker: str, plan: Plan) -> None:
 
 
 def _listen(heard: sync.Subscription, fleet: Fleet, driver: Driver, plan: Plan) -> tuple[list[Event], list[str]]:
-    """Until there is an answer to each, and a little longer; and kill what the plan says."""
+    """Read answers until there is one for each event, and a little longer; kill processes according to the plan."""
     answers: list[Event] = []
     kills: list[str] = []
     total = plan.events // len(SPEAKERS) * len(SPEAKERS)
@@ -269,7 +273,7 @@ def _judged(answers: Sequence[Event], plan: Plan, kills: list[str], seconds: flo
 
 
 def main() -> int:
-    """Run it, and tell."""
+    """Run the trial and print its result."""
     if sys.argv[1:2] == ["--drive"]:
         drive(*sys.argv[2:])
         return 0

@@ -1,7 +1,7 @@
-"""The talk of `make chaos` in the simulator: more of it in a minute than a real network has in an hour.
+"""Runs the workload of `make chaos` in the simulator: more of it in a minute than a real network in an hour.
 
-Askers ask, answerers answer, observers subscribe to all sorts of things and do not stay. Brokers are killed, frozen,
-cut off from one neighbour or from all others, one or two neighbours at a time (f = 2), and it takes long to notice.
+Clients request, answer and subscribe to various filters for a while. Brokers are killed, paused, or cut off from one
+neighbour or all others, one or two neighbours at a time (f = 2), and failure detection is slow.
 
     python -m trials.talk 0 1000
 """
@@ -42,11 +42,11 @@ TREE = from_edges(EDGES)
 ASKERS, ANSWERERS = 4, 3
 UNTIL_MS = 40_000.0
 CALM_MS = 6_000.0
-"""How long before the end the last fault begins."""
+"""The time between the last fault and the end."""
 
 
 class Talk:
-    """One scenario, drawn from its seed."""
+    """One random scenario."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -60,7 +60,7 @@ class Talk:
         self._homes = self._dice.sample(TREE.brokers, self._dice.choice([2, 3])) if few else list(TREE.brokers)
 
     def scenario(self) -> Scenario:
-        """All of it."""
+        """Return the complete scenario."""
         for number in range(ASKERS):
             self._ask(number)
         for number in range(ANSWERERS):
@@ -128,7 +128,7 @@ class Talk:
     # ---- faults -------------------------------------------------------------------------------------------
 
     def _hurt(self) -> None:
-        """Strike one or two neighbours, let the network become whole again, and strike again."""
+        """Inject faults into one or two neighbours, let the network recover, and repeat."""
         dice = self._dice
         at_ms = dice.uniform(800, 2_000)
         while at_ms < UNTIL_MS - CALM_MS:
@@ -144,7 +144,7 @@ class Talk:
             at_ms = end_ms + dice.uniform(100, 1_500) + self._detection_ms + 900
 
     def _strike(self, broker: str, at_ms: float, parted: set[frozenset[str]]) -> float:
-        """One broker; returns when it is over."""
+        """Inject a fault into one broker; return when it is over."""
         dice = self._dice
         kind = dice.choice(["kill", "freeze", "cut", "isolate"])
         end_ms = at_ms + dice.choice([20, 300, 1_200, 2_500, 4_000])
@@ -161,12 +161,12 @@ class Talk:
 
 
 def attempt(seed: int) -> tuple[int, Outcome]:
-    """Play the talk of one seed."""
+    """Run one seed."""
     return seed, try_scenario(Talk(seed).scenario())
 
 
 def main() -> int:
-    """Play the seeds from the first argument up to the second."""
+    """Run the seeds from the first argument up to the second."""
     first, end = int(sys.argv[1]), int(sys.argv[2])
     failed = 0
     with Pool(os.cpu_count()) as pool:

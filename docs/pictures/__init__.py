@@ -1,5 +1,5 @@
-"""The pictures of the documents, drawn by code: `python -m docs.pictures` makes them all again.
+"""Generates the pictures of the documents: `python -m docs.pictures`.
 
-What happens in a picture happened in the simulator: a scenario is run, and its messages are drawn. So a picture that is
-not true any more is one that a test finds to be different.
+A picture of a run shows the messages of a simulated scenario. A test compares the stored pictures with newly generated
+ones.
 """

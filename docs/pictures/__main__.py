@@ -1,4 +1,4 @@
-"""`python -m docs.pictures`: draw them all again."""
+"""Generates all pictures: `python -m docs.pictures`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A drawing as SVG text: lines, arrows, dots and words, in colours that can be told apart."""
+"""Draws lines, arrows, dots and text as SVG, in distinguishable colours."""
 
 from html import escape
 
@@ -8,7 +8,7 @@ FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 class Drawing:
-    """Grows as it is drawn on; `text` is the file."""
+    """A picture in progress; `text` returns its file."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self._size = (width, height)
@@ -16,7 +16,7 @@ class Drawing:
         self._parts: list[str] = []
 
     def line(self, start: tuple[float, float], end: tuple[float, float], colour: str, dashes: str = "") -> None:
-        """A plain line."""
+        """Add a plain line."""
         dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
         self._parts.append(
             f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
@@ -24,7 +24,7 @@ class Drawing:
         )
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], colour: str, dashes: str = "") -> None:
-        """A line with a head at its end."""
+        """Add a line with an arrowhead at its end."""
         self.line(start, end, colour, dashes)
         (x0, y0), (x1, y1) = start, end
         length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5 or 1.0
@@ -35,17 +35,17 @@ class Drawing:
         self._parts.append(f'<polygon points="{points}" fill="{colour}" stroke="none"/>')
 
     def cross(self, at: tuple[float, float], colour: str, size: float = 5) -> None:
-        """Where something ends."""
+        """Add a cross where something ends."""
         x, y = at
         self.line((x - size, y - size), (x + size, y + size), colour)
         self.line((x - size, y + size), (x + size, y - size), colour)
 
     def dot(self, at: tuple[float, float], colour: str) -> None:
-        """A moment of one node."""
+        """Add a dot for an event at a node."""
         self._parts.append(f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="4" fill="{colour}" stroke="none"/>')
 
     def box(self, corner: tuple[float, float], size: tuple[float, float], fill: str, colour: str) -> None:
-        """A box with round corners."""
+        """Add a box with round corners."""
         self._parts.append(
             f'<rect x="{corner[0]:.1f}" y="{corner[1]:.1f}" width="{size[0]:.1f}" height="{size[1]:.1f}" rx="6" '
             f'fill="{fill}" stroke="{colour}"/>'
@@ -53,14 +53,14 @@ class Drawing:
 
     def words(self, at: tuple[float, float], text: str, colour: str = "#222", anchor: str = "middle", size: int = 12,
               weight: str = "normal") -> None:  # fmt: skip
-        """A line of text, with a white edge, so that it can be read over lines."""
+        """Add a line of text with a white outline, so that it is readable over lines."""
         self._parts.append(
             f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" fill="{colour}" text-anchor="{anchor}" font-size="{size}" '
             f'font-weight="{weight}" stroke="#fff" stroke-width="3" paint-order="stroke">{escape(text)}</text>'
         )
 
     def text(self) -> str:
-        """The SVG."""
+        """Return the SVG."""
         width, height = self._size
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '

@@ -1,4 +1,4 @@
-"""Every picture that is drawn here, by the name of its file."""
+"""Lists every generated picture by its file name."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The parts of the source and which of them import which, as the imports themselves say."""
+"""Draws the packages and their imports."""
 
 import ast
 from collections.abc import Iterator
@@ -45,11 +45,11 @@ WORDS = {
     "message_pack": ("counts objects", 0.9),
     "positions": ("places in a stream", 0.42),
 }
-"""A short description of each part, and its horizontal place. Its height follows from the imports."""
+"""A short description of each package, and its horizontal place. Its height follows from the imports."""
 
 
 def draw_layers() -> str:
-    """Returns the picture: each part above all that it imports, without arrows that follow from others."""
+    """Return the picture: each package above all that it imports, without transitive arrows."""
     arrows = _arrows()
     heights = {part: _height(part, arrows) for part in arrows}
     rows = [sorted(part for part in arrows if heights[part] == level) for level in range(max(heights.values()) + 1)]
@@ -75,7 +75,7 @@ def _height(part: str, arrows: dict[str, set[str]]) -> int:
 
 
 def _reduced(part: str, below: set[str], arrows: dict[str, set[str]]) -> set[str]:
-    """Without what is below something else that is below."""
+    """Return the packages without those that another one imports indirectly."""
     return below - {further for other in below for further in _all_below(other, arrows)}
 
 

@@ -1,4 +1,4 @@
-"""A micro-batch on Spark: what lies between two positions, beside what lies between offsets of partitions."""
+"""Draws a micro-batch between two positions, next to one between offsets of partitions."""
 
 from docs.pictures.drawing import Drawing
 
@@ -9,12 +9,12 @@ JOURNALS = {"b0": 90, "b1": 140, "b2": 190}
 EVENTS = {"b0": (120, 210, 300, 470, 560, 640), "b1": (150, 250, 420, 520, 610), "b2": (180, 290, 380, 450, 590, 660)}
 QUESTION, ANSWER = (300, JOURNALS["b0"]), (380, JOURNALS["b2"])
 FIRST, CUT, LAST = 230, 345, 540
-"""Positions: where the batch begins, is divided, and ends."""
+"""The positions at which the batch begins, is divided, and ends."""
 TASKS = {"task 1, through b0": (FIRST, CUT), "task 2, through b1": (CUT, LAST)}
 
 
 def draw_micro_batch() -> str:
-    """Journals from left to right; positions cross them all, offsets of partitions each in its own place."""
+    """Return the picture: journals from left to right, positions across all of them, offsets in one partition each."""
     drawing = Drawing(720, 320, "A micro-batch lies between two positions of the whole network")
     drawing.box((FIRST, 62), (LAST - FIRST, 152), FILL, FILL)
     for name, y in JOURNALS.items():

@@ -1,4 +1,4 @@
-"""What happened in a run, as a picture: a column for each node, time from top to bottom, an arrow for each message."""
+"""Draws a run: a column for each node, time from top to bottom, an arrow for each message."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,11 +29,11 @@ class _Message(NamedTuple):
     received_ms: float | None
     label: str
     lane: int = 0
-    """How many others travel beside it."""
+    """The number of other messages that travel beside it."""
 
 
 class SpaceTime(NamedTuple):
-    """Which run is drawn, and what of it: nodes from left to right, and kinds of messages with the words for them."""
+    """Selects the run and its contents: nodes from left to right, and kinds of messages with their labels."""
 
     scenario: str
     title: str
@@ -42,10 +42,10 @@ class SpaceTime(NamedTuple):
     from_ms: float
     to_ms: float
     scale: float = 3.0
-    """How many pixels a millisecond is high."""
+    """The height of a millisecond in pixels."""
 
     def draw(self) -> str:
-        """The picture."""
+        """Return the picture."""
         scenario = load_scenario(SCENARIOS / f"{self.scenario}.toml")
         trace, messages = _run(scenario)
         legend = list(dict.fromkeys(self.kinds.values()))
@@ -120,7 +120,7 @@ class SpaceTime(NamedTuple):
 
 
 def _acts(trace: Trace) -> Iterator[tuple[str, float, str]]:
-    """What clients do and are told, one line for each moment."""
+    """Return the actions of clients and their notifications, one line for each moment."""
     found: dict[tuple[str, float], list[str]] = {}
     events: dict[tuple[str, float, str], list[str]] = {}
     for act in trace.history:
@@ -159,7 +159,7 @@ def _run(scenario: Scenario) -> tuple[Trace, list[_Message]]:
 
 
 def _together(messages: list[_Message]) -> Iterator[_Message]:
-    """Messages of a kind that travel side by side, as one; those of different kinds beside each other."""
+    """Merge messages of a kind that travel side by side; place different kinds next to each other."""
     found: dict[tuple[Any, ...], list[str]] = {}
     for message in messages:
         found.setdefault(message[:5], []).append(message.label)
@@ -174,14 +174,14 @@ def _together(messages: list[_Message]) -> Iterator[_Message]:
 
 
 def _inside(message: Any) -> Any:
-    """Without what it is wrapped in on its way."""
+    """Return the message inside its envelopes."""
     while hasattr(message, "body"):
         message = message.body
     return message
 
 
 def _label(message: Any) -> str:
-    """The number of the event in it, or of the first event that counts."""
+    """Return the number of the message's event, or of the first event of its cut."""
     stamped = getattr(message, "stamped", message)
     events: list[Event] = [*getattr(message, "events", ()), *([stamped.event] if hasattr(stamped, "event") else ())]
     if isinstance(message, Hold):

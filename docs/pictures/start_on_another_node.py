@@ -1,4 +1,4 @@
-"""When subscriptions on one node begin to receive what is published on another: Gapless beside other systems."""
+"""Draws when subscriptions on one node begin to receive events published on another, for several systems."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ LEAST_MS, MOST_MS = -180.0, 140.0
 
 
 def draw_start_on_another_node() -> str:
-    """Return one row for each system, along the time since its subscribe call returned."""
+    """Return the picture: one row for each system, along the time since its subscribe call returned."""
     rows = start_figures()["rows"]
     height = TOP + STEP * len(rows) + 62
     drawing = Drawing(WIDTH, height, "When a subscription begins to receive what is published on another node")
