@@ -1,4 +1,4 @@
-"""Runs every benchmark of this folder, one after the other, keeps their figures, and sums up.
+"""Runs every benchmark in this folder, stores their figures, and prints a summary.
 
     python benchmarks                       # minutes
     python benchmarks --quick               # a glance
@@ -28,7 +28,7 @@ KEPT = HERE.parent / "out" / "bench"
 
 
 def machine() -> dict[str, Any]:
-    """On what the figures were measured, and what else it had to do then."""
+    """Return a description of the machine and its other load."""
     return {
         "processor": _line("/proc/cpuinfo", "model name") or platform.processor(),
         "cores": os.cpu_count(),
@@ -40,7 +40,7 @@ def machine() -> dict[str, Any]:
 
 
 def _line(file: str, name: str) -> str:
-    """Return the value of a name in a file of the system; empty if there is no such file."""
+    """Return the value of a name in a system file; empty if the file does not exist."""
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -49,7 +49,7 @@ def _line(file: str, name: str) -> str:
 
 
 def run(program: Path, options: list[str]) -> dict[str, Any]:
-    """Run one benchmark: its exit code, how long it took, and its figures, if it got that far."""
+    """Run one benchmark; return its exit code, its duration, and its figures if it finished."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
         start = time.perf_counter()
@@ -60,7 +60,7 @@ def run(program: Path, options: list[str]) -> dict[str, Any]:
 
 
 def numbers(figures: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """All numbers of some figures, by the way that leads to them."""
+    """Return all numbers in nested figures, by path."""
     if isinstance(figures, dict):
         for name, inner in figures.items():
             yield from numbers(inner, f"{path}.{name}" if path else str(name))
@@ -72,7 +72,7 @@ def numbers(figures: Any, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def ratios(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
-    """A line for each number that both runs have and that differs."""
+    """Yield a line for each number that both runs have and that differs."""
     lines = []
     for name, result in now.items():
         before = dict(numbers(then.get(name, {}).get("figures")))
@@ -92,7 +92,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
-    """Run them all; 1 if one of them failed."""
+    """Run the chosen benchmarks; return 1 if one of them failed."""
     chosen = parsed(arguments)
     programs = {program.stem: program for program in sorted(HERE.glob("[!_]*.py"))}
     unknown = sorted(set(chosen.only or ()) - set(programs))

@@ -39,24 +39,24 @@ PUBLISHERS = 20
 TOPICS = 5
 PRICES = 1000
 SHARE = 0.5 / TOPICS
-"""Of all events, what a subscription matches: one topic, and half of its prices."""
+"""The share of all events that a subscription matches: one topic, and half of its prices."""
 
 LATE = 0.25
-"""Share of the subscriptions that start somewhere in the first half."""
+"""The share of subscriptions that start in the first half."""
 
 ROUNDS_PER_CHUNK = 1000
 LOST = 20
-"""Deliveries that are left out."""
+"""The number of omitted deliveries."""
 
 CORES = 2
 RATE_LEAST = 60_000
-"""Deliveries a second, at the largest size: what we ask of ourselves."""
+"""The required number of deliveries per second at the largest size."""
 
 GROWTH_MOST = 1.2
-"""How much longer a delivery may take in the largest trace than in the smallest: 12 times for ten times the size."""
+"""The maximum ratio of processor times of the largest and the smallest trace: 12 for ten times the size."""
 
 CHECKERS_GIB = 8
-"""Memory for the checkers in Python, beside which others have to live, too."""
+"""The memory limit for the checkers in Python."""
 
 Numbers = npt.NDArray[Any]
 
@@ -65,7 +65,7 @@ Numbers = npt.NDArray[Any]
 
 
 class Synthetic:
-    """A trace in the making, chunk by chunk."""
+    """Generates a trace chunk by chunk."""
 
     def __init__(self, directory: Path, deliveries: int) -> None:
         self.draw = np.random.default_rng(7)
@@ -91,7 +91,7 @@ class Synthetic:
             )
 
     def write(self) -> None:
-        """The whole trace."""
+        """Write the whole trace."""
         self._put("runs", [["r1"], ["synthetic"], ["gcd"], ["rounds"], [7], [1], [0], [True], ["{}"], [0.0]])
         filters = [f"topic = 't{topic}' AND price < {PRICES // 2}" for topic in self.topic_of]
         ids, nothing = [f"s-{name}" for name in self.names], [None] * CLIENTS
@@ -165,7 +165,7 @@ class Synthetic:
         self.deliveries += int(delivers.sum())
 
     def _count_steps(self, actor: Numbers) -> Numbers:
-        """The number of each act among those of its client."""
+        """Return the number of each action among those of its client."""
         order = np.argsort(actor, kind="stable")
         counts = np.bincount(actor, minlength=CLIENTS)
         first = np.cumsum(counts) - counts
@@ -175,8 +175,7 @@ class Synthetic:
         return step
 
     def _pasts(self, rounds: Numbers, asked: Numbers) -> None:
-        """Return what each event's publisher knew of the others, where that advanced: the maximum over its
-        deliveries."""
+        """Return the past of each event where it advanced: the maximum over the deliveries of its publisher."""
         who, about, reach, when = [], [], [], []
         own = np.arange(PUBLISHERS)
         for place, number in enumerate(rounds.tolist()):
@@ -229,7 +228,7 @@ with spark_session(master=sys.argv[2]) as spark:
 
 
 def audit_in_spark(trace: Path) -> dict[str, Any]:
-    """Judge in a process of its own; what it took."""
+    """Audit in a separate process; return the costs."""
     command = [sys.executable, "-c", AUDIT, str(trace), f"local[{CORES}]"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, _Watch(process.pid) as watch:
         said = process.communicate()[0]
@@ -253,7 +252,7 @@ except (MemoryError, pa.ArrowMemoryError):
 
 
 def check_in_python(trace: Path) -> dict[str, Any]:
-    """Judge with the checkers, in a process of its own; `check_s` is None if they had too little memory."""
+    """Check in a separate process; `check_s` is None if the checkers ran out of memory."""
     start = time.perf_counter()
     command = [sys.executable, "-c", CHECK, str(trace), str(CHECKERS_GIB * 2**30)]
     with subprocess.Popen(command) as process, _Watch(process.pid) as watch:
@@ -265,7 +264,7 @@ def check_in_python(trace: Path) -> dict[str, Any]:
 
 
 class _Watch(threading.Thread):
-    """Looks at a tree of processes: the most memory that it took at once, and its processor time."""
+    """Records the peak memory and the processor time of a process tree."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -309,7 +308,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def measure(deliveries: int) -> dict[str, Any]:
-    """One size: make the trace, judge it, and see that what was left out was found."""
+    """Generate a trace of one size, audit it, and verify that the audit finds the omitted deliveries."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace"
         synthetic = Synthetic(trace, deliveries)
@@ -328,13 +327,13 @@ def measure(deliveries: int) -> dict[str, Any]:
 
 
 def growth(rows: list[dict[str, Any]], figure: str) -> float:
-    """How much more of it a delivery takes in the largest trace than in the smallest."""
+    """Return the cost per delivery in the largest trace, relative to the smallest."""
     first, last = (row["spark"][figure] / row["deliveries"] for row in (rows[0], rows[-1]))
     return float(last / first)
 
 
 def main() -> int:
-    """Measure, print, and fail if we are slower than we ask of ourselves."""
+    """Measure and print; fail below the required speed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small traces")
     parser.add_argument("--json", action="store_true", help="print JSON only")
@@ -359,7 +358,7 @@ def main() -> int:
 
 
 def show(rows: list[dict[str, Any]], grown: dict[str, float]) -> None:
-    """The figures, for people."""
+    """Print the figures as a table."""
     for row in rows:
         spark, python = row["spark"], row["python"]
         print(

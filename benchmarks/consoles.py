@@ -1,4 +1,4 @@
-"""Ten consoles are open on a broker: does a subscriber notice?
+"""Measures what a subscriber notices of ten open consoles.
 
     python benchmarks/consoles.py            # four minutes
     python benchmarks/consoles.py --quick    # a glance
@@ -47,20 +47,20 @@ from gapless.runtime.fleet import free_ports  # noqa: E402
 RATE = 1_000
 CONSOLES = 10
 PHASES = 40
-"""Half of them with consoles."""
+"""The number of phases; half of them have consoles."""
 SETTLE_S, PHASE_S = 1.0, 4
-"""After consoles were opened or closed, and what is measured then."""
+"""The pause after consoles open or close, and the duration of a measurement."""
 CONSOLE_MAX_MS = 4.0
-"""Of the processor, in each second."""
+"""The maximum processor time per second and console."""
 DIVISIONS = 2_000
 WATCHED = "/api/watch?topic=network&topic=sessions&topic=durables&topic=log"
-"""More than any view of a console watches."""
+"""The topics that a console watches: more than any view of the page."""
 TAILED = "/events?filter=topic%20%3D%20%27seldom%27"
 STATES = ("without", "with")
 
 
 class GaplessWithHttp(Gapless):
-    """One broker with its HTTP side."""
+    """One broker that serves HTTP."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class GaplessWithHttp(Gapless):
 
 
 async def look(address: str) -> None:
-    """Open or close ten consoles with each line of the standard input."""
+    """Open or close ten consoles for each line of standard input."""
     consoles: list[asyncio.Task[None]] = []
     while await asyncio.to_thread(sys.stdin.readline):
         if consoles:
@@ -93,7 +93,7 @@ async def look(address: str) -> None:
 
 
 async def read(address: str, path: str, ready: asyncio.Event) -> None:
-    """Read the response to one request. Browsers run elsewhere, so this does as little as possible."""
+    """Read the response to one request, with as little work as possible: browsers run on other machines."""
     host, port = address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -108,7 +108,7 @@ async def read(address: str, path: str, ready: asyncio.Event) -> None:
 
 
 async def take(port: int) -> None:
-    """Subscribe; when a line comes, print when each event was published, and how long it took."""
+    """Subscribe; for each input line, print the latencies of the events since the last one."""
     found: list[tuple[int, int]] = []
 
     def note(payload: bytes) -> bool:
@@ -130,17 +130,17 @@ async def take(port: int) -> None:
 
 @dataclass
 class State:
-    """The measurements with consoles, or without."""
+    """The measurements with or without consoles."""
 
     p50_ms: list[float] = field(default_factory=list)
-    """Of each second."""
+    """The median latency of each second."""
     p99_ms: list[float] = field(default_factory=list)
     processor_ms: list[float] = field(default_factory=list)
-    """Of each phase, in each second."""
+    """The processor time per second of each phase."""
 
 
 def measure(phases: int) -> tuple[dict[str, State], float]:
-    """All phases, and the longest turn that served a request."""
+    """Run all phases; return the measurements and the longest turn that served a request."""
     system = GaplessWithHttp()
     states = {name: State() for name in STATES}
     begins: list[tuple[str, int]] = []
@@ -187,12 +187,12 @@ def measure(phases: int) -> tuple[dict[str, State], float]:
 
 
 def processor_ns(process: int) -> int:
-    """How much of the processor's time a process has used."""
+    """Return the processor time of a process."""
     return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{process}/task").glob("*/schedstat"))
 
 
 def noise(figures: Sequence[float]) -> float:
-    """The difference that 95 % of random divisions of the figures into two groups stay below."""
+    """Return the difference below which 95 % of random divisions of the figures into two groups stay."""
     draw = random.Random(0)
     differences = []
     for _ in range(DIVISIONS):
@@ -203,7 +203,7 @@ def noise(figures: Sequence[float]) -> float:
 
 
 def main() -> int:
-    """Print the table; 1 if the subscriber notices."""
+    """Print the table; return 1 if the subscriber notices the consoles."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

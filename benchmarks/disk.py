@@ -1,4 +1,4 @@
-"""How fast a broker's data goes to its disk and comes back, beside a bare file in the same run.
+"""Measures how fast a broker stores and reads data, compared with a plain file in the same run.
 
     python benchmarks/disk.py            # a minute
     python benchmarks/disk.py --quick    # a glance
@@ -45,7 +45,7 @@ ALL = 2**63 - 1
 
 
 class Disk:
-    """A store, of which so many batches at a time are on their way."""
+    """A store with a fixed number of batches in flight."""
 
     def __init__(self, folder: Path, sync: Sync = "always") -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -66,7 +66,7 @@ class Disk:
         os._exit(1)
 
     def write(self, count: int, blob: bytes, at_once: int) -> list[float]:
-        """How long each batch took until it was reported."""
+        """Write batches; return how long each took until it was reported."""
         begun: list[float] = []
         took: list[float] = []
         target = self._written + count
@@ -86,7 +86,7 @@ class Disk:
 
 
 def bare(folder: Path, count: int, blob: bytes, at_once: int) -> float:
-    """Seconds to append and sync, so many appends with one sync."""
+    """Return the seconds for a number of appends, each with a sync."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     handle = os.open(folder / "bare", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -101,7 +101,7 @@ def bare(folder: Path, count: int, blob: bytes, at_once: int) -> float:
 
 
 def synced(folder: Path, turns: int, count: int, size: int, at_once: int, sync: Sync = "always") -> dict[str, Any]:
-    """Batches a second of the store and of the bare file, in turns."""
+    """Return the batches per second of the store and of the plain file, measured alternately."""
     blob = random.Random(size).randbytes(size)
     disk = Disk(folder / "store", sync)
     rates: list[float] = []
@@ -130,7 +130,7 @@ def synced(folder: Path, turns: int, count: int, size: int, at_once: int, sync: 
 
 
 def reading(folder: Path, events: int, turns: int, size: int) -> dict[str, Any]:
-    """A history in rows of a size is written once, opened, and read back, beside a plain file."""
+    """Return the speed of reading a history with rows of this size, compared with a plain file."""
     blob = random.Random(size).randbytes(size)
     rows = -(-events * EVENT_BYTES // size)
     disk = Disk(folder / "store", "never")

@@ -1,4 +1,4 @@
-"""How much of what lossy links swallow the five recoveries of `epidemic` bring back, and what that costs.
+"""Measures how many lost events the five recoveries of `epidemic` restore, and their cost.
 
     python benchmarks/epidemic_recovery.py            # minutes
     python benchmarks/epidemic_recovery.py --quick    # only what must hold
@@ -52,15 +52,15 @@ from gapless_papers.protocols.epidemic.options import Recovery
 
 RECOVERIES: tuple[Recovery, ...] = ("none", "push", "subscriber-pull", "publisher-pull", "combined-pull")
 DELIVERED_LEAST = 0.99
-"""Of push and combined pull, with 20 % loss on each link."""
+"""The required share for push and combined pull, with 20 % loss on each link."""
 LOST_LEAST = 0.5
-"""Without recovery: otherwise there is nothing to recover."""
+"""The required loss without recovery."""
 START_MS = 2000.0
-"""By then all subscriptions are known everywhere, though their messages get lost too."""
+"""The time at which all subscriptions are known everywhere, although their messages can be lost."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A network and what happens in it. All that the paper's discussion varies."""
+    """The parameters of a run, as varied in the paper's discussion."""
 
     recovery: Recovery
     brokers: int = 100
@@ -73,11 +73,11 @@ class Case(msgspec.Struct, frozen=True):
     subscribers: int = 100
     patterns_per_subscriber: int = 1
     groups: int = 1
-    """Groups of patterns, publishers and subscribers that have nothing to do with each other."""
+    """The number of independent groups of patterns, publishers and subscribers."""
     relink_ms: float = 0.0
-    """How often a link is replaced; 0 means never."""
+    """The interval between replacements of a link; 0 means never."""
     gap_ms: float = 0.0
-    """How long there is neither the old link nor the new one."""
+    """The time without either the old or the new link."""
     warm_ms: float = 14_000.0
     measured_ms: float = 3_000.0
     drain_ms: float = 4_000.0
@@ -86,7 +86,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def end_ms(self) -> float:
-        """When the last event is published."""
+        """Return the time of the last publication."""
         return START_MS + self.warm_ms + self.measured_ms + self.drain_ms
 
 
@@ -95,9 +95,9 @@ class Figures(msgspec.Struct, frozen=True):
 
     case: Case
     due: int
-    """Pairs of an event of the measured time and a subscription that it matches."""
+    """The number of pairs of an event in the measured time and a matching subscription."""
     delivered: float
-    """Of these, the share that was delivered."""
+    """The share of these that was delivered."""
     events: int
     gossip: int
     requests: int
@@ -110,7 +110,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def scenario_of(case: Case) -> Scenario:
-    """The scenario; it can be saved as a file."""
+    """Return the case as a scenario."""
     dice = random.Random(f"{case.seed}/workload")
     names = [f"b{number}" for number in range(case.brokers)]
     places = [*dice.sample(names, case.brokers), *(dice.choice(names) for _ in range(case.subscribers))]
@@ -132,7 +132,7 @@ def scenario_of(case: Case) -> Scenario:
 
 
 def _subscriptions(case: Case) -> Iterator[Action]:
-    """Patterns are dealt out in turn, so that each has as many subscribers as any other."""
+    """Return the patterns of each subscriber, so that all patterns have equally many."""
     size = case.patterns // case.groups
     for number in range(case.subscribers):
         group, place = number % case.groups, number // case.groups
@@ -172,7 +172,7 @@ def _relinks(case: Case, dice: random.Random) -> Iterator[Relink]:
 
 
 def measure(case: Case) -> Figures:
-    """Run the case."""
+    """Run the case and return its result."""
     scenario = scenario_of(case)
     start = time.perf_counter()
     result = run_scenario(scenario)
@@ -194,7 +194,7 @@ def measure(case: Case) -> Figures:
 
 
 def _deliveries(trace: Trace, since_ms: float, until_ms: float) -> tuple[int, int]:
-    """How many deliveries of events of this time were due, and how many came."""
+    """Return how many deliveries of events in the measured time were due, and how many arrived."""
     wanted: dict[str, list[str]] = {}
     for subscription in trace.subscriptions:
         wanted.setdefault(subscription.filter.split()[0], []).append(subscription.subscription_id)
@@ -214,7 +214,7 @@ def _deliveries(trace: Trace, since_ms: float, until_ms: float) -> tuple[int, in
 SMALL: dict[str, Any] = {
     "brokers": 50, "rate": 40.0, "warm_ms": 5_000.0, "measured_ms": 3_000.0, "drain_ms": 3_000.0,
 }  # fmt: skip
-"""For the comparisons: enough to see what matters."""
+"""A smaller network for the comparisons."""
 
 INTERSECTION = tuple(
     (f"{count} for each", {**SMALL, "patterns": 5, "patterns_per_event": 1, "subscribers": 5 * count})
@@ -231,7 +231,7 @@ PATTERNS = tuple(
         ("160 in 4 groups", 160, {"patterns_per_event": 1, "groups": 4, "options": {"buffer": 300, "cached": "own"}}),
     )
 )
-"""Each with 3 subscribers."""
+"""The numbers of patterns, each with 3 subscribers."""
 RELINKS = tuple(
     (f"every {every:g} ms", {**SMALL, "loss": 0.0, "relink_ms": every, "gap_ms": 50.0, "subscribers": 50})
     for every in (1000.0, 300.0, 100.0)
@@ -244,7 +244,7 @@ QUESTIONS: tuple[tuple[str, str, Sequence[tuple[str, dict[str, Any]]]], ...] = (
 
 
 def run_all(cases: Sequence[Case], quiet: bool) -> list[Figures]:
-    """Run them on all cores."""
+    """Run the cases on all cores."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         done = pool.map(measure, cases)
         console = Console(stderr=True)
@@ -285,7 +285,7 @@ def _question_table(title: str, heading: str, labels: Sequence[str], rows: Seque
 
 
 def main() -> int:
-    """Measure, print, and fail if too little is recovered."""
+    """Measure and print; fail if too few events are recovered."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only what must hold")
     parser.add_argument("--json", action="store_true", help="print JSON only")

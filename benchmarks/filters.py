@@ -1,4 +1,4 @@
-"""How fast filters are parsed and matched, beside brute force in the same run.
+"""Measures how fast filters are parsed and matched, compared with brute force in the same run.
 
 The workload: events with 20 attributes, ten strings of ten values each and ten integers below 10,000, all uniform;
 filters that are conjunctions of 3 to 5 constraints on distinct attributes, none to two of them equalities of strings,
@@ -41,7 +41,7 @@ STRING_VALUES = 10
 NUMBER_MAX = 10_000
 BATCH = 256
 CHANGES = 5_000
-"""Filters that go, and as many that come."""
+"""The number of removed filters, and of added ones."""
 SELECTIVITY = 0.001
 
 Attributes = dict[str, str | int | float | bool]
@@ -74,7 +74,7 @@ def event(random_: random.Random) -> Attributes:
 
 
 def string_filter_text(random_: random.Random, selectivity: float) -> str:
-    """A filter of intervals between ISO times."""
+    """Return a filter with intervals of ISO times."""
     size = random_.randint(1, 3)
     width = selectivity ** (1 / size) * YEAR_S
     terms = []
@@ -93,7 +93,7 @@ def _time(seconds_: float) -> str:
 
 
 class Workload(NamedTuple):
-    """Filters of a selectivity, and events."""
+    """Filters of a given selectivity, and events."""
 
     filter_text: Callable[[random.Random, float], str]
     event: Callable[[random.Random], Attributes]
@@ -104,7 +104,7 @@ STRING_RANGES = Workload(string_filter_text, string_event)
 
 
 def seconds(action: Callable[[], Any], at_least: float) -> float:
-    """Time of one call, repeated until the time is worth trusting; the best of three such rounds."""
+    """Return the time of one call: the best of three rounds, each long enough to be reliable."""
     best, calls = float("inf"), 1
     for _ in range(3):
         while True:
@@ -120,7 +120,7 @@ def seconds(action: Callable[[], Any], at_least: float) -> float:
 
 
 def settle(index: FilterIndex[int]) -> None:
-    """Match until all filters are where many events find them: they move there as events are matched (`store`)."""
+    """Match events until the index has moved all filters to their final places (`store`)."""
     nothing: list[Attributes] = [{} for _ in range(BATCH)]
     for _ in range(min(len(index) * 5 // 4, 150_000) // BATCH):
         index.match_many(nothing)
@@ -176,7 +176,7 @@ def measure(count: int, selectivity: float, at_least: float, workload: Workload 
 
 
 def memory(count: int) -> dict[str, float]:
-    """Bytes for each filter: parsed, and what the index adds."""
+    """Return the bytes per filter: parsed, and the additional bytes in the index."""
     random_ = random.Random(count)
     texts = [filter_text(random_, SELECTIVITY) for _ in range(count)]
     tracemalloc.start()
@@ -233,7 +233,7 @@ def changes(count: int) -> dict[str, float]:
 
 
 def load(count: int, workload: Workload) -> dict[str, float]:
-    """So many filters, one after the other, and some events: whether it works at all, and how fast."""
+    """Add filters one after the other and match some events; return the rates."""
     random_ = random.Random(count)
     index: FilterIndex[int] = FilterIndex()
     gc.freeze()

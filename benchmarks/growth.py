@@ -33,14 +33,14 @@ AXES: dict[str, tuple[list[int], list[int]]] = {
     "brokers in a row": ([1, 2, 3, 5, 7, 9], [1, 3]),
     "brokers in a binary tree": ([3, 7, 15, 31, 63], [3, 7]),
 }
-"""The axes: the values, and those for a glance."""
+"""The axes: all values, and those for a short run."""
 LOADS = ([500, 1_000, 2_000, 4_000, 8_000], [1_000])
-"""Events per second, one by one."""
+"""Events per second, published one by one."""
 
 
 @contextmanager
 def environment(**values: int) -> Iterator[None]:
-    """Set variables that processes of the benchmark read (`benchmarks.peers.system`)."""
+    """Set variables that the benchmark's processes read (`benchmarks.peers.system`)."""
     os.environ |= {name: str(value) for name, value in values.items()}
     try:
         yield

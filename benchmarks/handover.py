@@ -1,4 +1,4 @@
-"""Measures how long a handover keeps its brokers busy: the longest step, and all steps together.
+"""Measures how long a handover occupies its brokers: the longest step, and all steps together.
 
     python benchmarks/handover.py                      # a minute or two
     python benchmarks/handover.py --quick              # seconds
@@ -34,12 +34,12 @@ CASES = ((8_000, 100), (100, 7_000), (4_000, 2_000))
 QUICK = ((500, 100), (100, 500))
 BROKERS = 4
 EACH = 10
-"""Subscriptions of one client."""
+"""The number of subscriptions per client."""
 SECOND = 1_000_000
 
 
 class Meter:
-    """Measures the steps of all brokers from a moment on."""
+    """Measures the steps of all brokers from a given time on."""
 
     def __init__(self) -> None:
         self.begins = 0
@@ -50,7 +50,7 @@ class Meter:
         self.largest: tuple[int, msgspec.Struct | None] = (0, None)
 
     def note(self, broker: str, item: Input, spent_ms: float, effects: Sequence[Effect]) -> None:
-        """Count a step."""
+        """Record a step."""
         self.steps += 1
         self.total_ms += spent_ms
         if spent_ms > self.longest_ms:
@@ -74,7 +74,7 @@ class Metered(BrokerNode):
         self._meter = meter
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Pass the input on, and measure."""
+        """Forward the input and measure the step."""
         if now < self._meter.begins:
             return self._node.step(item, now)
         begun = time.thread_time_ns()
@@ -83,12 +83,12 @@ class Metered(BrokerNode):
         return effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Return that of the broker."""
+        """Return the size of the broker's state."""
         return self._node.state_size()
 
 
 def run(events: int, subscriptions: int) -> Meter:
-    """Let a broker die and come back."""
+    """Crash and restart a broker; return the measurements."""
     meter = Meter()
     spec = find_protocol("gapless")
 
@@ -129,7 +129,7 @@ def run(events: int, subscriptions: int) -> Meter:
 
 
 def _timed(action: Callable[[], object]) -> float:
-    """Return the best of three, in milliseconds, so that garbage of the run does not count."""
+    """Return the best of three times in milliseconds, to exclude garbage collection."""
     spent = []
     for _ in range(3):
         begun = time.thread_time_ns()
@@ -139,7 +139,7 @@ def _timed(action: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Print the figures of each case; 1 if a step takes too long."""
+    """Print the figures of each case; return 1 if a step takes too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

@@ -44,7 +44,7 @@ LEAST_READ = 150_000
 LEAST_LOOKED_AT = 500_000
 PROBE = 2_000
 EVERY = 100
-"""One of so many events is wanted."""
+"""One in this many events matches."""
 PAYLOAD = bytes(100)
 
 
@@ -59,7 +59,7 @@ class ThreeOnDisk(GaplessOnDisk):
 
 
 def compare(console: Console, folder: Path, seconds: float, runs: int) -> dict[str, dict[str, Any]]:
-    """Publications a second of all systems, each as many as it takes in some seconds."""
+    """Return the publications per second of all systems, each measured for some seconds."""
     kinds: dict[str, type[System]] = {}
     offered: tuple[type[System], ...] = (*ON_DISK, ThreeOnDisk)
     for kind in offered:
@@ -88,14 +88,14 @@ def compare(console: Console, folder: Path, seconds: float, runs: int) -> dict[s
 
 
 async def fill(url: str, count: int) -> None:
-    """Publish what will be read."""
+    """Publish the events to be read."""
     async with gapless.connect(url) as client:
         await client.advertise("TRUE")
         await client.publish_many(({"topic": "history", "n": n % EVERY}, PAYLOAD) for n in range(count))
 
 
 async def read(url: str, filter_text: str) -> tuple[int, float]:
-    """How many events matched, and how many seconds it took to read them all."""
+    """Return the number of matching events, and the seconds to read them all."""
     async with gapless.connect(url) as client:
         begun = time.perf_counter()
         reading = await client.read(filter_text)
@@ -106,7 +106,7 @@ async def read(url: str, filter_text: str) -> tuple[int, float]:
 
 
 async def first_word(url: str) -> None:
-    """Until a publication is confirmed."""
+    """Return the seconds until a publication is confirmed."""
     while True:
         try:
             async with gapless.connect(url, timeout_s=60) as client:
@@ -118,7 +118,7 @@ async def first_word(url: str) -> None:
 
 
 def replay(folder: Path, count: int, runs: int) -> dict[str, Any]:
-    """Read again what one broker has, and let it be killed and come back."""
+    """Measure reading a broker's history, and its restart after a kill."""
     system = GaplessOnDisk()
     with system.serve(folder) as port:
         url = f"gapless://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Which HTTP server should a broker run in its event loop?
+"""Compares HTTP servers that a broker could run in its event loop.
 
     python benchmarks/http_servers.py            # three minutes
     python benchmarks/http_servers.py --quick    # a glance
@@ -58,7 +58,9 @@ CANDIDATES = {
     "uvicorn, h11": ("uvicorn", "starlette", "anyio", "click", "h11", "wsproto"),
     "h11, own": ("starlette", "anyio", "h11", "wsproto"),
 }
-"""With the packages that each needs. The third one borrows Starlette's requests and responses, but not its router."""
+"""The candidates, with the packages that each needs. The third uses Starlette's requests and responses, but not its
+router.
+"""
 CONNECTIONS = 8
 MOST = 2.0
 EVENT = b'{"attributes": {"topic": "order", "amount": 7}, "text": "hello"}'
@@ -75,7 +77,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class BareProtocol(asyncio.Protocol):
-    """HTTP/1.1 by h11 alone: one request after the other, answered by a table of handlers."""
+    """HTTP/1.1 with h11 alone: a table of handlers answers one request after the other."""
 
     def __init__(self, gateway: Gateway, routes: dict[tuple[str, str], Handler]) -> None:
         self._gateway, self._routes = gateway, routes
@@ -159,7 +161,7 @@ class _App:
 
 
 def factory(candidate: str, gateway: Gateway) -> Callable[[], asyncio.Protocol]:
-    """Makes the protocol of a new connection."""
+    """Return the factory of protocols for new connections."""
     config = production._config(make_application(gateway))
     state = ServerState()
     if candidate == "uvicorn, httptools":
@@ -178,7 +180,7 @@ def factory(candidate: str, gateway: Gateway) -> Callable[[], asyncio.Protocol]:
 
 
 def metered(make: Callable[[], Any], meter: TurnMeter) -> Callable[[], Any]:
-    """The same; reading counts as a part of a turn, as the steps of requests do."""
+    """Return the same factory, with reading measured as part of a turn, like the steps of requests."""
 
     def made() -> Any:
         protocol = make()
@@ -196,7 +198,7 @@ def metered(make: Callable[[], Any], meter: TurnMeter) -> Callable[[], Any]:
 
 
 async def serve(candidate: str) -> None:
-    """A broker with this server: prints its ports, and answers each line with how it is."""
+    """Run a broker with this server; print its ports, and a report for each input line."""
     broker = Broker(local_network(Overlay(("b0",), ()), f=0), "b0")
     await broker.start()
     gateway = Gateway(broker)
@@ -216,7 +218,7 @@ async def serve(candidate: str) -> None:
 
 
 def resident() -> int:
-    """Bytes of memory of this process."""
+    """Return the memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -224,7 +226,7 @@ def resident() -> int:
 
 
 class Served:
-    """A broker with one of the candidates, in a process of its own."""
+    """A broker with one of the candidates, in a separate process."""
 
     def __init__(self, candidate: str) -> None:
         command = [sys.executable, __file__, "--serve", candidate]
@@ -237,14 +239,14 @@ class Served:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """Processor time, memory, and the longest turn since the last call."""
+        """Return processor time, memory, and the longest turn since the last call."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         return self._line()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the process."""
         self._process.kill()
         self._process.wait()
 
@@ -258,7 +260,7 @@ async def answer(reader: asyncio.StreamReader) -> None:
 
 
 async def load(port: int, request: bytes, count: int, connections: int, *, is_new: bool = False) -> list[float]:
-    """Send requests; how long each took, in seconds."""
+    """Send requests; return the duration of each in seconds."""
     took: list[float] = []
 
     async def send(own: int) -> None:
@@ -278,7 +280,7 @@ async def load(port: int, request: bytes, count: int, connections: int, *, is_ne
 
 
 async def stream(places: dict[str, Any], count: int) -> list[float]:
-    """Read a stream while a client of another process's kind publishes; how long each event took to come."""
+    """Read a stream while another process publishes; return the latency of each event."""
     reader, writer = await asyncio.open_connection("127.0.0.1", places["port"])
     writer.write(b"GET /events?filter=topic%20%3D%20%27tick%27 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b'"cursor"')
@@ -296,7 +298,7 @@ async def stream(places: dict[str, Any], count: int) -> list[float]:
 
 
 def figures(candidate: str, counts: dict[str, int]) -> dict[str, Any]:
-    """All figures of one candidate."""
+    """Return all figures of one candidate."""
     served = Served(candidate)
     try:
         port, found = served.places["port"], dict[str, Any]()
@@ -321,7 +323,7 @@ def figures(candidate: str, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def measured(served: Served, work: Callable[[], list[float]]) -> dict[str, float]:
-    """Rate, processor time and longest turn of some work."""
+    """Return the rate, processor time and longest turn of a workload."""
     before, began = served.facts(), time.perf_counter()
     count = len(work())
     seconds, after = time.perf_counter() - began, served.facts()
@@ -333,14 +335,14 @@ def measured(served: Served, work: Callable[[], list[float]]) -> dict[str, float
 
 
 def installed(names: tuple[str, ...]) -> int:
-    """Bytes of these packages on disk."""
+    """Return the size of these packages on disk in bytes."""
     found = (distribution(name).files or () for name in names)
     return sum(Path(str(file.locate())).stat().st_size for files in found for file in files if file.suffix != ".pyc"
                and Path(str(file.locate())).is_file())  # fmt: skip
 
 
 def middle(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The median of each figure."""
+    """Return the median of each figure."""
     requests = {
         name: {key: statistics.median(run["requests"][name][key] for run in runs) for key in runs[0]["requests"][name]}
         for name in runs[0]["requests"]
@@ -349,7 +351,7 @@ def middle(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; 1 if the server of brokers is not good enough."""
+    """Print the table; return 1 if the brokers' server is too slow."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

@@ -1,4 +1,4 @@
-"""How long does each kind of HTTP request hold the event loop of a broker that has much to tell?
+"""Measures how long each kind of HTTP request occupies the event loop of a broker with much state.
 
     python benchmarks/http_turns.py            # two minutes
     python benchmarks/http_turns.py --quick    # a smaller broker
@@ -48,11 +48,11 @@ EFFECTS = 50
 
 @dataclass(frozen=True)
 class Size:
-    """How much the broker has to tell."""
+    """The amount of the broker's state."""
 
     clients: int = 200
     subscriptions: int = 10
-    """Of each client."""
+    """The number of subscriptions per client."""
     durables: int = 100
     events: int = 20_000
 
@@ -60,11 +60,11 @@ class Size:
 SMALL = Size(clients=50, durables=20, events=2_000)
 
 Request = Callable[[httpx.AsyncClient], Awaitable[int]]
-"""Sends one request to its end, and returns how many bytes came back."""
+"""Sends one request, and returns the size of the response in bytes."""
 
 
 def get(path: str, **params: str) -> Request:
-    """A request that reads."""
+    """Return a GET request."""
 
     async def send(client: httpx.AsyncClient) -> int:
         answer = await client.get(path, params=params)
@@ -75,7 +75,7 @@ def get(path: str, **params: str) -> Request:
 
 
 def post(path: str, document: Any) -> Request:
-    """A request that sends a JSON document."""
+    """Return a request that sends a JSON document."""
     body = msgspec.json.encode(document)
 
     async def send(client: httpx.AsyncClient) -> int:
@@ -87,13 +87,13 @@ def post(path: str, document: Any) -> Request:
 
 
 async def idle(client: httpx.AsyncClient) -> int:
-    """No request."""
+    """Send no request."""
     await asyncio.sleep(1)
     return 0
 
 
 def replay(count: int) -> Request:
-    """A stream from the beginning of history, until so many events have come."""
+    """Read a stream from the beginning of history until the given number of events has arrived."""
 
     async def send(client: httpx.AsyncClient) -> int:
         size = found = 0
@@ -109,14 +109,14 @@ def replay(count: int) -> Request:
 
 
 async def fill(url: str, size: Size) -> None:
-    """Give a broker clients, subscriptions and history; print the position of an event with many effects."""
+    """Create clients, subscriptions and history at a broker; print the position of an event with many effects."""
     async with AsyncExitStack() as stack:
         print(await filled(stack, url, size), flush=True)
         await asyncio.Event().wait()
 
 
 async def filled(stack: AsyncExitStack, url: str, size: Size) -> str:
-    """Clients stay until the stack is closed."""
+    """Create the clients, which stay connected until the stack is closed."""
     for number in range(size.clients):
         client = await stack.enter_async_context(connect(url, name=f"client-{number}"))
         await asyncio.gather(
@@ -134,7 +134,7 @@ async def filled(stack: AsyncExitStack, url: str, size: Size) -> str:
 
 
 async def causes(client: Client) -> str:
-    """An event with many effects, and these with an effect each."""
+    """Publish an event with many effects, each of which has an effect."""
     async with client.subscribe("topic = 'effect'") as events:
         await client.publish({"topic": "effect", "n": 0})
         [first] = await events.take(1)
@@ -143,7 +143,7 @@ async def causes(client: Client) -> str:
 
 
 def requests(position: str, size: Size) -> dict[str, Request]:
-    """All kinds of requests."""
+    """Return all kinds of requests."""
     event = {"attributes": {"topic": "order", "amount": 7, "country": "DE"}, "text": "x" * 500}
     filters = [f"topic = 'order' AND amount > {n} AND country IN ('DE', 'FR')" for n in range(200)]
     return {
@@ -173,7 +173,7 @@ def requests(position: str, size: Size) -> dict[str, Request]:
 
 
 async def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
-    """Serve all requests, and note the longest turn of each kind."""
+    """Send all requests, and return the longest turn for each kind."""
     config = local_network(chain(3), http_ports=list(free_ports(3)))
     config = msgspec.structs.replace(config, limits=Limits(connections=0, connections_per_s=0))
     async with AsyncExitStack() as stack:
@@ -207,7 +207,7 @@ async def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 async def longest(server: HttpServer, client: httpx.AsyncClient, send: Request, pause_s: float) -> dict[str, Any]:
-    """The longest step of a request that is sent several times, and the longest turn of its broker during them."""
+    """Return the longest step of a request that is sent several times, and the longest turn of its broker meanwhile."""
     broker = server._broker
     meter, steps = broker.links.meter, server._gateway.steps
     await send(client)
@@ -220,7 +220,7 @@ async def longest(server: HttpServer, client: httpx.AsyncClient, send: Request, 
 
 
 def main() -> int:
-    """Print the table; 1 if a turn was too long."""
+    """Print the table; return 1 if a turn was too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

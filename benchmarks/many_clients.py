@@ -1,4 +1,4 @@
-"""Ten thousand clients at one broker, with five subscriptions each: what does a client cost, and what do others notice?
+"""Measures the cost of ten thousand clients at one broker, with five subscriptions each, and what others notice.
 
     python benchmarks/many_clients.py            # minutes
     python benchmarks/many_clients.py --quick    # two hundred
@@ -38,20 +38,21 @@ import gapless  # noqa: E402
 from gapless.runtime.event_loop import run  # noqa: E402
 
 CLIENTS = 9_990
-"""A broker takes ten thousand, and the others come, too."""
+"""The number of clients: a broker accepts ten thousand in all."""
 SUBSCRIPTIONS = 5
 PROCESSES = 4
 AT_ONCE = 20
-"""So many of a process come at the same time."""
+"""The number of clients that a process connects at the same time."""
 TIMEOUT_S = 60.0
-"""How long each looks for the broker, on a machine that is busy with all the others."""
+"""The timeout of each client for finding the broker on this busy machine."""
 RATE = 200
 EVENTS = 2_000
 
 
 async def crowd(port: int, first: int, last: int, count: int) -> None:
-    """Clients with these numbers come and subscribe, to topics of their own, or to everything, if there is a `count` of
-    events. Then they tell when they have got them. They stay until the process is killed."""
+    """Connect clients with these numbers, and subscribe to a topic for each, or to all events if `count` is given.
+    Then report when `count` events have arrived. The clients stay connected until the process is killed.
+    """
     gc.disable()
     rooms = asyncio.Semaphore(AT_ONCE)
     async with contextlib.AsyncExitStack() as stack:
@@ -82,7 +83,7 @@ async def crowd(port: int, first: int, last: int, count: int) -> None:
 
 
 def start_crowd(port: int, first: int, last: int, count: int = 0) -> "subprocess.Popen[str]":
-    """Some of the clients, in a process of their own."""
+    """Start a process with some of the clients."""
     command = [sys.executable, str(Path(__file__)), "--crowd", *map(str, (port, first, last, count))]
     return subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
 
@@ -94,7 +95,7 @@ def memory_kib(pid: int) -> int:
 
 
 def latency(system: Gapless, port: int, count: int) -> list[float]:
-    """Median and 99th percentile, in milliseconds."""
+    """Return the median and the 99th percentile in milliseconds."""
     processes = [start("subscribe", system, port, count, RATE)]
     try:
         said(processes[0])
@@ -106,7 +107,7 @@ def latency(system: Gapless, port: int, count: int) -> list[float]:
 
 
 def end(*processes: "subprocess.Popen[str]") -> None:
-    """They are not needed any more."""
+    """Stop the processes."""
     for process in processes:
         process.kill()
         process.wait()
@@ -114,7 +115,7 @@ def end(*processes: "subprocess.Popen[str]") -> None:
 
 @contextlib.contextmanager
 def crowds(port: int, clients: int, count: int = 0) -> Iterator[list["subprocess.Popen[str]"]]:
-    """So many clients, in a few processes, that have all come."""
+    """Start the given number of clients in a few processes, and wait until all are connected."""
     bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
     processes = [start_crowd(port, first, last, count) for first, last in pairwise(bounds)]
     try:
@@ -126,7 +127,7 @@ def crowds(port: int, clients: int, count: int = 0) -> Iterator[list["subprocess
 
 
 def flood(clients: int, count: int) -> float:
-    """Deliveries a second, if all subscribe to everything."""
+    """Return the deliveries per second if all clients subscribe to all events."""
     system = Gapless()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -163,7 +164,7 @@ def measure(clients: int, events: int) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any]) -> None:
-    """The table."""
+    """Print the table."""
     table = Table(title=f"{found['clients']:,} clients with {found['subscriptions']} subscriptions each, at one broker")
     for name in ("", "p50 ms", "p99 ms"):
         table.add_column(name, justify="left" if not name else "right")
@@ -182,7 +183,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Measure and tell."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

@@ -1,4 +1,4 @@
-"""One client takes all that it may, and wants more: what do the others notice?
+"""Measures what other clients notice of a client that always exceeds its limits.
 
     python benchmarks/neighbour_at_limit.py            # two minutes
     python benchmarks/neighbour_at_limit.py --quick    # a glance
@@ -41,11 +41,13 @@ from gapless.security.tokens import hash_token, make_token  # noqa: E402
 MOST = 1.10
 PACE_S = 0.005
 ATTEMPT_S = 0.005
-"""The loud one pauses so long between two calls: else it measures how quick it is itself."""
+"""The pause of the loud client between two calls, so that its own speed does not count."""
 CLIENTS = 3
-"""The loud one has so many: one that publishes as fast as it is let is not heard when it asks for something."""
+"""The number of connections of the loud client: while it publishes at full speed, other requests on the same
+connection would wait.
+"""
 SETTLE_S = 0.5
-"""After each change of turns nothing is measured for so long."""
+"""The pause after each change of turns."""
 LIMITS = """
 [broker_limits]
 connections_per_s = 20
@@ -86,7 +88,7 @@ class Limited(SecureGapless):
 
 
 class Loud:
-    """Wants more than it may have, while its turn lasts."""
+    """A client that exceeds its limits during its turns."""
 
     def __init__(self, url: str, credentials: Path) -> None:
         self._url = url
@@ -95,7 +97,7 @@ class Loud:
         self.attempts = 0
 
     async def run(self) -> None:
-        """Until the other end of the pipe is closed: a line begins its turn, the next ends it."""
+        """Run until the pipe is closed: a line begins a turn, and the next line ends it."""
         async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
             client, asking, reading = [
                 await stack.enter_async_context(await gapless.connect(self._url, credentials=self._credentials))
@@ -149,18 +151,20 @@ class Loud:
 
 
 class Quiet:
-    """Two clients, and how long each event took from one to the other."""
+    """Two clients, and the latency of each event between them."""
 
     def __init__(self, broker: int) -> None:
         self.taken: list[float] = []
         self.work_s = {"silent": [0.0, 0.0], "loud": [0.0, 0.0]}
-        """The broker's and the loud one's, of the processor's time: it depends less on what else the machine does."""
+        """The processor time of the broker and of the loud client, which depends less on other load than latencies
+        do.
+        """
         self._broker = broker
 
     async def measure(self, url: str, credentials: Path, loud: "subprocess.Popen[str]", turns: int, turn_s: float) -> (
         list[tuple[list[float], list[float]]]
     ):  # fmt: skip
-        """For each pair of turns: the latencies of the silent one, and of the loud one."""
+        """Return the latencies of each pair of turns, quiet and loud."""
         connect = gapless.connect
         async with connect(url, credentials=credentials) as one, connect(url, credentials=credentials) as two:
             await one.advertise("topic = 'quiet'")
@@ -202,14 +206,14 @@ class Quiet:
 
 
 def work_of(pid: int) -> float:
-    """The processor's time that a process has had, in seconds."""
+    """Return the processor time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
 def started(port: int, folder: str) -> "Iterator[subprocess.Popen[str]]":
-    """The loud one, in a process of its own."""
+    """Start the loud client in a separate process."""
     command = [sys.executable, str(Path(__file__)), "--loud", str(port), "--folder", folder]
     process = subprocess.Popen(command, cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -221,12 +225,12 @@ def started(port: int, folder: str) -> "Iterator[subprocess.Popen[str]]":
 
 
 def p(share: float, values: list[float]) -> float:
-    """A percentile, in milliseconds."""
+    """Return a percentile in milliseconds."""
     return sorted(values)[int(share * len(values))] * 1000
 
 
 def main() -> int:
-    """Print the table; 1 if the others notice."""
+    """Print the table; return 1 if the others notice the loud client."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

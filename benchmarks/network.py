@@ -1,4 +1,4 @@
-"""A publisher, a broker and a subscriber in three processes on loopback, beside other systems in the same run.
+"""Measures a publisher, a broker and a subscriber in three processes on loopback, compared with other systems.
 
     python benchmarks/network.py            # some minutes
     python benchmarks/network.py --quick    # a glance
@@ -35,17 +35,17 @@ from benchmarks.peers.system import System  # noqa: E402
 PATIENCE_S = 300
 PACE = 2_000
 TURN_MAX_MS = 100.0
-"""Nothing may hold a broker's event loop for longer."""
+"""The maximum turn of a broker's event loop."""
 
 
 def start(role: str, system: System, port: int, count: int, rate: float) -> "subprocess.Popen[str]":
-    """A publisher or subscriber in a process of its own."""
+    """Start a publisher or subscriber in a separate process."""
     command = [sys.executable, "-m", "benchmarks.peers", role, system.name, str(port), str(count), str(rate)]
     return subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
 
 
 def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """The next that it reports."""
+    """Return the next report of the process."""
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
@@ -85,12 +85,12 @@ def measure(
 
 
 def best(system: System, count: int, runs: int, **kind: Any) -> dict[str, Any]:
-    """The fastest of some runs: others on the machine only ever slow it down."""
+    """Return the fastest of several runs, because other load can only slow a run."""
     return max((measure(system, count, **kind) for _ in range(runs)), key=lambda found: found["rate"])
 
 
 def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, dict[str, Any]]:
-    """Throughput and latency of all systems."""
+    """Return throughput and latency of all systems."""
     table = Table(title=f"one publisher, one broker, one subscriber; {count:,} events of 100 bytes, best of {runs}")
     for name in ("system", "promises"):
         table.add_column(name)
@@ -127,7 +127,7 @@ def compare(console: Console, count: int, runs: int, paced: int) -> dict[str, di
 def scale(
     console: Console, count: int, paced: int, hops: list[int], subscribers: list[int]
 ) -> dict[str, dict[int, dict[str, Any]]]:
-    """How it grows with the way, and with the number of those who want the same."""
+    """Measure how the figures change with the number of brokers and of subscribers."""
     found: dict[str, dict[int, dict[str, Any]]] = {"brokers": {}, "subscribers": {}}
     table = Table(title=f"gapless over several brokers (f = 1 from the third on), latency at {PACE:,} events/s")
     for name in ("brokers", "events/s", "p50 ms", "p99 ms"):
@@ -151,7 +151,7 @@ def scale(
 
 
 def main() -> int:
-    """Print the tables; 1 if we are slower than we ask of ourselves, or hold an event loop for too long."""
+    """Print the tables; return 1 if Gapless is slower than required, or occupies an event loop for too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--protocol", default=Gapless.protocol, help="what the brokers of gapless run")

@@ -43,28 +43,28 @@ PUBLISHERS = 6
 RATIO_LEAST = 5.0
 LATENCY_US = 5_000
 APART_US, BURST_US = 20_000, 1_000
-"""Between two subscriptions. One takes up to 100 ms until it is active: others are on their way meanwhile."""
+"""The time between two subscriptions. One takes up to 100 ms to become active, so several overlap in a burst."""
 CASES = (
     ("covering first", 10, APART_US),
     ("mixed", 10, APART_US),
     ("covering first", 50, APART_US),
     ("burst", 10, BURST_US),
 )
-"""Order of arrival, number of topics, and time between two; the first is the one that must hold."""
+"""The order of arrival, number of topics, and time between subscriptions; the first case has a required result."""
 APART = "none covers another"
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """The cost of the subscriptions of one run."""
+    """The cost of the subscriptions in one run."""
 
     entries: int
-    """In all brokers' tables, once all is quiet."""
+    """The number of entries in all brokers' tables at the end."""
     messages: int
-    """That add or remove a subscription, from broker to broker. Notes that it is active do not count."""
+    """The number of messages between brokers that add or remove a subscription, without notices of activation."""
 
 
 class Counter(BrokerNode):
-    """A broker of which the subscription messages are counted."""
+    """A broker that counts its subscription messages."""
 
     sent = 0
 
@@ -72,7 +72,7 @@ class Counter(BrokerNode):
         self._node = node
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Pass the input on, and count."""
+        """Forward the input and count messages."""
         effects = self._node.step(item, now)
         for effect in effects:
             message = effect.message if isinstance(effect, Send) else None
@@ -82,12 +82,12 @@ class Counter(BrokerNode):
         return effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Of the broker."""
+        """Return the size of the broker's state."""
         return self._node.state_size()
 
 
 def draw_filters(topics: int, dice: random.Random) -> list[str]:
-    """The wide filters, then the narrow ones."""
+    """Return the wide filters, then the narrow ones."""
     levels = [number // topics * 20 for number in range(WIDE)]
     filters = [_range(number % topics, level, 1000 - level) for number, level in enumerate(levels)]
     for number in range(NARROW):
@@ -97,7 +97,7 @@ def draw_filters(topics: int, dice: random.Random) -> list[str]:
 
 
 def draw_apart() -> list[str]:
-    """As many filters of which none covers another."""
+    """Return as many filters, of which none covers another."""
     return [_range(number, 0, 1000) for number in range(WIDE + NARROW)]
 
 
@@ -106,7 +106,7 @@ def _range(topic: int, low: int, high: int) -> str:
 
 
 def run(order: str, topics: int, apart_us: int, seed: int) -> tuple[Cost, Cost]:
-    """Let everybody subscribe; returns what it came to, and what it would have without coverage."""
+    """Make all subscriptions; return their cost, and their cost without coverage."""
     dice = random.Random(seed)
     overlay = binary(DEPTH)
     gapless = find_protocol("gapless")
@@ -139,13 +139,13 @@ def run(order: str, topics: int, apart_us: int, seed: int) -> tuple[Cost, Cost]:
 
 
 def without_coverage(overlay: Overlay, publishers: Sequence[str], subscribers: Sequence[str]) -> Cost:
-    """Return the cost of subscriptions that travel all the way to all publishers."""
+    """Return the cost of subscriptions that travel to all publishers."""
     ways = [{name for other in publishers for name in overlay.path(broker, other)} for broker in subscribers]
     return Cost(sum(map(len, ways)), sum(len(way) - 1 for way in ways))
 
 
 def measure(order: str, topics: int, apart_us: int, seed: int = 0) -> dict[str, Any]:
-    """Both costs of one case, and their ratios."""
+    """Return both costs of one case, and their ratios."""
     cost, paths = run(order, topics, apart_us, seed)
     return {
         "order": order,
@@ -161,7 +161,7 @@ def measure(order: str, topics: int, apart_us: int, seed: int = 0) -> dict[str, 
 
 
 def main() -> int:
-    """Measure, print, and fail if coverage saves less than we ask of it."""
+    """Measure and print; fail if coverage saves less than required."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the case that must hold")
     parser.add_argument("--json", action="store_true", help="print JSON only")

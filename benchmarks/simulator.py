@@ -1,4 +1,4 @@
-"""How fast the simulator is: a flood over binary trees, beside the same flood in SimPy.
+"""Measures the speed of the simulator: a flood over binary trees, compared with the same flood in SimPy.
 
     python benchmarks/simulator.py            # about a minute
     python benchmarks/simulator.py --quick    # a few seconds
@@ -48,17 +48,17 @@ RATIO_LEAST = 4.0
 
 
 class Flood(msgspec.Struct, frozen=True, gc=False):
-    """An event on its way."""
+    """An event in transit."""
 
     event: Event
 
 
 class NoOptions(msgspec.Struct, frozen=True):
-    """Nothing to choose."""
+    """A protocol without options."""
 
 
 class FloodBroker(BrokerNode):
-    """Passes everything on."""
+    """Forwards every event."""
 
     def __init__(self, place: BrokerPlace, options: NoOptions) -> None:
         self._neighbours = place.overlay.neighbours(place.name)
@@ -71,7 +71,7 @@ class FloodBroker(BrokerNode):
         return [Send(peer, message) for peer in self._neighbours if peer != source]
 
     def state_size(self) -> dict[str, int]:
-        """Nothing is kept."""
+        """Return an empty report."""
         return {}
 
 
@@ -91,7 +91,7 @@ class FloodClient(ClientNode):
         return [Published(event), Send(self._place.broker, Flood(event))]
 
     def state_size(self) -> dict[str, int]:
-        """Nothing is kept."""
+        """Return an empty report."""
         return {}
 
 
@@ -99,7 +99,7 @@ FLOOD = ProtocolSpec("flood", "best-effort", "Everything to everyone.", NoOption
 
 
 def flood_ours(overlay: Overlay, events: int) -> tuple[int, float]:
-    """Messages between brokers, and seconds."""
+    """Return the number of messages between brokers, and the seconds."""
     settings = Settings(latency=Latency(LATENCY_US, LATENCY_US))
     simulation = Simulation(overlay, FLOOD, settings=settings)
     simulation.add_client("c0", overlay.brokers[-1])
@@ -112,7 +112,7 @@ def flood_ours(overlay: Overlay, events: int) -> tuple[int, float]:
 
 
 def flood_simpy(overlay: Overlay, events: int) -> tuple[int, float]:
-    """Messages between brokers, and seconds."""
+    """Return the number of messages between brokers, and the seconds."""
     env = simpy.Environment()
     inboxes = {name: simpy.Store(env) for name in overlay.brokers}
     sent = 0
@@ -146,7 +146,7 @@ def flood_simpy(overlay: Overlay, events: int) -> tuple[int, float]:
 
 
 def best_rate(flood: Callable[[Overlay, int], tuple[int, float]], overlay: Overlay, events: int) -> float:
-    """Messages per second of one turn; every message of the flood must have gone out."""
+    """Return the messages per second of one turn; check that every message was sent."""
     gc.collect()
     messages, seconds = flood(overlay, events)
     assert messages == events * (len(overlay.brokers) - 1), f"{messages} messages, not one per link and event"
@@ -154,7 +154,7 @@ def best_rate(flood: Callable[[Overlay, int], tuple[int, float]], overlay: Overl
 
 
 def measure(depths: Sequence[int], messages: int, turns: int) -> list[dict[str, float]]:
-    """One row per tree."""
+    """Return one row per tree."""
     rows = []
     for depth in depths:
         overlay = binary(depth)
@@ -179,7 +179,7 @@ def measure(depths: Sequence[int], messages: int, turns: int) -> list[dict[str, 
 
 
 def main() -> int:
-    """Measure, print, and fail if we are slower than we ask of ourselves."""
+    """Measure and print; fail below the required speed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller floods, one turn")
     parser.add_argument("--json", action="store_true", help="print JSON only")

@@ -35,7 +35,7 @@ LEAST = 0.9
 
 
 async def take_slowly(port: int) -> None:
-    """Ten events a second, until killed."""
+    """Take ten events per second until the process is killed."""
     async with gapless.connect(f"gapless://127.0.0.1:{port}") as client:
         subscription = await client.subscribe(FILTER)
         print(json.dumps({"ready": True}), flush=True)
@@ -44,13 +44,13 @@ async def take_slowly(port: int) -> None:
 
 
 def start_slow(port: int) -> "subprocess.Popen[str]":
-    """The slow one, in a process of its own."""
+    """Start the slow subscriber in a separate process."""
     command = [sys.executable, str(Path(__file__)), "--slow", str(port)]
     return subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
 
 
 def peak_mib(pid: int) -> float:
-    """The most memory that a process has had."""
+    """Return the peak memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1024
@@ -58,7 +58,7 @@ def peak_mib(pid: int) -> float:
 
 
 def measure(count: int, *, is_slow: bool) -> dict[str, Any]:
-    """One run."""
+    """Return the figures of one run."""
     system = Gapless()
     with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
         processes = [start_slow(port)] if is_slow else []
@@ -81,7 +81,7 @@ def measure(count: int, *, is_slow: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; 1 if the others notice."""
+    """Print the table; return 1 if the others notice the slow subscriber."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

@@ -1,5 +1,4 @@
-"""How fast events come into Spark, and out of it: our source beside Spark's own `rate`, beside Parquet, and beside our
-client alone; our sink beside our client alone.
+"""Measures the speed of the Spark source and sink, compared with Spark's `rate`, Parquet and the client alone.
 
     python benchmarks/spark_source.py                 # minutes
     python benchmarks/spark_source.py --quick         # a glance
@@ -47,7 +46,7 @@ BYTES = 60
 
 @contextmanager
 def published(folder: Path, brokers: int, events: int) -> Iterator[str]:
-    """A network whose history holds so many events; where it is."""
+    """Start a network whose history has this many events; return its address."""
     protocol = ProtocolEntry("gapless", {"history_bytes": max(32_000_000, 600 * events)})
     config = local_network(chain(brokers), protocol=protocol)
     with Fleet(config, folder) as fleet:
@@ -62,7 +61,7 @@ def published(folder: Path, brokers: int, events: int) -> Iterator[str]:
 
 
 def client_alone(url: str) -> tuple[int, float]:
-    """Events, and seconds to read them."""
+    """Return the number of events, and the seconds to read them."""
     with sync.connect(url, timeout_s=PATIENCE_S) as client:
         end = client.position()
         begun = time.perf_counter()
@@ -74,7 +73,7 @@ def client_alone(url: str) -> tuple[int, float]:
 
 
 def query(stream: DataFrame, folder: Path) -> tuple[int, float]:
-    """Rows of the stream, and seconds that Spark took for them."""
+    """Return the number of rows of the stream, and the seconds that Spark took."""
     writer = stream.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
     started = writer.trigger(availableNow=True).start()
     started.awaitTermination()
@@ -84,19 +83,19 @@ def query(stream: DataFrame, folder: Path) -> tuple[int, float]:
 
 
 def gapless_stream(spark: SparkSession, url: str, **options: str) -> DataFrame:
-    """All that there is."""
+    """Return a stream of the whole history."""
     source = spark.readStream.format("gapless").option("url", url).option("startingPosition", "earliest")
     return source.options(**options).load()
 
 
 def rate_stream(spark: SparkSession, events: int) -> DataFrame:
-    """Spark makes up rows, of two columns: as much as a source that has nothing to read can do."""
+    """Return a stream of generated rows with two columns: the limit for a source without input."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", events)
     return source.option("numPartitions", CORES).load()
 
 
 def parquet_stream(spark: SparkSession, url: str, folder: Path) -> DataFrame:
-    """The same events, with the same columns, from files."""
+    """Return a stream of the same events, with the same columns, from files."""
     table = spark.read.format("gapless").option("url", url).load()
     table.write.mode("overwrite").parquet(str(folder))
     return spark.readStream.schema(table.schema).parquet(str(folder))
@@ -121,7 +120,7 @@ def processor_s() -> float:
 
 
 def best(turns: int, runs: dict[str, Callable[[], tuple[int, float]]]) -> dict[str, dict[str, float]]:
-    """Events a second, and microseconds of processors for each; each of the best of its turns."""
+    """Return the best rate in events per second, and the best processor time per event in microseconds."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for _ in range(turns):
         for name, run in runs.items():
@@ -135,7 +134,7 @@ def best(turns: int, runs: dict[str, Callable[[], tuple[int, float]]]) -> dict[s
 
 
 def measure(spark: SparkSession, brokers: int, events: int, turns: int) -> dict[str, Any]:
-    """All of them over one network."""
+    """Measure all variants on one network."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with published(folder / "network", brokers, events) as url:
@@ -151,7 +150,7 @@ def measure(spark: SparkSession, brokers: int, events: int, turns: int) -> dict[
 
 
 def client_publishes(url: str, events: int) -> tuple[int, float]:
-    """Events, and seconds to publish them."""
+    """Return the number of events, and the seconds to publish them."""
     with sync.connect(url, timeout_s=PATIENCE_S) as client:
         client.advertise("TRUE")
         begun = time.perf_counter()
@@ -162,7 +161,7 @@ def client_publishes(url: str, events: int) -> tuple[int, float]:
 def sink_publishes(
     spark: SparkSession, url: str, events: int, folder: Path, publishers: int = 1
 ) -> tuple[int, float]:  # fmt: skip
-    """The same through Spark, published by the driver or by so many workers."""
+    """Publish the same events through Spark, by the driver or by several workers."""
     rows = spark.range(0, events, 1, CORES).selectExpr(
         "'trade' AS topic", "id", "id / 8 AS price", f"unhex(repeat('00', {BYTES})) AS payload"
     )
@@ -173,7 +172,7 @@ def sink_publishes(
 
 
 def measure_sink(spark: SparkSession, events: int, turns: int) -> dict[str, dict[str, float]]:
-    """Both, on a network of one broker."""
+    """Measure both on a network of one broker."""
     with tempfile.TemporaryDirectory() as place, published(Path(place) / "network", 1, 0) as url:
         driver, workers = Path(place) / "driver", Path(place) / "workers"
         return best(

@@ -1,4 +1,4 @@
-"""From when on does a subscription on one node receive what is published on another? Gapless beside other systems.
+"""Measures when a subscription on one node begins to receive events published on another, for several systems.
 
     python benchmarks/start_on_another_node.py            # about two minutes
     python benchmarks/start_on_another_node.py --quick    # three trials of each system
@@ -53,13 +53,13 @@ SIMULATED = ("gapless", "locaps", "delta", "gryphon")
 EVERY_MS = 2.0
 EVENTS = 125
 GRACE_S = 1.0
-"""How long a trial waits for events that are still on their way."""
+"""The time for which a trial waits for events in transit."""
 SUBSCRIBED_MS = 1_000.0
-"""When the simulated subscription is made: the advertisement is known everywhere."""
+"""The time of the simulated subscription, when the advertisement is known everywhere."""
 
 
 async def trial(nodes: Nodes, topic: str) -> dict[str, float]:
-    """Subscribe, publish at once at the other node, and return what became of it."""
+    """Subscribe, then publish at the other node at once; return the outcome."""
     arrived: dict[int, float] = {}
     begin = time.perf_counter()
 
@@ -86,7 +86,7 @@ async def trial(nodes: Nodes, topic: str) -> dict[str, float]:
 
 
 async def measure(nodes: Nodes, trials: int) -> dict[str, Any]:
-    """Return the medians over the trials, and how many events were missed in all."""
+    """Return the medians over the trials, and the total number of missed events."""
     with tempfile.TemporaryDirectory() as folder:
         async with nodes.run(Path(folder)):
             await trial(nodes, "t-warm")
@@ -105,7 +105,7 @@ async def measure(nodes: Nodes, trials: int) -> dict[str, Any]:
 
 
 def simulate(protocol: str) -> dict[str, Any]:
-    """Return the same figures of a protocol in the simulator."""
+    """Return the same figures for a protocol in the simulator."""
     active = _trace(protocol, None).subscriptions[0].active_ms
     assert active is not None, f"{protocol} never makes the subscription active"
     trace = _trace(protocol, active)
@@ -123,7 +123,7 @@ def simulate(protocol: str) -> dict[str, Any]:
 
 
 def _trace(protocol: str, publish_from_ms: float | None) -> Trace:
-    """Run the trial in virtual time, with publications from a moment on, if there is one."""
+    """Run the trial in virtual time, with publications from a given time on."""
     begin = 0.0 if publish_from_ms is None else publish_from_ms
     count = 0 if publish_from_ms is None else EVENTS
     publications = [PublishAction(begin, "far", {"topic": "t"}, count, EVERY_MS)] if count else []

@@ -48,7 +48,7 @@ from gapless.runtime.codec import Codec
 
 RUN = 256
 PACE_US = 2_000
-"""Between two calls."""
+"""The time between two calls."""
 PAYLOAD = bytes(100)
 FILTER = f"topic = '{TOPIC}'"
 FRAME_MAX = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ ROLES = ("publisher", "broker", "subscriber")
 
 
 class Nodes:
-    """A chain of brokers with a publisher at its last and a subscriber at its first."""
+    """A chain of brokers with a publisher at the last and a subscriber at the first."""
 
     def __init__(self, brokers: int, f: int, protocol: str) -> None:
         spec = find_protocol(protocol)
@@ -69,7 +69,7 @@ class Nodes:
         self.nodes["subscriber"] = spec.client(ClientPlace("subscriber", names[0], (names[0],)), options)
         self.now = 1_000_000
         self.spent: dict[tuple[str, str], float] = defaultdict(float)
-        """By role and kind of work: seconds."""
+        """Seconds by role and kind of work."""
         self.delivered = 0
         self.timers: list[tuple[int, str, str]] = []
         self.queue: deque[tuple[str, str, bytes]] = deque()
@@ -82,11 +82,11 @@ class Nodes:
         return name if name in ROLES else "broker"
 
     def give(self, name: str, item: Any) -> None:
-        """One input, and what it causes."""
+        """Pass one input to a node, and process its effects."""
         self.carry_out(name, [item])
 
     def carry_out(self, name: str, items: list[Any]) -> None:
-        """Inputs of one turn: what they cause for a peer leaves together."""
+        """Process the inputs of one turn; messages to the same peer leave together."""
         node, role = self.nodes[name], self.role(name)
         outboxes: dict[str, list[Any]] = {}
         before = self.delivered
@@ -114,7 +114,7 @@ class Nodes:
             self.give(name, Consumed(self.delivered))
 
     def settle(self) -> None:
-        """Until nobody has anything to say."""
+        """Run until no node has messages to send."""
         while self.queue:
             sender, name, body = self.queue.popleft()
             role = self.role(name)
@@ -124,7 +124,7 @@ class Nodes:
             self.carry_out(name, [Received(sender, message) for message in messages])
 
     def wait(self, us: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.now += us
         while self.timers and self.timers[0][0] <= self.now:
             _, name, key = heapq.heappop(self.timers)
@@ -132,7 +132,7 @@ class Nodes:
             self.settle()
 
     def publish(self, runs: int, size: int, *, is_distinct: bool) -> None:
-        """So many calls."""
+        """Make this many calls."""
         publisher = self.nodes["publisher"]
         attributes = distinct_attributes()
         for _ in range(runs):
@@ -149,13 +149,13 @@ class Nodes:
             self.wait(PACE_US)
 
     def finish(self) -> None:
-        """Until all is safe."""
+        """Run until all publications are confirmed."""
         while self.nodes["publisher"].state_size()["unsafe"]:
             self.wait(PACE_US)
 
 
 def measure(brokers: int, f: int, runs: int, size: int, protocol: str, *, is_distinct: bool) -> dict[str, float]:
-    """Microseconds of the processor an event and node, by role and kind of work."""
+    """Return the microseconds of processor time per event and node, by role and kind of work."""
     nodes = Nodes(brokers, f, protocol)
     nodes.give("publisher", Advertise("publisher/a", FILTER))
     nodes.give("subscriber", Subscribe("subscriber/s", FILTER))

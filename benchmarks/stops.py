@@ -1,4 +1,4 @@
-"""Measures how long deliveries stop when something fails: the median and the worst, by kind of fault.
+"""Measures how long deliveries stop after a fault: the median and the longest stop for each kind.
 
     python benchmarks/stops.py            # ten minutes
     python benchmarks/stops.py --quick    # three minutes
@@ -46,10 +46,10 @@ RATE = 200
 TIMES = 7
 CALM_S = 1.0
 LONG_S = 3.0
-"""How long a fault lasts: longer than a suspicion takes."""
+"""The duration of a fault: longer than a suspicion takes."""
 PATIENCE_S = 60.0
 PUBLISHER, MIDDLE, ROOT, SUBSCRIBER = "b3", "b1", "b0", "b5"
-"""A leaf; on the way: its parent, and the root; a leaf on the other side."""
+"""A leaf, its parent, the root, and a leaf on the other side."""
 LEFT = ("b1", "b3", "b4")
 SUSPECT_MS = RuntimeSettings().suspect_ms
 Act = Callable[[Fleet, CutProxyProcess], Coroutine[Any, Any, None]]
@@ -107,7 +107,7 @@ async def partition(fleet: Fleet, proxy: CutProxyProcess) -> None:
 
 
 async def two_at_once(fleet: Fleet, proxy: CutProxyProcess) -> None:
-    """Kill more than f: two neighbours, and start them some seconds later, with their disks."""
+    """Kill more than f brokers: two neighbours. Restart them some seconds later, with their disks."""
     for name in (MIDDLE, ROOT):
         fleet.kill(name)
     await asyncio.sleep(LONG_S)
@@ -128,7 +128,7 @@ class Kind(msgspec.Struct, frozen=True):
     act: Act
     told: str
     waits_s: float = 0.0
-    """How long the fault itself stops deliveries, whatever the protocol does."""
+    """How long the fault itself stops deliveries, independently of the protocol."""
     is_detected: bool = True
     """Whether a broker has to be suspected first."""
     is_alive: bool = False
@@ -158,7 +158,7 @@ class Load:
         self.is_open = True
 
     async def publish(self, client: gapless.Client) -> None:
-        """Publish at an even pace, and make up for delays."""
+        """Publish at a steady rate, and make up for delays."""
         pending: set[asyncio.Task[Any]] = set()
         due = time.monotonic()
         while self.is_open:

@@ -40,13 +40,13 @@ from gapless.simulator import Latency, Settings, Simulation
 
 DEPTH = 2
 PER_CLIENT = 10
-"""Subscriptions of one client: its broker hands the record of all of them to the backups with each change."""
+"""The number of subscriptions per client."""
 LATENCY_US = 100
 APART_US = 1_000
-"""Between two subscriptions: long enough for each to be everywhere before the next one comes."""
+"""The time between two subscriptions, long enough for each to reach all brokers."""
 BEGIN_US = 1_000_000
 PARTS = 10
-"""The subscriptions are looked at in so many parts; the first and the last are compared."""
+"""The number of parts of the run; the first and the last are compared."""
 GROWTH_MOST = 2.0
 
 Draw = Callable[[random.Random, int, int], str]
@@ -73,7 +73,7 @@ KINDS: dict[str, Draw] = {"conditions": conditions, "topics": topics, "nested": 
 
 
 class Clock(BrokerNode):
-    """A broker whose steps are timed, by the part of the run that they belong to."""
+    """A broker whose steps are timed, by part of the run."""
 
     spent: list[float]
     longest: float
@@ -83,7 +83,7 @@ class Clock(BrokerNode):
         self._part_us = part_us
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Pass the input on, and look at the clock."""
+        """Forward the input and measure the step."""
         begin = time.process_time()
         effects = self._node.step(item, now)
         seconds = time.process_time() - begin
@@ -93,12 +93,12 @@ class Clock(BrokerNode):
         return effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Of the broker."""
+        """Return the size of the broker's state."""
         return self._node.state_size()
 
 
 def measure(kind: str, count: int, per_client: int, seed: int) -> dict[str, Any]:
-    """One row: the cost of a subscription in the first and in the last part of the run."""
+    """Return one row: the cost of a subscription in the first and in the last part of the run."""
     dice = random.Random(seed)
     overlay = binary(DEPTH)
     gapless = find_protocol("gapless")
@@ -158,7 +158,7 @@ def show(row: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Measure, print, and fail if the last cost more than we allow."""
+    """Measure and print; fail if the last part costs more than allowed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="4,000 subscriptions of each kind")
     parser.add_argument("--count", type=int, action="append", help="so many instead; may be said several times")

@@ -42,13 +42,13 @@ from gapless.simulator.scenario import (
 
 HOP_MS = 50.0
 APART_MS = 10_000.0
-"""Long enough for everything before to be stable."""
+"""The time between operations, long enough for all earlier ones to be stable."""
 FAR = 100
-"""Topics from here on have a second publisher, at the top."""
+"""The first topic with a second publisher, at the root."""
 OPTIONS: dict[str, dict[str, Any]] = {"gapless": {"wave_ms": 60_000}, "locaps": {"paths": "one"}}
-"""They spare large trees the traffic that has nothing to do with subscriptions."""
+"""Options that disable traffic unrelated to subscriptions in large trees."""
 MEANINGS: tuple[tuple[str, Ready], ...] = (("gapless", "whole"), ("locaps", "first"))
-"""The protocols that are measured, and when each calls a subscription active."""
+"""The measured protocols, and when a subscription is active in each."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ def leaf(depth: int, up: int) -> str:
 
 
 def measure(protocol: str, ready: Ready, depth: int, f: int) -> Figures:
-    """Measure all figures of one tree in one run: each has a topic of its own, so none disturbs another."""
+    """Measure all figures of one tree in one run; each has its own topic, so they do not affect each other."""
     upwards = binary(depth).path(leaf(depth, 0), "b0")
     clients = [Client("new", leaf(depth, 0)), Client("top", "b0")]
     actions: list[AdvertiseAction | SubscribeAction] = [
@@ -121,7 +121,7 @@ def measure(protocol: str, ready: Ready, depth: int, f: int) -> Figures:
 
 
 def print_table(figures: Iterable[Figures]) -> None:
-    """Print one line per tree and f; lines that differ from the formula say so."""
+    """Print one line per tree and f; mark lines that differ from the formula."""
     print("hops until a subscription is active")
     print(
         f"{'protocol':<9} {'active':<6} {'depth':>5} {'brokers':>7} {'f':>2}  {'uncovered, d = 0, 1, 2…':<32} "

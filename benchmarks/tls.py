@@ -34,7 +34,7 @@ AT_ONCE = 8
 
 
 async def _connect(address: str, access: Access, count: int) -> float:
-    """Connections a second, some at a time."""
+    """Return the connections per second, some at a time."""
     begun = time.monotonic()
 
     async def some() -> None:
@@ -46,7 +46,7 @@ async def _connect(address: str, access: Access, count: int) -> float:
 
 
 def handshakes(system: Gapless, count: int) -> float:
-    """How many connections a second a broker takes."""
+    """Return the number of connections per second that a broker accepts."""
     with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port:
         return uvloop.run(_connect(f"127.0.0.1:{port}", system.access, count))
 

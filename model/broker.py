@@ -1,4 +1,4 @@
-"""A broker: admission, waves and final positions, fences for clients that move, history."""
+"""A broker of the specification: admission, waves and final positions, fences for clients that move, history."""
 
 from collections import deque
 from collections.abc import Sequence, Set
@@ -24,7 +24,7 @@ class SessionState(Enum):
 
 @dataclass
 class Session:
-    """A client of this broker. Its operations run in order."""
+    """The state of an attached client. Its operations run in order."""
 
     number: int
     state: SessionState = SessionState.OPEN
@@ -37,7 +37,7 @@ class Session:
 
 @dataclass
 class Fence:
-    """A client that has attached, and where it was."""
+    """A client that has attached, and its previous incarnation."""
 
     session: int
     old: Incarnation | None
@@ -47,7 +47,7 @@ class Fence:
 
 @dataclass
 class Wave:
-    """One round over the tree: down with a position, up with rows."""
+    """One wave over the tree: a position travels down, and rows of tables travel up."""
 
     position: int
     source: LinkName | None
@@ -60,8 +60,9 @@ class Wave:
 
 @dataclass
 class Reading:
-    """One history read for all resumed subscriptions of a session: first it waits for their cuts, then for a final
-    position not below `target`, then for the rows in `need`."""
+    """One history read for all resumed subscriptions of a session. It waits for their cuts, then for a final
+    position not below `target`, then for the rows in `need`.
+    """
 
     client: str
     session: int
@@ -107,12 +108,12 @@ class Broker(Handovers):
 
     # ---- time and input
     def timestamp(self) -> int:
-        """A hybrid logical clock: it orders, it does not measure."""
+        """Return the next value of the hybrid logical clock."""
         self.clock = max(self.clock + 1, int(self.simulator.now) + self.skew)
         return self.clock
 
     def tick(self) -> None:
-        """What is repeated until it succeeds."""
+        """Repeat messages that have had no effect yet."""
         if self.state is not State.MEMBER:
             self.join()
         self.tell_all()
@@ -178,7 +179,7 @@ class Broker(Handovers):
             self.run_operations(client)
 
     def run_operations(self, client: str) -> None:
-        """Advertise, unadvertise and publish, in the client's order."""
+        """Process advertise, unadvertise and publish in the client's order."""
         session = self.sessions.get(client)
         while session and session.operations and (self.handover is None or Rule.FREEZE in self.off):
             kind, *arguments = session.operations[0]
@@ -218,7 +219,7 @@ class Broker(Handovers):
         return self.handover is None or Rule.FREEZE in self.off
 
     def entry_released(self, event: Event) -> None:
-        """Confirmed: process it, tell the client."""
+        """Process a confirmed entry, and notify the client."""
         self.process(event, None)
         session = self.sessions.get(event.publisher)
         if session:
@@ -234,7 +235,7 @@ class Broker(Handovers):
 
     # ---- waves and final positions
     def is_root(self) -> bool:
-        """The lowest joined name."""
+        """Return whether this broker has the lowest joined name."""
         lowest = min((n for n in self.tree.names if is_joined(self.view[n])), default=None)
         return lowest == self.me.name and self.handover is None
 
@@ -243,7 +244,7 @@ class Broker(Handovers):
         self.link_wave(None, self.timestamp(), self.lowest)
 
     def on_again(self, source: Incarnation) -> None:
-        """A handover was completed: waves that used its lost links are over."""
+        """End waves that used links lost in a completed handover."""
         if self.is_root():
             self.begin_wave()
 
@@ -252,7 +253,7 @@ class Broker(Handovers):
             self.wave = None
 
     def link_wave(self, link: LinkName | None, position: int, stable: int) -> None:
-        """Every timestamp from now on is larger. What all have processed leaves the log."""
+        """Move the clock past the position, and remove entries that all brokers have processed from the log."""
         if self.wave and self.wave.position >= position:
             return
         self.clock = max(self.clock, position)
@@ -275,7 +276,7 @@ class Broker(Handovers):
             self.check_wave()
 
     def check_wave(self) -> None:
-        """Echo when all others have, and the own admissions from before the wave are confirmed."""
+        """Echo when all others have echoed, and the own admissions from before the wave are confirmed."""
         wave = self.wave
         if wave is None or wave.waiting or self.released < wave.need or self.handover or not self.alive:
             return
@@ -295,7 +296,7 @@ class Broker(Handovers):
             self.link_final(None, wave.position, rows, sealed)
 
     def link_final(self, link: LinkName | None, position: int, table: Rows, sealed: set[Incarnation]) -> None:
-        """The events up to the position, and all events of the sealed incarnations, are known and fixed."""
+        """Record a final position: all events up to it, and of the sealed incarnations, are known and fixed."""
         for other in self.links:
             if other != link:
                 self.out(other, "final", position, table, sealed)
@@ -316,7 +317,7 @@ class Broker(Handovers):
 
     # ---- fences
     def on_attach(self, client: str, session: int, old: Incarnation | None, seen: int) -> None:
-        """Wait until the old incarnation is sealed, or has closed the client."""
+        """Wait until the old incarnation is sealed, or has closed the client's session."""
         self.fences[client] = Fence(session, old, seen)
         if old is None or Rule.READY_FIRST in self.off:
             self.ready(client, 0)
@@ -327,7 +328,7 @@ class Broker(Handovers):
         self.check_fences()
 
     def on_close(self, source: Incarnation, client: str, number: int) -> None:
-        """The client has moved: admit nothing more, and tell when everything admitted is confirmed."""
+        """Admit nothing more from a client that has moved, and report when all its admitted events are confirmed."""
         session = self.sessions.get(client)
         if session is None:
             self.send(source, "closed", client, number, self.timestamp())
@@ -346,7 +347,9 @@ class Broker(Handovers):
             self.check_fences()
 
     def check_fences(self) -> None:
-        """A final position not below what the client has seen, that has the seal, or is after the closing."""
+        """Open sessions whose final position is not below the client's newest timestamp, and includes the seal or
+        follows the closing.
+        """
         for client, fence in list(self.fences.items()):
             sealed = fence.old in self.sealed
             if Rule.FENCE_FINAL in self.off:
@@ -356,7 +359,7 @@ class Broker(Handovers):
                 self.ready(client, max((n for p, n in self.table if p == client), default=0))
 
     def ready(self, client: str, last: int) -> None:
-        """The session opens. `last` is the last number of the client that was ever admitted."""
+        """Open the session; `last` is the last number of the client that was ever admitted."""
         fence = self.fences.pop(client)
         self.sessions[client] = Session(fence.session)
         if Rule.FENCE_TELLS_LAST not in self.off:
@@ -372,7 +375,7 @@ class Broker(Handovers):
         self.give(local, event)
 
     def give(self, local: Local, event: Event) -> None:
-        """What is due: at or after the cut; of a publisher without a cut, what is later than the beginning."""
+        """Deliver an event that is at or after the cut, or later than the beginning if its publisher has no cut."""
         cut = local.cuts.get(event.publisher)
         due = event.timestamp > local.begin or Rule.BEGIN in self.off if cut is None else event.number >= cut
         if due and event.number > local.last.get(event.publisher, 0):
@@ -392,7 +395,7 @@ class Broker(Handovers):
             self.deliver(local, event)
 
     def resume_subscriptions(self, client: str, session: Session, resumed: list[tuple[Any, ...]]) -> None:
-        """All active subscriptions of a client resume with one read and one end position."""
+        """Resume all active subscriptions of a client with one read and one end position."""
         session.state = SessionState.RESUMING
         found = []
         for name, wanted, position, cuts, begin, last in resumed:
@@ -408,7 +411,7 @@ class Broker(Handovers):
         self.check_readings()
 
     def check_readings(self) -> None:
-        """When every cut is whole, read up to the next final position that is not below the clock."""
+        """Start reads whose cuts are all whole, up to the next final position that is not below the clock."""
         for number, reading in list(self.readings.items()):
             session = self.session(reading.client, reading.session)
             if session is None:
@@ -425,7 +428,7 @@ class Broker(Handovers):
                     self.read(number)
 
     def read(self, number: int) -> None:
-        """Ask the electorates of the journals for what is missing."""
+        """Request missing rows from the electorates of the journals."""
         reading = self.readings[number]
         if reading.need is None:
             return
@@ -438,7 +441,7 @@ class Broker(Handovers):
                     self.send(x, "read", number, left)
 
     def kept(self, keys: dict[tuple[str, int], Incarnation]) -> list[Event]:
-        """The entries of these journals that this broker holds."""
+        """Return the entries of these journals that this broker holds."""
         found = []
         for origin in set(keys.values()):
             entries: Sequence[Event] = self.register.seals.get(origin, ())
@@ -453,7 +456,7 @@ class Broker(Handovers):
         self.send(source, "events", number, self.kept(keys))
 
     def on_events(self, source: Incarnation, number: int, events: list[Event]) -> None:
-        """The read is complete when it has every row. Deliver it by timestamp, then what came meanwhile."""
+        """Store rows; when the read is complete, deliver it by timestamp, then the events that arrived meanwhile."""
         reading = self.readings.get(number)
         if reading is None or reading.need is None:
             return

@@ -1,4 +1,6 @@
-"""The judge. It sees what applications call and get, and at the end the table of the last final position."""
+"""The checker: it sees the calls and deliveries of applications, and at the end the table of the last final
+position.
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,12 +12,12 @@ Key = tuple[str, int]
 
 
 class ViolationError(Exception):
-    """A promise is broken. The first word of the text is its kind."""
+    """A violated guarantee. The first word of the text is its kind."""
 
 
 @dataclass
 class Observed:
-    """What an application saw of a subscription."""
+    """The deliveries that an application saw for a subscription."""
 
     client: str
     filter: Filter
@@ -26,7 +28,9 @@ class Observed:
 
 
 class Checker:
-    """Exactly once, no gaps from the cut on, causal order per client, confirmed events survive."""
+    """Checks exactly-once delivery, gaps from the cut on, causal order per client, and that confirmed events
+    survive.
+    """
 
     def __init__(self) -> None:
         self.steps = 0
@@ -35,7 +39,7 @@ class Checker:
         """The causes of each publication."""
         self.begun: dict[Key, int] = {}
         self.known: dict[str, frozenset[Key]] = {}
-        """What each client has seen or published."""
+        """The events that each client has received or published."""
         self.acknowledged: set[Key] = set()
         self.subscriptions: dict[str, Observed] = {}
         self.order: dict[str, list[tuple[int, Key]]] = {}
@@ -101,7 +105,7 @@ class Checker:
                         self._check_missing(name, s, s.active, key)
 
     def _check_missing(self, name: str, s: Observed, active: int, key: Key) -> None:
-        """An event that was not delivered. Of an ended subscription only holes count."""
+        """Check an event that was not delivered. For an ended subscription, only gaps count."""
         later = any(key in self.past[g] or (g[0] == key[0] and g[1] > key[1]) for g in s.got)
         if s.ended and not later:
             return

@@ -1,4 +1,4 @@
-"""A client: it owns its subscriptions, advertisements and unconfirmed publications."""
+"""A client of the specification: it owns its subscriptions, advertisements and unconfirmed publications."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from model.tree import Event, Incarnation
 
 
 class Application(Protocol):
-    """What the application sees, and where a client can go."""
+    """The application's view, and the brokers that a client can use."""
 
     def published(self, client: str, number: int, topic: int) -> None: ...
     def confirmed(self, publisher: str, number: int) -> None: ...
@@ -22,7 +22,7 @@ class Application(Protocol):
 
 @dataclass
 class Subscribed:
-    """A subscription, and how far it has got."""
+    """A subscription and its progress."""
 
     filter: Filter
     active: bool = False
@@ -33,7 +33,7 @@ class Subscribed:
 
 
 class Client:
-    """It attaches with its old incarnation and the largest timestamp that it has seen, and brings all else after."""
+    """Attaches with its old incarnation and the largest timestamp that it has seen, and then sends its other state."""
 
     def __init__(
         self, simulator: Simulator, name: str, application: Application, refuge: Callable[[str], Incarnation | None]
@@ -49,7 +49,7 @@ class Client:
         self.home: Incarnation | None = None
         self.trying: Incarnation | None = None
         self.old: Incarnation | None = None
-        """The last incarnation that said ready."""
+        """The last incarnation that opened a session."""
         self.subscriptions: dict[str, Subscribed] = {}
         self.advertisements: dict[str, tuple[Filter, bool]] = {}
         """name -> (filter, ending)"""
@@ -116,7 +116,7 @@ class Client:
             self.attach(to)
 
     def lost(self, broker: Incarnation) -> None:
-        """The connection is broken."""
+        """Handle a broken connection."""
         if broker in (self.home, self.trying):
             self.home = self.trying = None
             self.simulator.after(self.simulator.random.random() * 10, self.retry)
@@ -131,12 +131,12 @@ class Client:
 
     # ---- messages
     def receive(self, source: Any, clock: int, kind: str, arguments: tuple[Any, ...]) -> None:
-        """Only the present session counts."""
+        """Process a message of the present session; ignore others."""
         if source == (self.home or self.trying) and arguments[0] == self.session:
             getattr(self, "on_" + kind)(source, *arguments[1:])
 
     def on_ready(self, source: Incarnation, last: int) -> None:
-        """What was admitted is confirmed. Bring the rest."""
+        """Drop operations that the broker has admitted, and send the others."""
         self.home = self.old = source
         self.trying = None
         for operation in list(self.unconfirmed):

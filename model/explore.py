@@ -1,11 +1,11 @@
 """Systematic exploration of small scopes: python -m model.explore [SCOPE ...] [-k N] [--off RULE ...] [--seconds N]
 
-A schedule is a list of choices, replayed from the start. The default step delivers the message that waits longest.
-Before each step the next operation of any thread of the scope may happen; it is offered again only when something was
-delivered to a node that it touches (other deliveries commute with it). A crash chooses which of its last messages are
-lost: all or none; a single channel costs a deviation. A deviation (at most k) holds the channel whose turn it is for a
-few steps, or until nothing else can happen. When nothing can happen the timers fire, `idle` times in the race. At the
-end the default order runs until everything is quiet, and the checker judges.
+A schedule is a list of choices, replayed from the start. The default step delivers the message that has waited
+longest. Before each step, the next operation of any thread of the scope may happen. It is offered again only after a
+delivery to a node that it affects, because other deliveries commute with it. A crash loses all or none of the broker's
+last messages; losing those of a single channel costs a deviation. A deviation (at most k) delays the channel whose
+turn it is for a few steps, or until nothing else can happen. If nothing can happen, the timers fire, `idle` times in
+the race. At the end the default order continues until the network is quiet, and the checker verifies the run.
 """
 
 import argparse
@@ -32,7 +32,7 @@ FOREVER = 10**9
 
 @dataclass(frozen=True)
 class Scope:
-    """A tree, clients, what happens before, and threads of operations that are interleaved in all ways."""
+    """A tree, clients, initial operations, and threads of operations that are interleaved in all ways."""
 
     parents: tuple[int | None, ...]
     homes: tuple[int, ...]
@@ -42,7 +42,7 @@ class Scope:
     idle: int = 1
     refuge: dict[str, tuple[str, ...]] = field(default_factory=dict)
     fast: dict[str, int] = field(default_factory=dict)
-    """Brokers whose clock jumps ahead by so much with each timestamp."""
+    """By broker: how far its clock jumps ahead with each timestamp."""
 
 
 class NotAllowedError(Exception):
@@ -50,7 +50,7 @@ class NotAllowedError(Exception):
 
 
 class NoRandomness(random.Random):
-    """Choices are made by the explorer."""
+    """Replaces random choices by those of the explorer."""
 
     def random(self) -> float:
         return 0.0
@@ -63,7 +63,7 @@ class NoRandomness(random.Random):
 
 
 class Channels(Simulator):
-    """Channels whose order the explorer chooses. Delayed actions are channels of their own."""
+    """Channels whose order the explorer chooses. Delayed actions have their own channels."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -71,7 +71,7 @@ class Channels(Simulator):
         self.channels: dict[Any, deque[tuple[int, Callable[..., None], tuple[Any, ...]]]] = {}
         self.held: dict[Any, int] = {}
         self.blocked: set[tuple[str, str]] = set()
-        """Like cuts, but no failure detector notices."""
+        """Cut connections that no failure detector notices."""
         self.step = 0
 
     def put(self, channel: Any, action: Callable[..., None], *arguments: Any) -> None:
@@ -114,7 +114,7 @@ class Channels(Simulator):
         return pair in self.cuts or pair in self.blocked
 
     def head(self) -> Any:
-        """The channel whose first message waits longest."""
+        """Return the channel whose first message has waited longest."""
         best, first = None, 0
         for channel, queue in self.channels.items():
             if (best is None or queue[0][0] < first) and channel not in self.held and not self.is_cut(channel):
@@ -169,7 +169,7 @@ class Exploration(World):
 
     # ---- operations
     def touched_by(self, operation: str) -> set[Any] | None:
-        """The nodes whose deliveries do not commute with an operation; None: all."""
+        """Return the nodes whose deliveries do not commute with an operation; None means all."""
         word = operation.split()
         client = self.by_name.get(word[0])
         if client:
@@ -190,7 +190,7 @@ class Exploration(World):
         return word[0] not in ("crash", "suspect") or self.running[word[1]].alive
 
     def operate(self, operation: str, k: int) -> int:
-        """Perform it; return the deviations that it has cost."""
+        """Perform an operation; return the number of deviations that it costs."""
         if self.channels.trace:
             self.channels.trace(f"*** {operation}")
         word = operation.split()
@@ -274,7 +274,7 @@ class Exploration(World):
         self.lose_clients(broker.me)
 
     def notice(self, observer: str, suspect: Incarnation) -> None:
-        """The failure detector of `observer` speaks."""
+        """Report a failure to `observer`."""
         broker = self.running[observer]
         if broker.alive:
             self.unreachable[observer, suspect] = 2
@@ -286,7 +286,7 @@ class Exploration(World):
             self.channels.put(("suspect", observer), self.notice, observer, self.running[name].me)
 
     def cut(self, side: set[str], both: bool) -> None:
-        """Nothing passes from this side to the rest (nor back)."""
+        """Cut the connections from one side to the rest, in one direction or both."""
         for p in self.names:
             for q in self.names:
                 if (p in side) != (q in side) and (both or p in side):
@@ -362,7 +362,7 @@ class Exploration(World):
                 self.operate(operation, 0)
 
     def finish(self) -> None:
-        """The default order, until everything is quiet and a new position is final everywhere."""
+        """Continue in the default order until the network is quiet and a new position is final everywhere."""
         self.channels.cuts.clear()
         self.channels.blocked.clear()
         self.false.clear()
@@ -385,7 +385,7 @@ class Exploration(World):
 
 
 class Chooser:
-    """Replays a prefix, then takes the first option, or a random one now and then."""
+    """Replays a prefix, then chooses the first option, or sometimes a random one."""
 
     def __init__(self, prefix: list[int], chance: float = 0.0, seed: float = 0.0) -> None:
         self.prefix, self.chance, self.random = prefix, chance, random.Random(seed)
@@ -405,7 +405,7 @@ class Chooser:
 def once(
     scope: Scope, off: Set[Rule], k: int, chooser: Chooser, trace: Callable[[str], None] | None = None
 ) -> str | None:
-    """Run one schedule: the violation, if any; NotAllowedError if the schedule is outside the assumptions."""
+    """Run one schedule; return the violation, if any. Raise NotAllowedError outside the assumptions."""
     exploration = Exploration(scope, off, chooser)
     exploration.channels.trace = trace
     try:
@@ -421,7 +421,7 @@ def once(
 
 @dataclass
 class Result:
-    """What a search of a scope has done."""
+    """The result of exploring a scope."""
 
     schedules: int = 0
     skipped: int = 0
@@ -433,7 +433,7 @@ class Result:
 def search(
     scope: Scope, off: Set[Rule], k: int, seconds: float, sample: int | None = None, limit: int = 10**9
 ) -> Result:
-    """All schedules with at most k deviations, depth first; or samples. Stops at the first violation."""
+    """Explore all schedules with at most k deviations depth first, or samples; stop at the first violation."""
     begun, result, prefix = time.monotonic(), Result(), list[int]()
     seeds = random.Random(sample)
     while result.schedules < limit and time.monotonic() - begun < seconds:

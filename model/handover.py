@@ -1,4 +1,4 @@
-"""The barrier: the live brokers in and around a region contribute, and each computes the same function of the union."""
+"""The handover: live brokers in and around a region contribute, and each computes the same function of the union."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ Rows = dict[tuple[str, int], tuple[int, Incarnation]]
 
 @dataclass
 class Contribution:
-    """What a member knows, at the moment when it stops."""
+    """The state of a member when it stops."""
 
     view: View
     high: int
@@ -31,7 +31,7 @@ class Contribution:
 
 @dataclass
 class Handover:
-    """A running handover: waiting for contributions, and for seals."""
+    """A handover in progress: it waits for contributions and seals."""
 
     key: Key
     region: frozenset[str]
@@ -49,19 +49,19 @@ class Handovers(Routing):
         self.handover: Handover | None = None
         self.stable = 0
         self.applied: dict[Incarnation, Rows] = {}
-        """The rows of the sealed incarnations that handovers of this broker, or of its groups, have processed."""
+        """The rows of sealed incarnations that handovers of this broker, or of its groups, have processed."""
         self.dead_links: set[LinkName] = set()
         self.early: dict[LinkName, list[tuple[Any, ...]]] = {}
         self.cut: set[LinkName] = set()
         self.cut_sent: set[str] = set()
-        """What had been sent over the links that the running handover took away."""
+        """The entries sent over the links that the current handover removed."""
         self.completed: list[Key] = []
         self.contributions: dict[str, tuple[Key, Contribution]] = {}
         self.reports: dict[Key, set[str]] = {}
 
     # ---- when
     def adjusted(self, view: View) -> View:
-        """A member of the region of a running handover that is declared joined is joining again (next phase)."""
+        """Return the statuses in which a member of the region that was declared joined is joining again."""
         if self.handover and Rule.UNSETTLE not in self.off:
             for n in self.handover.region:
                 if is_joined(view[n]):
@@ -69,7 +69,7 @@ class Handovers(Routing):
         return view
 
     def look(self) -> None:
-        """Begin the handover that the view demands; one region after the other."""
+        """Begin the handover that the view requires, one region at a time."""
         mine = [(r, g) for r, g in self.tree.regions(membership(self.view)) if self.me.name in g]
         h = self.handover
         for region, group in mine:
@@ -94,7 +94,7 @@ class Handovers(Routing):
         raise NotImplementedError
 
     def begin_handover(self, region: frozenset[str], group: frozenset[str]) -> None:
-        """Take the links into the region away, stop, and contribute. A larger region includes what was cut before."""
+        """Remove the links into the region, stop, and contribute. A larger region includes links removed earlier."""
         for link, end in list(self.links.items()):
             if self.me.name in region or end.peer.name in region or end.bypassed & region:
                 del self.links[link]
@@ -134,7 +134,7 @@ class Handovers(Routing):
             self.send(x, "contribute", h.key, h.mine)
 
     def seal_stored(self, incarnation: Incarnation) -> None:
-        """A seal of the region that was decided after this broker contributed goes to the group, too."""
+        """Send the group a seal of the region that was decided after this broker contributed."""
         h = self.handover
         if h and incarnation.name in h.region:
             h.mine.seals[incarnation] = self.register.seals[incarnation]
@@ -181,7 +181,7 @@ class Handovers(Routing):
             self.resume()
 
     def process_union(self, contributions: list[Contribution], sealed: dict[Incarnation, Entries]) -> None:
-        """Logs and seals, by timestamp, for this side only; without what all brokers have processed."""
+        """Process logs and seals by timestamp, for this side only, without events that all brokers have processed."""
         union = {e.key: e for c in contributions for e in c.log}
         for x, entries in sealed.items():
             self.applied[x] = {e.key: (e.timestamp, x) for e in entries}
@@ -203,7 +203,7 @@ class Handovers(Routing):
         self.clock = max(self.clock, self.high)
 
     def install(self, h: Handover) -> tuple[set[str], set[str]]:
-        """The new links, with ALL subscriptions and advertisements of both sides: the same set at both ends."""
+        """Install the new links, with all subscriptions and advertisements of both sides at both ends."""
         links = self.tree.links(membership(self.view), h.region, h.group)
         hop = self.tree.next_hops(self.me.name, links)
         names: dict[str, LinkName] = {}
@@ -231,7 +231,7 @@ class Handovers(Routing):
         return subscriptions, advertisements
 
     def remove_lost(self, own: list[LinkName]) -> None:
-        """What came through the region, and nobody contributes, is removed on this side; new entries go first."""
+        """Remove entries that came through the region and that no member contributes; send new entries first."""
         gone = [s for s in self.subscriptions.values() if s.source in self.cut]
         for s in gone:
             del self.subscriptions[s.name]
@@ -249,8 +249,9 @@ class Handovers(Routing):
             self.restart_waiting(a)
 
     def void_pending(self, h: Handover, subscriptions: set[str], advertisements: set[str]) -> None:
-        """Pending operations of this side that were sent into the region start again. Whether an advertisement is
-        stable only its owner knows: all are voided. What became active elsewhere is told on."""
+        """Restart pending operations of this side that were sent into the region. Only its owner knows whether an
+        advertisement is stable, so all are voided. Entries that became active elsewhere are forwarded.
+        """
         self.cut = set()
         sent, self.cut_sent = self.cut_sent, set()
         if Rule.VOID not in self.off:
@@ -277,7 +278,7 @@ class Handovers(Routing):
         raise NotImplementedError
 
     def on_done(self, source: Incarnation, key: Key) -> None:
-        """A joining member that has heard of the completion of all declares the members of the region joined."""
+        """Declare the region's members joined, in a joining member, when all members have completed."""
         done = self.reports.setdefault(key, set())
         done.add(source.name)
         if done < {n for n, _ in key[1]} or is_joined(self.view[self.me.name]) or self.handover:
@@ -291,7 +292,7 @@ class Handovers(Routing):
 
     # ---- links
     def on_link(self, source: Incarnation, link: LinkName, high: int, kind: str, arguments: tuple[Any, ...]) -> None:
-        """A message of a link that is gone is dropped; one of a link that is still to come waits."""
+        """Drop a message of a removed link; delay one of a future link."""
         if link in self.links:
             self.high = max(self.high, high)
             getattr(self, "link_" + kind)(link, *arguments)

@@ -8,7 +8,7 @@ from model.tree import Event, Incarnation
 
 
 class Journal(Membership):
-    """Admissions of this incarnation, and copies of others."""
+    """The admissions of this incarnation, and copies of other journals."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -29,7 +29,7 @@ class Journal(Membership):
         raise NotImplementedError
 
     def replicate(self) -> None:
-        """A new incarnation of a replica gets the journal from the beginning."""
+        """Send the journal to its replicas; a new incarnation of a replica gets it from the beginning."""
         before, self.replicas = self.replicas, self.current(self.tree.others[self.me.name])
         for replica in self.replicas:
             if replica not in before and self.journal and not self.is_dead(replica):
@@ -46,7 +46,7 @@ class Journal(Membership):
                 self.send(replica, "hold", len(self.journal) - 1, (event,))
 
     def on_hold(self, source: Incarnation, at: int, entries: Entries) -> None:
-        """Keep a copy, unless this broker has promised to exclude the source."""
+        """Store a copy, unless this broker has promised to exclude the source."""
         ledger = self.ledger(source)
         fenced = ledger.promised > (0, "") and Rule.PROMISE_FENCES not in self.off
         if source in self.register.seals or fenced:
@@ -56,13 +56,13 @@ class Journal(Membership):
         self.send(source, "held", at + len(entries), self.view)
 
     def on_held(self, source: Incarnation, count: int, view: dict[str, tuple[int, int]]) -> None:
-        """Count after the view is merged: what a superseded incarnation held may be forgotten."""
+        """Count an acknowledgement after merging the view: a superseded incarnation may lose its copy."""
         self.learn(view)
         self.held[source] = max(self.held.get(source, 0), count)
         self.release()
 
     def release(self) -> None:
-        """Entries leave the journal in order when f current replicas hold them."""
+        """Release entries in order when f current replicas hold them."""
         if not self.alive or not self.may_release():
             return
         if Rule.COUNT_CURRENT in self.off:

@@ -16,7 +16,7 @@ TICK = 15.0
 
 
 class World(Protocol):
-    """The surroundings of a broker: its host."""
+    """The environment of a broker."""
 
     def stopped(self, broker: Incarnation) -> None: ...
 
@@ -39,7 +39,7 @@ class Stage(Enum):
 
 @dataclass
 class Ledger:
-    """What an acceptor keeps of a foreign incarnation that is not sealed: a prefix of its journal, and Paxos state."""
+    """An acceptor's state for a foreign incarnation that is not sealed: a prefix of its journal, and Paxos state."""
 
     copy: Entries = ()
     promised: Ballot = (0, "")
@@ -48,14 +48,14 @@ class Ledger:
 
 @dataclass
 class Register:
-    """The part of a broker that survives its exclusion (in memory, or on a disk)."""
+    """The part of a broker that survives its exclusion, in memory or on disk."""
 
     ledgers: dict[Incarnation, Ledger] = field(default_factory=dict)
     seals: dict[Incarnation, Entries] = field(default_factory=dict)
     clock: int = 0
-    """Not below any position that this broker has echoed."""
+    """The clock, not below any position that this broker has echoed."""
     view: View = field(default_factory=dict)
-    """What others count on: a member that forgot an incarnation could vouch for its predecessor."""
+    """The view that others rely on: a member without it could confirm a predecessor."""
 
 
 @dataclass
@@ -70,13 +70,13 @@ class Proposal:
 
 
 class Membership:
-    """Who is a member, and what the journal of an excluded incarnation has to be."""
+    """Decides which incarnations are members, and the journals of excluded incarnations."""
 
     URGENT = frozenset(
         {"status", "suspect", "prepare", "promise", "accept", "accepted", "refuse", "decided", "join", "register"}
         | {"hold", "held", "contribute", "done", "again", "read", "events"}
     )
-    """Served at all times, also during a handover. Everything else waits in order."""
+    """Messages that are processed even during a handover. All others wait in order."""
     UNTIL_RECOVERED = frozenset(("prepare", "accept", "join", "hold"))
 
     def __init__(
@@ -113,7 +113,7 @@ class Membership:
             self.simulator.send(self.me, to, self.clock, kind, arguments)
 
     def receive(self, source: Any, clock: int, kind: str, arguments: tuple[Any, ...]) -> None:
-        """Nothing of a dead incarnation is listened to."""
+        """Process a message, unless its sender is a dead incarnation."""
         if isinstance(source, tuple) and self.is_dead(Incarnation(*source)):
             return
         self.clock = max(self.clock, clock)
@@ -129,7 +129,7 @@ class Membership:
             getattr(self, "on_" + kind)(source, *arguments)
 
     def current(self, names: Iterable[str]) -> list[Incarnation]:
-        """The newest known incarnations."""
+        """Return the newest known incarnations."""
         return [Incarnation(n, self.view[n][0]) for n in names]
 
     def live(self) -> list[Incarnation]:
@@ -143,7 +143,7 @@ class Membership:
 
     # ---- views
     def learn(self, view: View, seals: dict[Incarnation, Entries] | None = None) -> None:
-        """Merge a view by maximum. It always travels whole, and before anything that came with it is counted."""
+        """Merge a view by maximum. A view always travels whole, and before the data that it accompanies counts."""
         news = False
         for incarnation, entries in (seals or {}).items():
             if incarnation not in self.register.seals and self.me.name in self.tree.electorate[incarnation.name]:
@@ -167,18 +167,18 @@ class Membership:
         raise NotImplementedError
 
     def view_changed(self) -> None:
-        """The next handover, the replication of the journal and the fences depend on the view."""
+        """Update the handover, the replication of the journal and the fences, which depend on the view."""
         raise NotImplementedError
 
     def seal_stored(self, incarnation: Incarnation) -> None:
-        """A running handover may have waited for it."""
+        """Continue a handover that may have waited for the seal."""
         raise NotImplementedError
 
     def own_ledger(self) -> Ledger:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Excluded alive: the register stays, with the own journal, the clock and the view."""
+        """Stop after an exclusion; the register keeps the journal, the clock and the view."""
         if Rule.KEEP_CLOCK not in self.off:
             self.register.clock = self.clock
         if Rule.KEEP_VIEW not in self.off:
@@ -189,7 +189,7 @@ class Membership:
         self.world.stopped(self.me)
 
     def tell(self, x: Incarnation) -> None:
-        """Tell a broker the view, and the seals that belong to its electorates, once."""
+        """Send a broker the view, and once the seals that belong to its electorates."""
         view, count = self.told.get(x, (None, 0))
         seals = self.register.seals
         if view is self.view and count == len(seals):
@@ -210,7 +210,7 @@ class Membership:
 
     # ---- suspicions
     def suspect(self, x: Incarnation, suspected: bool) -> None:
-        """The failure detector speaks. A suspicion can be taken back, and has no effect below f + 1."""
+        """Record a suspicion, which can be withdrawn, and has no effect below f + 1."""
         if self.me.name in self.tree.others[x.name] and (self.me.name in self.suspicions.get(x, ())) != suspected:
             for other in self.current(self.tree.others[x.name]):
                 self.send(other, "suspect", x, suspected)
@@ -225,8 +225,9 @@ class Membership:
 
     # ---- seals
     def wanted(self) -> list[Incarnation]:
-        """What this acceptor wants sealed: dead incarnations, those that f + 1 suspect, and those that somebody has
-        begun to seal."""
+        """Return the incarnations that this acceptor wants to seal: dead ones, those that f + 1 suspect, and those
+        whose sealing has begun.
+        """
         enough = self.f + 1 if Rule.SUSPECT_FIRST not in self.off else 1
         found = self.dead_unsealed() + [x for x, names in self.suspicions.items() if len(names) >= enough]
         if Rule.PUSH_ON not in self.off:
@@ -235,7 +236,7 @@ class Membership:
         return [x for x in dict.fromkeys(found) if x not in self.register.seals and x.name in mine and x != self.me]
 
     def dead_unsealed(self) -> list[Incarnation]:
-        """The dead incarnations of its electorates whose seal this broker does not know."""
+        """Return the dead incarnations of its electorates whose seal this broker does not know."""
         if self.unsealed[0] is not self.view or self.unsealed[1] != len(self.register.seals):
             numbers = ((b, range(self.view[b][0] + 1)) for b in self.tree.memberships[self.me.name])
             known = (Incarnation(b, i) for b, run in numbers for i in run)
@@ -244,8 +245,9 @@ class Membership:
         return self.unsealed[2]
 
     def press(self, tick: bool = False) -> None:
-        """The lowest acceptor that is not suspected proposes at once; the others, and repetitions, after a time that
-        grows with rank and with the number of attempts. Somebody else's attempt starts the time again."""
+        """Propose seals. The lowest unsuspected acceptor proposes at once; others, and repetitions, wait for a time
+        that grows with rank and with the number of attempts. An attempt of another acceptor restarts the wait.
+        """
         if self.state not in (State.JOINING, State.MEMBER):
             return
         for x in self.wanted():
@@ -272,8 +274,9 @@ class Membership:
         return self.register.ledgers.setdefault(x, Ledger())
 
     def on_prepare(self, source: Incarnation, x: Incarnation, ballot: Ballot) -> None:
-        """A promise (the vote) carries the copy of the journal; from now on the copy does not grow. A live broker that
-        is asked about itself stops, and its next incarnation, which has the whole journal, promises."""
+        """Answer with a promise that carries the journal's copy, which does not grow after that. If a live broker is
+        asked about itself, it stops, and its next incarnation, which has the whole journal, promises.
+        """
         if x == self.me:
             self.stop()
             return
@@ -292,7 +295,9 @@ class Membership:
     def on_promise(
         self, source: Incarnation, x: Incarnation, ballot: Ballot, copy: Entries, accepted: Accepted | None, view: View
     ) -> None:
-        """f + 1 promises of current incarnations: propose the value of the highest ballot, else the longest copy."""
+        """After f + 1 promises of current incarnations, propose the value of the highest ballot, otherwise the
+        longest copy.
+        """
         self.learn(view)
         p = self.proposals.get(x)
         if p is None or p.ballot != ballot or p.stage is not Stage.PREPARE:
@@ -324,7 +329,7 @@ class Membership:
         self.send(source, "accepted", x, ballot, self.view)
 
     def on_accepted(self, source: Incarnation, x: Incarnation, ballot: Ballot, view: View) -> None:
-        """f + 1 current incarnations have stored it: it is decided."""
+        """Decide when f + 1 current incarnations have stored the value."""
         self.learn(view)
         p = self.proposals.get(x)
         if p is None or p.ballot != ballot or p.stage is not Stage.ACCEPT:
@@ -334,7 +339,7 @@ class Membership:
             self.decide(x, p.value)
 
     def on_refuse(self, source: Incarnation, x: Incarnation, promised: Ballot, view: View) -> None:
-        """The next attempt has a larger ballot."""
+        """Use a larger ballot for the next attempt."""
         self.learn(view)
         self.rounds[x] = max(self.rounds.get(x, 0), promised[0])
 
@@ -344,7 +349,7 @@ class Membership:
             self.decide(x, value)
 
     def decide(self, x: Incarnation, value: Entries) -> None:
-        """The exclusion takes effect."""
+        """Apply the exclusion."""
         self.store_seal(x, value)
         self.learn({**self.view, x.name: max(self.view[x.name], (x.number, EXCLUDED))})
         if self.alive:
@@ -359,7 +364,7 @@ class Membership:
 
     # ---- incarnations that return
     def join(self) -> None:
-        """Ask all brokers, until enough current incarnations have answered."""
+        """Query all brokers until enough current incarnations have answered."""
         for name in self.tree.names:
             answer = self.answers.get(name)
             new = answer is None or answer[0].number < self.view[name][0] or answer[2] < self.view[self.me.name]
@@ -367,7 +372,7 @@ class Membership:
                 self.send(name, "join", self.view)
 
     def on_join(self, source: Incarnation, view: View) -> None:
-        """Know the new incarnation (its predecessor counts no longer), then answer with what it needs."""
+        """Record the new incarnation, which replaces its predecessor, and answer with the entries that it needs."""
         self.learn(view)
         if not self.alive:
             return
@@ -402,13 +407,16 @@ class Membership:
         self.check_recovered()
 
     def answered(self, b: str) -> bool:
-        """Have f + 1 of the electorate of b, other than this broker, answered as the newest known incarnations?"""
+        """Return whether f + 1 of the electorate of b, without this broker, have answered as the newest known
+        incarnations.
+        """
         names = [n for n in self.tree.electorate[b] if n != self.me.name and n in self.answers]
         return sum(not self.is_superseded(self.answers[n][0]) for n in names) > self.f
 
     def known_around(self, y: Incarnation) -> bool:
-        """Do f + 1 of the electorate of y know this incarnation, without a promise to exclude y before? A member counts
-        itself."""
+        """Return whether f + 1 of the electorate of y know this incarnation and had not promised to exclude y
+        before. A member counts itself.
+        """
         joining = (self.me.number, 2)
         self.answers[self.me.name] = (self.me, self.promised(), joining)
         names = [n for n in self.tree.electorate[y.name] if n in self.answers and self.answers[n][2] >= joining]
@@ -419,8 +427,9 @@ class Membership:
         return frozenset(x for x, ledger in self.register.ledgers.items() if ledger.promised > (0, ""))
 
     def check_recovered(self) -> None:
-        """An incarnation without memory has recovered when f + 1 of each electorate have answered, and the journals of
-        its predecessors are sealed: until then a failure of others could exceed f."""
+        """Complete the recovery of an incarnation without memory when f + 1 of each electorate have answered and the
+        journals of its predecessors are sealed. Until then, another failure could exceed f.
+        """
         sealed = all(Incarnation(self.me.name, i) in self.register.seals for i in range(self.me.number))
         recovering = self.state is State.RECOVERING and sealed
         if recovering and all(self.answered(b) for b in self.tree.memberships[self.me.name]):
@@ -435,12 +444,14 @@ class Membership:
         self.joined_enough()
 
     def joined_enough(self) -> None:
-        """A running handover may have waited for the answers."""
+        """Continue a handover that may have waited for the answers."""
         raise NotImplementedError
 
     def may_contribute(self, group: frozenset[str]) -> bool:
-        """Before its first handover: every member's electorate knows this incarnation, and has not promised the
-        member away. Whoever learns a later exclusion of the member then knows this incarnation, too."""
+        """Return whether this incarnation may take part in its first handover: every member's electorate knows it
+        and has not promised to exclude the member. A broker that learns a later exclusion of the member then also
+        knows this incarnation.
+        """
         if self.state is not State.JOINING or Rule.ANNOUNCE_FIRST in self.off:
             return self.state is not State.RECOVERING
         return all(self.known_around(x) for x in self.current(group) if x != self.me)

@@ -16,7 +16,7 @@ LOCAL: LinkName = ("local",)
 
 
 class Link(NamedTuple):
-    """One end of a link. The ends of a link are created with the same content, and nothing on it has to survive."""
+    """One end of a link. Both ends are created with the same content, and a link has no state to preserve."""
 
     peer: Incarnation
     bypassed: frozenset[str]
@@ -24,7 +24,7 @@ class Link(NamedTuple):
 
 @dataclass
 class Subscription:
-    """What a broker knows of a subscription; `source` is the link that it came from, or LOCAL."""
+    """A broker's state of a subscription; `source` is the link from which it came, or LOCAL."""
 
     name: str
     filter: Filter
@@ -35,7 +35,7 @@ class Subscription:
 
 @dataclass
 class Advertisement:
-    """What a broker knows of an advertisement; it acknowledges when the links in `waiting` have."""
+    """A broker's state of an advertisement; it acknowledges when the links in `waiting` have acknowledged."""
 
     name: str
     filter: Filter
@@ -74,7 +74,7 @@ class Local:
 
 
 class Routing(Journal):
-    """Tables, and what passes over links."""
+    """The routing tables, and the processing of messages on links."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -85,9 +85,9 @@ class Routing(Journal):
         self.advertisements: dict[str, Advertisement] = {}
         self.locals: dict[str, Local] = {}
         self.seen: dict[str, int] = {}
-        """Everything of this publisher that comes from now on has a larger number."""
+        """By publisher: every later event has a larger number."""
         self.log: dict[tuple[str, int], Event] = {}
-        """Processed, and not yet known to be processed by all brokers."""
+        """Processed events that some broker may not have processed."""
 
     def out(self, link: LinkName, kind: str, *arguments: Any) -> None:
         self.send(self.links[link].peer, "link", link, self.high, kind, arguments)
@@ -107,7 +107,7 @@ class Routing(Journal):
 
     # ---- events
     def process(self, event: Event, source: LinkName | None) -> None:
-        """Once per event: to the local subscriptions, and over the links that have a matching one behind them."""
+        """Process each event once: deliver it to local subscriptions, and send it over links with matching ones."""
         if event.number <= self.seen.get(event.publisher, 0):
             return
         self.seen[event.publisher] = event.number
@@ -133,7 +133,7 @@ class Routing(Journal):
         return [a for a in self.advertisements.values() if a.source == link and a.filter & wanted]
 
     def represented(self, s: Subscription, link: LinkName) -> bool:
-        """Does the peer have an active subscription from here that covers this one? (I6)"""
+        """Return whether the peer has an active subscription from here that covers this one (I6)."""
         for name in self.sent[link]:
             r = self.subscriptions.get(name)
             ready = r and (r.active or Rule.ACTIVE_REPRESENTS in self.off)
@@ -142,8 +142,9 @@ class Routing(Journal):
         return False
 
     def spread(self, s: Subscription) -> None:
-        """Send it once towards each overlapping advertisement. Answer for representatives and own publishers: the cut
-        is the number after the last that passed here."""
+        """Send a subscription once towards each overlapping advertisement. Answer for represented ones and own
+        publishers with the number after the last that passed here.
+        """
         answers: dict[str, int] = {}
         for link in list(self.links):
             found = self.behind(s.filter, link) if link != s.source else []
@@ -162,14 +163,14 @@ class Routing(Journal):
             self.out(link, "subscribe", s.name, s.filter, s.attempt, s.active)
 
     def refresh(self, link: LinkName) -> None:
-        """Send what overlaps and is not represented any more; active ones first."""
+        """Send overlapping subscriptions that are no longer represented, active ones first."""
         for s in sorted(self.subscriptions.values(), key=lambda s: (not s.active, s.name)):
             unsent = s.source != link and s.name not in self.sent[link]
             if unsent and self.behind(s.filter, link) and not self.represented(s, link):
                 self.send_subscription(s, link)
 
     def link_subscribe(self, link: LinkName, name: str, wanted: Filter, attempt: Attempt, active: bool) -> None:
-        """A marker. One of an older attempt is ignored."""
+        """Process a subscription; ignore older attempts."""
         old = self.subscriptions.get(name)
         if old and old.attempt > attempt:
             return
@@ -188,7 +189,7 @@ class Routing(Journal):
         self.check_whole(local)
 
     def link_answer(self, link: LinkName, name: str, attempt: Attempt, answers: dict[str, int]) -> None:
-        """What follows the answer on this link is not older than the cut."""
+        """Record an answer: later events on this link are not older than the cut."""
         s = self.subscriptions.get(name)
         if s and s.attempt == attempt:
             for publisher, number in answers.items():
@@ -197,7 +198,7 @@ class Routing(Journal):
                 self.answer(s, answers)
 
     def activate(self, s: Subscription) -> None:
-        """The cut is whole: tell every broker that knows the subscription from here."""
+        """Notify every broker that knows the subscription from here that its cut is whole."""
         s.active = True
         for link, names in self.sent.items():
             if s.name in names:
@@ -210,7 +211,7 @@ class Routing(Journal):
             self.activate(s)
 
     def remove_subscription(self, name: str) -> None:
-        """The subscriptions that it represented are sent before it ends."""
+        """Remove a subscription after sending those that it represented."""
         self.subscriptions.pop(name, None)
         for link, names in self.sent.items():
             if names.pop(name, None):
@@ -224,7 +225,7 @@ class Routing(Journal):
 
     # ---- local subscriptions
     def begin(self, local: Local) -> None:
-        """An attempt: wait for an answer of each publisher with an overlapping advertisement."""
+        """Begin an attempt: wait for an answer of each publisher with an overlapping advertisement."""
         if not local.resumed:
             local.begin = self.clock if Rule.BEGIN_CONFIRMED in self.off else self.high
             local.position = self.position()
@@ -250,7 +251,9 @@ class Routing(Journal):
 
     # ---- advertisements
     def flood(self, a: Advertisement) -> None:
-        """Over all links but its own; acknowledged when every link has acknowledged. It carries the last number."""
+        """Send an advertisement with the last number over all other links; acknowledge when every link has
+        acknowledged.
+        """
         for link in [x for x in self.links if x in a.waiting]:
             last = self.seen.get(a.publisher, 0)
             self.out(link, "advertise", a.name, a.filter, a.publisher, a.attempt, last)
@@ -296,7 +299,7 @@ class Routing(Journal):
         self.restart_waiting(a)
 
     def restart_waiting(self, a: Advertisement) -> None:
-        """A pending subscription that expects an answer of this publisher starts again, without it."""
+        """Restart a pending subscription that expects an answer of this publisher, without it."""
         left = [b for b in self.advertisements.values() if b.publisher == a.publisher]
         for local in list(self.locals.values()):
             expects = local.state is LocalState.PENDING and a.publisher in local.expected
@@ -309,7 +312,7 @@ class Routing(Journal):
 
     # ---- voiding
     def link_void(self, link: LinkName | None, kind: str, name: str, attempt: Attempt) -> None:
-        """A handover crossed the path of a pending operation: its owner starts it again."""
+        """Restart a pending operation whose path a handover crossed."""
         x: Subscription | Advertisement | None
         x = self.subscriptions.get(name) if kind == "subscription" else self.advertisements.get(name)
         if x is None or x.attempt != attempt:

@@ -1,10 +1,10 @@
-"""The rules that can be switched off, to show that each is needed: a kept schedule or run fails without it."""
+"""The rules that can be switched off. Without a rule, a stored schedule or run fails."""
 
 from enum import Enum, auto
 
 
 class Rule(Enum):
-    """See README.md for the argument of each."""
+    """The rules; README.md explains each."""
 
     # membership
     PROMISE_FENCES = auto()  # who has promised to exclude an incarnation accepts no more of its journal

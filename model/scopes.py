@@ -1,4 +1,4 @@
-"""Small scopes for the explorer: setup runs in order, the threads of the race are interleaved in all ways."""
+"""Small scopes for the explorer: initial operations run in order, and threads are interleaved in all ways."""
 
 from model.explore import Scope
 
@@ -17,7 +17,9 @@ def scope(
     refuge: str = "",
     fast: str = "",
 ) -> Scope:
-    """Operations are separated by semicolons, threads by bars; refuge: `c0=b1,b2 c1=b0`; fast: `b2=1000`."""
+    """Parse a scope: semicolons separate operations, bars separate threads. Examples of refuge: `c0=b1,b2 c1=b0`,
+    and of fast: `b2=1000`.
+    """
     return Scope(
         parents,
         homes,

@@ -25,11 +25,11 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "partition": ("partition", "partition", "move"),
     "oneway": ("oneway", "oneway", "crash"),
 }
-"""What may happen. `quick`: the same broker returns and crashes again soon; `double`: f = 2, and neighbours, too."""
+"""The faults of each class. `quick`: a broker returns and soon crashes again; `double`: f = 2, with neighbours."""
 
 
 def generate(seed: int, kind: str) -> Scenario:
-    """Half of the scenarios are small: 3 to 5 brokers, 2 or 3 clients, about 6 operations, 1 or 2 faults."""
+    """Return a scenario. Half of them are small: 3 to 5 brokers, 2 or 3 clients, about 6 operations, 1 or 2 faults."""
     r = random.Random(f"{kind} {seed}")
     small = r.random() < 0.5
     f = 2 if kind == "double" else r.choice((1, 1, 2))
@@ -71,7 +71,7 @@ def generate(seed: int, kind: str) -> Scenario:
 
 
 def attempt(scenario: Scenario, off: Set[Rule] = frozenset()) -> tuple[str | None, World | None]:
-    """Run it: the violation, if any. An exception is a violation, too."""
+    """Run a scenario; return the violation, if any. An exception is a violation, too."""
     world = None
     try:
         world = World(scenario, off)
@@ -88,7 +88,7 @@ def kind_of(violation: str) -> str:
 
 
 def shrink(scenario: Scenario, off: Set[Rule], kind: str, seconds: float = 60) -> Scenario:
-    """Remove operations as long as a run of some seed still fails in the same way."""
+    """Remove operations while a run of some seed still fails in the same way."""
     begun, seeds = time.monotonic(), [scenario.seed, *range(1, 12)]
 
     def failing(candidate: Scenario) -> Scenario | None:
@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def run_all(kind: str, seeds: range, off: Set[Rule], seconds: float) -> None:
-    """Run them, as many as fit into the time, and print what was found."""
+    """Run as many scenarios as fit into the time, and print the violations."""
     begun, runs, messages = time.monotonic(), 0, 0
     stats: Counter[str] = Counter()
     bad: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Time, and FIFO channels with random latency. A crash loses a suffix of each channel; a cut delays, loses nothing."""
+"""Virtual time, and FIFO channels with random latency. A crash loses a suffix of each channel; a cut only delays."""
 
 import heapq
 import random
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from model.tree import Incarnation
 
 Address = Incarnation | str
-"""A broker's incarnation, or the name of a client, or of a broker: whichever incarnation runs when it arrives."""
+"""A broker's incarnation, the name of a client, or the name of a broker for the incarnation that runs on arrival."""
 
 
 class Receiver(Protocol):
@@ -67,7 +67,7 @@ class Simulator:
         node.receive(channel[0], clock, kind, arguments)
 
     def crash(self, node: Incarnation) -> None:
-        """The node stops. Of what it has sent, each channel loses a random suffix."""
+        """Stop the node; each of its channels loses a random suffix."""
         self.nodes[node].alive = False
         for channel, sent in self._sent.items():
             if channel[0] == node:

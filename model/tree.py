@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Incarnation(NamedTuple):
-    """One run of a broker. A broker that restarts, or that was excluded, returns with the next number."""
+    """One run of a broker. A broker that restarts or was excluded returns with the next number."""
 
     name: str
     number: int
@@ -43,7 +43,7 @@ def is_excluded(status: Status) -> bool:
 
 
 def membership(view: View) -> View:
-    """The view that handovers use: a recovering incarnation is not there yet, its predecessor is excluded."""
+    """Return the view that handovers use: a recovering incarnation is absent, and its predecessor is excluded."""
     return {n: (s[0] - 1, EXCLUDED) if s[0] and not s[1] else s for n, s in view.items()}
 
 
@@ -79,7 +79,7 @@ class Tree:
         return sorted(queue[1:], key=lambda n: (distance[n], n))
 
     def components(self, names: Iterable[str]) -> list[frozenset[str]]:
-        """The connected sets of these names."""
+        """Return the connected sets of these names."""
         left, found = set(names), []
         while left:
             todo, component = [left.pop()], set()
@@ -92,7 +92,7 @@ class Tree:
         return sorted(found, key=min)
 
     def regions(self, view: View) -> list[tuple[frozenset[str], frozenset[str]]]:
-        """Each connected set of names that are not joined, with its group: the live brokers in and around it."""
+        """Return each connected set of names that are not joined, with its group: the live brokers in and around it."""
         found = []
         for region in self.components(n for n in self.names if not is_joined(view[n])):
             around = region.union(*(self.neighbours[x] for x in region))
@@ -100,7 +100,9 @@ class Tree:
         return found
 
     def links(self, view: View, region: frozenset[str], group: frozenset[str]) -> list[tuple[str, str, frozenset[str]]]:
-        """The links among the group, as (a, b, the excluded names that it bypasses): a star around the lowest name."""
+        """Return the links among the group, a star around the lowest name, as (a, b, the excluded names that it
+        bypasses).
+        """
         found = [
             (a, b, frozenset[str]())
             for a in sorted(group)
@@ -114,7 +116,7 @@ class Tree:
 
     @staticmethod
     def next_hops(me: str, links: list[tuple[str, str, frozenset[str]]]) -> dict[str, str]:
-        """For each other member, my neighbour on the way to it."""
+        """Return, for each other member, the neighbour on the path to it."""
         near: dict[str, list[str]] = {}
         for a, b, _ in links:
             near.setdefault(a, []).append(b)

@@ -1,4 +1,4 @@
-"""A network with clients, faults within f, a failure detector, and the end of a run."""
+"""A network with clients, faults within f, a failure detector, and a check at the end of a run."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Operation = tuple[float, str, int, Any]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run is a function of this: the tree by parents, f, the clients' homes, and operations with times."""
+    """Determines a run: the tree by parents, f, the clients' brokers, and operations with times."""
 
     seed: int
     parents: tuple[int | None, ...]
@@ -27,7 +27,7 @@ class Scenario:
 
 
 class World:
-    """Brokers, clients, and what happens to them."""
+    """The brokers and clients of a run."""
 
     def __init__(self, scenario: Scenario, off: Set[Rule] = frozenset()) -> None:
         self.scenario, self.off, self.f = scenario, off, scenario.f
@@ -68,7 +68,7 @@ class World:
             self.simulator.after(TICK, self.tick, broker)
 
     def detect(self, broker: Broker) -> None:
-        """The failure detector of one broker: it counts ticks without a sign of life, in one direction."""
+        """Run the failure detector of one broker: it counts ticks without a message, in one direction."""
         me, now = broker.me.name, self.simulator.now
         troubled = self.unreachable or self.simulator.cuts or self.false
         if not troubled and all(b.alive and b.me.number == 0 for b in self.running.values()):
@@ -87,7 +87,7 @@ class World:
                 broker.suspect(peer, False)
 
     def stopped(self, broker: Incarnation) -> None:
-        """Excluded alive: the next incarnation keeps the register."""
+        """Handle an exclusion of a live broker: the next incarnation keeps the register."""
         self.stats["excluded"] += 1
         self.lose_clients(broker)
         self.simulator.after(1 + self.simulator.random.random() * 40, self.return_warm, self.running[broker.name])
@@ -105,7 +105,7 @@ class World:
         return self.simulator.random.choice(living) if living else None
 
     def failed(self) -> set[str]:
-        """Names that hold nothing: crashed, or recovering."""
+        """Return the names without state: crashed or recovering."""
         for name in list(self.cold):
             broker = self.running[name]
             if broker.alive and broker.state is not State.RECOVERING:
@@ -113,7 +113,7 @@ class World:
         return self.cold
 
     def may_crash(self, name: str) -> bool:
-        """At most f of every electorate have no memory."""
+        """Return whether at most f of every electorate would be without memory."""
         failed = self.failed() | {name}
         return all(len(failed & set(members)) <= self.f for members in self.tree.electorate.values())
 
@@ -199,7 +199,7 @@ class World:
         self.judge()
 
     def judge(self) -> None:
-        """The promises to the applications, and J1: any f + 1 of an electorate include a holder of each entry."""
+        """Check the guarantees for applications, and J1: any f + 1 of an electorate include a holder of each entry."""
         living = [b for b in self.running.values() if b.alive]
         table = max(living, key=lambda b: b.final).table
         self.checker.end(table)
@@ -217,7 +217,7 @@ class World:
         self.settle()
 
     def why(self) -> str:
-        """What is not quiet."""
+        """Return a description of the pending work."""
         parts = [f"{c.name} at {c.home} trying {c.trying}: {c.unconfirmed}" for c in self.clients if not c.quiet()]
         for b in self.running.values():
             h = b.handover

@@ -19,7 +19,7 @@ LOCK = Path(__file__).parents[1] / "requirements.lock"
 
 
 def needed(package: Distribution, extras: Iterable[str]) -> set[str]:
-    """Return the names of all packages that a package needs on this machine with these extras, directly or indirectly."""
+    """Return the names of all direct and indirect requirements of a package with these extras on this machine."""
     own = canonicalize_name(package.metadata["Name"])
     found: set[str] = set()
     todo = [(package, extra) for extra in ("", *extras)]

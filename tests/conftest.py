@@ -41,7 +41,6 @@ Cli: TypeAlias = Callable[..., Ran]
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """`cli("sim", "run", file)`: run it, at 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def call(*arguments: object) -> Ran:
@@ -140,5 +139,4 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Ours, unless the command line wants another."""
     return _SharedInOnePlace(config, log) if config.getoption("dist") == "load" else None

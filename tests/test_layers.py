@@ -68,14 +68,12 @@ MAY_IMPORT = {
         "archive",
     },
 }  # fmt: skip
-"""Each part of `gapless`, with the parts below it. A part that is missing here fails the test: give it its place."""
 
 PACKAGES = {
     "gapless": set[str](),
     "gapless_papers": {"gapless"},
     "gapless_spark": {"gapless"},
 }
-"""Each package, with those that it may import, and the exceptions."""
 
 PAPERS_MAY_IMPORT = {
     "protocols": {"errors", "events", "filters", "overlay", "protocol", "protocols"},
@@ -84,7 +82,6 @@ PAPERS_MAY_IMPORT = {
     },
     "commands": {"cli"},
 }  # fmt: skip
-"""Each part of `gapless_papers`, with the parts of `gapless` that it builds on."""
 
 PROTOCOL_ROWS = (
     ("identities", "numbers", "options"),
@@ -122,28 +119,21 @@ PROTOCOL_ROWS = (
     ("broker",),
     ("invariants",),
 )
-"""The modules of the default protocol: each imports only modules of rows above its own."""
 
 PUBLIC = {"causes", "client", "errors", "events", "positions", "sync"}
-"""The public names of `gapless`, loaded on first use."""
 
 SPARK_IMPORTERS = {
     "gapless/cli/audit.py", "gapless/cli/audit_live.py", "gapless/cli/sim_search_spark.py",
     "gapless_papers/lab/command.py",
 }  # fmt: skip
-"""Commands that run on Spark: they open it inside a function, when they are called."""
 
 STARTER = "gapless/runtime/fleet.py"
-"""The module that starts the command line as a process: a broker is one of its commands."""
 IMPORTS_ELSEWHERE = "gapless_spark/worker_python.py"
-"""It asks another interpreter whether it can import a module of ours."""
 
 LOADERS = {"gapless/__init__.py", "gapless/registry.py", "gapless/runtime/codec.py", "gapless/trace/__init__.py"}
-"""The modules that import modules by computed names: public names, protocols, and the messages of a protocol."""
 
 PURE_PARTS = ("gapless/filters", "gapless/protocols", "gapless_papers/protocols")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
-"""A state machine reads no clock, draws no lot and opens no socket."""
 
 
 def _files() -> list[Path]:
@@ -156,12 +146,10 @@ def _all_files() -> list[Path]:
 
 @cache
 def _nodes(file: Path) -> list[ast.AST]:
-    """All that stands in a file; it is read once."""
     return list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 def _part(module: str) -> str:
-    """`gapless.filters.like` belongs to `filters`, `gapless` itself to nothing."""
     return [*module.split("."), ""][1]
 
 
@@ -170,7 +158,6 @@ def _module(file: Path) -> str:
 
 
 def _imports(file: Path) -> Iterator[tuple[int, str]]:
-    """Line and module of every import, wherever it stands; `from gapless import overlay` counts as gapless.overlay."""
     for node in _nodes(file):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -185,7 +172,6 @@ def _show(complaints: list[str]) -> None:
 
 
 def _unused(allowed: dict[str, set[str]], used: dict[str, set[str]]) -> list[str]:
-    """Return imports that are allowed but never used, so that the list stays exact."""
     return [f"{own} may import {other}, and does not" for own, all_ in allowed.items() for other in all_ - used[own]]
 
 
@@ -308,7 +294,6 @@ def _programs(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _commands(file: Path) -> Iterator[tuple[int, str, str]]:
-    """Line, switch and what follows it, wherever words for a Python process are put together."""
     for node in _nodes(file):
         if isinstance(node, ast.List | ast.Tuple):
             words = [each.value if isinstance(each, ast.Constant) else ast.unparse(each) for each in node.elts]
@@ -318,7 +303,6 @@ def _commands(file: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _called(file: Path) -> set[str]:
-    """Names of all functions that are called."""
     calls = [node.func for node in _nodes(file) if isinstance(node, ast.Call)]
     return {call.attr if isinstance(call, ast.Attribute) else ast.unparse(call) for call in calls}
 
@@ -394,7 +378,6 @@ def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
 
 
 BESIDE = {"bench", "deploy", "fuzz", "fuzz/targets", "model", "package", "pages"}
-"""Tests of what is not in `src`."""
 
 
 def _test_directories() -> list[Path]:
@@ -403,7 +386,6 @@ def _test_directories() -> list[Path]:
 
 
 def _place_of_tests(directory: Path) -> str:
-    """Where the tests of a directory of `src` belong: `gapless_papers/lab` has them in `papers/lab`."""
     name = directory.relative_to(SOURCE).as_posix()
     return name.removeprefix("gapless/") if name.startswith("gapless/") else name.removeprefix("gapless_")
 

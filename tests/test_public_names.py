@@ -23,7 +23,6 @@ ERRORS = {
     "CallError", "ClosedError", "ConnectError", "DeniedError", "EventError", "FilterError", "GaplessError",
     "NoReplyError", "RequestFailedError", "SkippedError", "SubscriptionEndedError",
 }  # fmt: skip
-"""The errors that programs catch; the others are in `gapless.errors`."""
 OTHER_ERRORS = {
     "AckTooLateError", "ArchiveError", "ConfigError", "ConversionError", "ExperimentError", "NoEventError",
     "OverlayError", "ProtocolError", "ScenarioError", "SlowConsumerError", "SparkError", "StorageError", "TraceError",
@@ -37,12 +36,10 @@ OTHER_TYPES = {
     "Admin", "Answering", "ArchiveReader", "Codec", "ConnectionChange", "ConnectionChanges", "Identity", "Milestones",
     "Opening", "Outgoing",
 }  # fmt: skip
-"""Programs get them from calls, and seldom name them."""
 ALIKE = {
     "Answer", "Codec", "ConnectionChange", "Credentials", "DurableInfo", "Identity", "Middleware", "Milestones",
     "Outgoing", "Since",
 }  # fmt: skip
-"""Names that are the same with an event loop and without."""
 
 
 def test_the_public_names_are_these() -> None:
@@ -192,16 +189,13 @@ def sync_main(known: Client, event: Event, subscription: Subscription) -> None:
     reveal_type(gapless.__version__)  # str
     raise gapless.CalError("no")  # error: Module has no attribute "CalError"
 """
-"""Each line with a comment is one that `mypy --strict` has something to say about, and this is what."""
 
 
 DOCUMENTS = {"client_page.py": "docs/CLIENT.md", "first_page.py": "README.md"}
-"""Those whose programs are whole, and go on from each other: each is one file to the type checker."""
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the output of `mypy --strict` on all programs; it runs once, because it is slow."""
     place = tmp_path_factory.mktemp("types")
     (place / "program.py").write_text(PROGRAM, encoding="utf-8")
     for file, page in DOCUMENTS.items():
@@ -251,11 +245,9 @@ def test_the_calls_without_an_event_loop_are_generated_from_those_with_one(modul
 
 
 COROUTINE = {"Opening.close", "Opening.send", "Opening.throw"}
-"""Event loops call them."""
 
 
 def _calls() -> dict[str, Any]:
-    """Every public function, and every public method of a public class, with and without an event loop."""
     found: dict[str, Any] = {}
     for module in (gapless, gapless.client, gapless.sync):
         for name in module.__all__:
@@ -314,7 +306,6 @@ SHAPE = {
     "read": ["filter", "since", "until", "type"],
     "answer": ["filter", "handler", "group", "concurrency", "redeliver_s", "max_pending"],
 }  # fmt: skip
-"""One call for each thing, and nothing more: `ready`, `confirm` and `archive` are no arguments of a subscription."""
 
 
 @pytest.mark.parametrize("call", SHAPE)

@@ -32,12 +32,12 @@ PAYLOAD = int(os.environ.get("BENCH_PAYLOAD", "100"))
 
 
 def say(**facts: object) -> None:
-    """Tell whoever started this process."""
+    """Report to the parent process."""
     print(json.dumps(facts), flush=True)
 
 
 def payloads(count: int, begun: list[float]) -> Iterator[bytes]:
-    """Numbered payloads; notes the time, and that of the processor, when the first is asked for."""
+    """Yield numbered payloads; record the wall-clock and processor time of the first."""
     rest = bytes(PAYLOAD - STAMP.size)
     pack = STAMP.pack
     begun += (time.monotonic(), time.process_time())
@@ -46,7 +46,7 @@ def payloads(count: int, begun: list[float]) -> Iterator[bytes]:
 
 
 async def paced(count: int, rate: float, begun: list[float]) -> AsyncIterator[bytes]:
-    """The same, each with its time, at a constant rate."""
+    """Yield payloads at a constant rate, each with its time."""
     rest = bytes(PAYLOAD - STAMP.size)
     start = time.monotonic()
     begun += (start, time.process_time())
@@ -58,7 +58,7 @@ async def paced(count: int, rate: float, begun: list[float]) -> AsyncIterator[by
 
 
 async def publish(system: System, port: int, count: int, rate: float) -> None:
-    """Publish, fast or at a rate."""
+    """Publish, at full speed or at a rate."""
     begun: list[float] = []
     if rate:
         await system.pace(port, paced(count, rate, begun))
@@ -68,7 +68,7 @@ async def publish(system: System, port: int, count: int, rate: float) -> None:
 
 
 async def subscribe(system: System, port: int, count: int, rate: float) -> None:
-    """Count, check the order, note how old each is, and report the last; then wait to be killed."""
+    """Count payloads, check their order, record their latency and report the end; then wait to be killed."""
     latencies: list[int] = []
     expected = 0
     wrong = 0

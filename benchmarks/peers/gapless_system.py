@@ -22,7 +22,7 @@ PATIENCE_S = 10.0
 
 
 class Gapless(System):
-    """A chain of brokers: publishers at its last, subscribers at its first."""
+    """A chain of brokers with publishers at the last and subscribers at the first."""
 
     name = "gapless"
     scheme = "gapless://"
@@ -30,16 +30,16 @@ class Gapless(System):
     protocol = "gapless"
     """The protocol of its brokers."""
     longest_turn = (0.0, "nothing")
-    """Of all brokers of all runs: milliseconds of the processor, and what it did."""
+    """The longest turn of all brokers in all runs, in milliseconds of processor time, with its cause."""
 
     def __init__(self, brokers: int = 1, f: int = 0, edges: Sequence[tuple[int, int]] | None = None) -> None:
-        """A chain, or brokers with these edges."""
+        """Create a chain, or brokers with these edges."""
         self._f = f
         self._edges = [(number, number + 1) for number in range(brokers - 1)] if edges is None else edges
         self.ports = free_ports(brokers)
 
     def attributes(self) -> Iterator[dict[str, Any]]:
-        """Of one event after the other: here they are all the same."""
+        """Yield the attributes of successive events; here they are equal."""
         return repeat(ATTRIBUTES)
 
     @property
@@ -49,7 +49,7 @@ class Gapless(System):
 
     @property
     def access(self) -> Access:
-        """How to ask its brokers."""
+        """Return how to query its brokers."""
         return CLEAR
 
     def more(self, folder: Path) -> str:
@@ -87,7 +87,7 @@ class Gapless(System):
                 server.wait()
 
     def start(self, name: str, folder: Path) -> "subprocess.Popen[bytes]":
-        """One of its brokers."""
+        """Start one of its brokers."""
         command = [*self.command(0, folder), name]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -124,17 +124,17 @@ class Gapless(System):
 
 
 class GaplessDistinct(Gapless):
-    """The same with events as applications publish them: each has values of its own beside its topic."""
+    """Gapless with events as in typical applications: each has distinct values besides its topic."""
 
     name = "gapless, distinct attributes"
 
     def attributes(self) -> Iterator[dict[str, Any]]:
-        """Four distinct ones, and the topic."""
+        """Yield the topic and four distinct attributes of successive events."""
         return distinct_attributes()
 
 
 class GaplessOnDisk(Gapless):
-    """The same with its data on disk, synced by f + 1 brokers before a publication is confirmed."""
+    """Gapless with data on disk, synced by f + 1 brokers before a publication is confirmed."""
 
     name = "gapless, synced"
     promise = "exactly once, causal order, exact start, confirmed, on disk"

@@ -1,4 +1,4 @@
-"""Mosquitto with gmqtt, which runs on the event loop: MQTT at each quality of service, with publications in flight."""
+"""Mosquitto with gmqtt (asyncio): MQTT at each quality of service, with publications in flight."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -8,13 +8,13 @@ from typing import Any
 from benchmarks.peers.system import TOPIC, System
 
 IN_FLIGHT = 4096
-"""Publications that wait for their acknowledgement at once."""
+"""The number of unacknowledged publications."""
 UNSENT_MAX = 1 << 20
-"""Bytes that wait for the socket."""
+"""The maximum number of unsent bytes in the socket's buffer."""
 
 
 class Mosquitto(System):
-    """Publish and forget."""
+    """QoS 0: no acknowledgements."""
 
     name = "Mosquitto QoS 0"
     promise = "at most once"
@@ -81,7 +81,7 @@ class Mosquitto(System):
 
 
 class MosquittoOnceOrMore(Mosquitto):
-    """Each publication and delivery acknowledged."""
+    """QoS 1: each publication and delivery is acknowledged."""
 
     name = "Mosquitto QoS 1"
     promise = "at least once, acknowledged"
@@ -89,7 +89,7 @@ class MosquittoOnceOrMore(Mosquitto):
 
 
 class MosquittoOnce(Mosquitto):
-    """Each publication and delivery in four steps."""
+    """QoS 2: each publication and delivery takes four messages."""
 
     name = "Mosquitto QoS 2"
     promise = "exactly once on each hop, acknowledged"

@@ -1,4 +1,4 @@
-"""NATS with nats-py: core, which forgets, and JetStream, which keeps and acknowledges."""
+"""NATS with nats-py: core (no acknowledgements), and JetStream (stored and acknowledged)."""
 
 import asyncio
 import subprocess
@@ -11,11 +11,11 @@ from benchmarks.peers.system import TOPIC, System, distinct_attributes
 
 WINDOW = 1024
 SYNCS_SINCE = (2, 10)
-"""The version that knows `sync_interval`."""
+"""The first version with `sync_interval`."""
 
 
 class NatsCore(System):
-    """Publish and forget."""
+    """NATS core: no acknowledgements."""
 
     name = "NATS core"
     promise = "at most once"
@@ -62,8 +62,7 @@ class NatsCore(System):
 
 
 class NatsDocuments(NatsCore):
-    """The same with messages that carry attributes, too: each is one MessagePack document, which the subscriber
-    decodes."""
+    """NATS core with attributes: each message is a MessagePack document, which the subscriber decodes."""
 
     name = "NATS core, documents"
 
@@ -81,7 +80,7 @@ class NatsDocuments(NatsCore):
 
 
 class JetStream(NatsCore):
-    """A stream in memory, publications and deliveries acknowledged."""
+    """A stream in memory with acknowledged publications and deliveries."""
 
     name = "NATS JetStream"
     promise = "at least once, acknowledged"
@@ -128,7 +127,7 @@ class JetStream(NatsCore):
 
 
 class JetStreamOnFile(JetStream):
-    """A stream in files that are synced now and then, as by default: every two minutes."""
+    """A stream in files with the default sync interval of two minutes."""
 
     name = "NATS JetStream, file"
     promise = "at least once, acknowledged, in a file"
@@ -136,7 +135,7 @@ class JetStreamOnFile(JetStream):
 
 
 class JetStreamSynced(JetStreamOnFile):
-    """The same, synced before a publication is acknowledged."""
+    """A stream in files that are synced before a publication is acknowledged."""
 
     name = "NATS JetStream, synced"
     promise = "at least once, acknowledged, on disk"

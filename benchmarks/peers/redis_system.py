@@ -12,7 +12,7 @@ BATCH = 1000
 
 
 class RedisStreams(System):
-    """One stream, one group."""
+    """One stream with one group."""
 
     name = "Redis streams"
     promise = "at least once, acknowledged"
@@ -28,7 +28,7 @@ class RedisStreams(System):
         return Redis(port=port)
 
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
-        """With the client that waits for its socket: it takes half as long as the one for event loops."""
+        """Publish with the blocking client, which takes half as long as the asynchronous one."""
         from redis import Redis
 
         def publish() -> None:
@@ -63,7 +63,7 @@ class RedisStreams(System):
 
 
 class RedisSynced(RedisStreams):
-    """The same with its log on disk, synced before it answers."""
+    """Redis streams with a log on disk that is synced before each answer."""
 
     name = "Redis streams, synced"
     promise = "at least once, acknowledged, on disk"

@@ -1,6 +1,6 @@
-"""The limit: a bare relay on uvloop that decodes each batch with msgspec, passes it on, and acknowledges it.
+"""The upper limit: a bare relay on uvloop that decodes each batch with msgspec, forwards it, and acknowledges it.
 
-It has no filters, keeps nothing, and survives nothing. Batches of 256, acknowledgements by number.
+It has no filters, no storage and no fault tolerance. Batches have 256 events, acknowledged by number.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from benchmarks.peers.system import System
 
 BATCH = 256
 WINDOW = 8
-"""Batches that may wait for their acknowledgement."""
+"""The maximum number of unacknowledged batches."""
 
 encode = msgspec.msgpack.Encoder().encode
 
@@ -60,7 +60,7 @@ class Frames(asyncio.Protocol):
 
 
 class Relay(System):
-    """Not a system: what is left if one takes everything away."""
+    """The relay, as a system without guarantees."""
 
     name = "bare relay"
     promise = "none (the limit)"
@@ -104,7 +104,7 @@ class Relay(System):
 
 
 async def serve(port: int) -> None:
-    """Pass on everything to whoever subscribed."""
+    """Forward all events to all subscribers."""
     subscribers: list[Frames] = []
 
     def on_frame(frames: Frames, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Gapless with certificates and users: the same promise, through TLS, with every event judged."""
+"""Gapless with certificates and users: the same guarantee over TLS, with permission checks for every event."""
 
 import os
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from gapless.security.credentials import Credentials
 from gapless.security.development import make_security, security_section
 
 DIRECTORY = "GAPLESS_BENCHMARK_SECURITY"
-"""Where those who are started find their credentials."""
+"""The variable with the directory of the credentials."""
 
 
 class SecureGapless(Gapless):
-    """The same chain of brokers, with TLS."""
+    """The same chain of brokers with TLS."""
 
     name = "gapless, TLS"
     promise = "the same, encrypted, and only for who may"

@@ -38,19 +38,19 @@ def distinct_attributes() -> Iterator[dict[str, Any]]:
 
 
 class System(ABC):
-    """One system; `promise` is what it gives for its speed."""
+    """One system; `promise` is its guarantee."""
 
     name: str
     promise: str
     program: str = ""
     """The server's program, from a package of the operating system."""
     library: str = ""
-    """The client's library."""
+    """The client library."""
     servers: "list[subprocess.Popen[bytes]]" = []  # noqa: RUF012 - replaced, not changed
-    """The processes of its servers, while it serves."""
+    """The running server processes."""
 
     def missing(self) -> str:
-        """Why it cannot run here; empty if it can."""
+        """Return why the system cannot run here; empty if it can."""
         if self.program and shutil.which(self.program) is None:
             return f"{self.program} is not installed"
         if self.library and find_spec(self.library) is None:
@@ -59,11 +59,11 @@ class System(ABC):
 
     @abstractmethod
     def command(self, port: int, folder: Path) -> list[str]:
-        """How to start the server on a port of loopback."""
+        """Return the command that starts the server on a port of loopback."""
 
     @contextlib.contextmanager
     def serve(self, folder: Path) -> Iterator[int]:
-        """A server, and its port."""
+        """Start a server for the block; yield its port."""
         port = free_ports(1)[0]
         server = subprocess.Popen(self.command(port, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.servers = [server]
@@ -75,25 +75,25 @@ class System(ABC):
             server.wait()
 
     def processor_s(self) -> float:
-        """The time of the processor that its servers have taken by now."""
+        """Return the processor time of its servers so far."""
         fields = [Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split() for server in self.servers]
         return sum(int(each[11]) + int(each[12]) for each in fields) / CLOCK_TICKS
 
     @abstractmethod
     async def flood(self, port: int, payloads: Iterable[bytes]) -> None:
-        """Publish as fast as the system takes it; return when it has confirmed all, if it confirms."""
+        """Publish as fast as the system accepts; return when all publications are confirmed, if the system confirms."""
 
     @abstractmethod
     async def pace(self, port: int, payloads: AsyncIterator[bytes]) -> None:
-        """Publish each when it comes."""
+        """Publish each payload as it arrives."""
 
     @abstractmethod
     async def subscribe(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:
-        """Call `ready` when nothing published from now on is missed, and `take` with each payload until it is false."""
+        """Call `ready` when the subscription is active, and `take` with each payload until it returns false."""
 
 
 def wait_for(port: int, server: "subprocess.Popen[bytes]", seconds: float = 20.0) -> None:
-    """Until somebody listens on the port."""
+    """Wait until a server listens on the port."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and server.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):

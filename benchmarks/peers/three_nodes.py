@@ -27,7 +27,7 @@ Close = Callable[[], Awaitable[None]]
 
 
 class Nodes(ABC):
-    """Three running nodes, a subscriber's connection to the first and a publisher's to the second."""
+    """Three running nodes, with a subscriber's connection to the first and a publisher's to the second."""
 
     name: str
     program: str = ""
@@ -47,7 +47,7 @@ class Nodes(ABC):
 
     @abstractmethod
     async def subscribe(self, topic: str, on_event: OnEvent) -> Close:
-        """Subscribe at the first node, and return when the system says that the subscription is there."""
+        """Subscribe at the first node, and return when the system confirms the subscription."""
 
     @abstractmethod
     async def publish(self, topic: str, number: int) -> None:
@@ -56,7 +56,7 @@ class Nodes(ABC):
 
 @contextlib.asynccontextmanager
 async def delayed(target: int) -> AsyncIterator[int]:
-    """Yield a port that leads to the target's with the delay in both directions."""
+    """Yield a port that forwards to the target's with a delay in both directions."""
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
@@ -206,7 +206,7 @@ class JetStreamNodes(NatsNodes):
 
 
 class ZenohNodes(Nodes):
-    """`declare_subscriber` returns when the own router may know of it."""
+    """`declare_subscriber` returns when the subscriber's own router may know of it."""
 
     name = "Zenoh, 3 routers"
     library = "zenoh"

@@ -50,7 +50,6 @@ class Run(NamedTuple):
 
 
 def record(run: Run, name: str = "model") -> Trace:
-    """The trace of a run."""
     recorder = Recorder(
         run=name, protocol="model", guarantee=run.guarantee, scenario="toy", seed=0, brokers=1, f=0, options="{}"
     )
@@ -129,7 +128,6 @@ class Model:
         return {"x": self.draw.randrange(6), "topic": self.draw.choice("ab")}
 
     def _see(self, client: _Client) -> bool:
-        """Let the client see one more event, if there is one."""
         open_events = [event for event, past in self.log if self._may_see(client, event, past)]
         if open_events:
             self._show(client, self.draw.choice(open_events))

@@ -28,7 +28,6 @@ class NaiveJudge:
         self.cut_short = {row.client: row for row in trace.cut_short}
 
     def judge(self) -> tuple[str, Counter[Name]]:
-        """Status and anomalies."""
         accepted = 0
         for subscription in self.trace.subscriptions:
             accepted += self._judge_subscription(subscription)
@@ -126,7 +125,6 @@ class NaiveJudge:
         return parse(subscription.filter).matches(self.attributes[event.event_id])
 
     def _causally_before(self, first: EventRow, second: EventRow) -> bool:
-        """Whether this guarantee cares that the first happens before the second."""
         if first.publisher == second.publisher or self.run.guarantee == "gfd":
             return False
         if self.run.guarantee == "gcd":

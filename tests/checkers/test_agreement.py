@@ -70,7 +70,6 @@ def _thin_out(calls: list[Call], start_late: bool, draw: random.Random) -> list[
 
 
 def _stray(calls: list[Call], draw: random.Random) -> None:
-    """Deliver some published event to some client, for some subscription."""
     events = [(place, call.happening) for place, call in enumerate(calls) if call.kind == "publish"]
     subscriptions = [(place, call) for place, call in enumerate(calls) if call.kind == "subscribe"]
     if events and subscriptions:
@@ -81,7 +80,6 @@ def _stray(calls: list[Call], draw: random.Random) -> None:
 
 
 def forge(trace: Trace, draw: random.Random) -> Trace:
-    """Change the certificate in a random way, or leave it."""
     rows = list(trace.pasts)
     if rows and draw.random() < 0.3:
         place = draw.randrange(len(rows))
@@ -164,7 +162,6 @@ def test_chains_are_direct_and_as_short_as_can_be() -> None:
 
 
 def _direct_links(trace: Trace) -> set[tuple[str, str]]:
-    """Pairs of events of which the second's publisher had published or delivered the first."""
     known: dict[str, list[str]] = {}
     links = set()
     for row in sorted(trace.history, key=lambda row: row.step):

@@ -19,7 +19,6 @@ SEEDS = range(60)
 
 
 def claiming(trace: Trace, ready: Ready) -> Trace:
-    """The trace, with that claim for every subscription."""
     rows = [msgspec.structs.replace(row, ready=ready) for row in trace.subscriptions]
     return msgspec.structs.replace(trace, subscriptions=rows)
 
@@ -115,8 +114,6 @@ def test_an_honest_run_that_claims_the_whole_cut_is_valid() -> None:
 
 
 class _Script:
-    """One subscription of bob's to ann's events; times in milliseconds."""
-
     def __init__(self) -> None:
         self.recorder = Recorder(run="r", protocol="p", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
         self.recorder.subscribe("bob", "s", "by = 'ann'", 0, ready="whole")

@@ -23,7 +23,6 @@ from .naive import NaiveJudge
 SEEDS = range(40)
 
 Plant = Callable[[Run, random.Random], tuple[Run, str] | None]
-"""Plants an anomaly; gives the run and the event that should be named. `None` if the run has no place for it."""
 
 
 def named(verdict: Verdict) -> list[tuple[str, str | None]]:
@@ -33,7 +32,6 @@ def named(verdict: Verdict) -> list[tuple[str, str | None]]:
 def plant_everywhere(
     kind: str, plant: Plant, *, floor: int = 15, quiesced: bool = True, guarantee: Guarantee = "gcd"
 ) -> Iterator[Anomaly]:
-    """Plant in many runs, see it named and nothing else, and give what was said."""
     planted = 0
     for seed in SEEDS:
         run = Model(seed, guarantee=guarantee).run(quiesced=quiesced)
@@ -80,7 +78,6 @@ def choose(draw: random.Random, places: list[int]) -> int | None:
 
 
 def numbers_after(run: Run, call: Call) -> list[int]:
-    """Numbers of the same publisher, delivered for the same subscription, that are higher."""
     event = call.happening
     return [
         other.happening.seq
@@ -90,7 +87,6 @@ def numbers_after(run: Run, call: Call) -> list[int]:
 
 
 def has_effect(run: Run, place: int) -> bool:
-    """Whether an effect of what is delivered there was delivered for the same subscription, even without it."""
     call = run.calls[place]
     judge = NaiveJudge(record(without(run, place)))
     others = of_subscription(run, call.subscription)
@@ -230,7 +226,6 @@ def test_no_other_guarantee_forbids_missing_effects(guarantee: Guarantee) -> Non
 
 
 def drop_a_publisher(run: Run, draw: random.Random) -> tuple[Run, str] | None:
-    """Drop the only event of a publisher that has no cut, which is an effect of something delivered."""
     judge = NaiveJudge(record(run))
 
     def is_only_effect(call: Call) -> bool:
@@ -253,8 +248,6 @@ def test_an_effect_of_a_publisher_without_a_cut_is_missed_at_a_quiet_end() -> No
 
 
 def swap(*, same_publisher: bool) -> Plant:
-    """Swap two deliveries of one subscription that its client was handed one right after the other."""
-
     def plant(run: Run, draw: random.Random) -> tuple[Run, str] | None:
         judge = NaiveJudge(record(run))
 
@@ -423,7 +416,6 @@ def test_a_subscription_that_never_became_active_is_unobserved() -> None:
 
 
 def forge(trace: Trace, how: str, draw: random.Random) -> tuple[Trace, str, str] | None:
-    """The trace with one row of the certificate changed, and whose past is wrong about whom."""
     if not trace.pasts:
         return None
     place = draw.randrange(len(trace.pasts))

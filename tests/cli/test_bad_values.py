@@ -62,7 +62,6 @@ BAD = [
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, Path]:
-    """Return wrong values for an option."""
     names = ("dir", "file", "nowhere", "bytes", "network", "trace")
     found = {name: tmp_path / name for name in names}
     found["dir"].mkdir()

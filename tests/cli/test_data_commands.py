@@ -18,7 +18,6 @@ BEGUN = 1_790_000_000_000_000
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """As a killed broker leaves it: part of it in the log."""
     with opened(tmp_path / "running") as it:
         it.keep(*(Admit("b1", BEGUN + n, BEGUN + n, 2, b"piece %03d" % n * 100) for n in range(50)))
         it.keep(Put("life", b"7"), Put("subscription/billing", b"position"))

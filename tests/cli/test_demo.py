@@ -31,7 +31,6 @@ STAGES = (
     "the checker in Python checks",
     "all brokers are started again",
 )
-"""Some of what it says while it is busy."""
 
 
 def test_on_a_terminal_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Path) -> None:
@@ -71,12 +70,10 @@ def _text(picture: Path) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """All but figures."""
     return set(re.findall(r"[A-Za-z]{4,}", text))
 
 
 def _running(place: Path) -> list[str]:
-    """Processes whose command line names a file of this place."""
     found = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:

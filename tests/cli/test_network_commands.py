@@ -28,12 +28,10 @@ from tests.conftest import Cli
 
 PROGRAM = [sys.executable, "-m", "gapless"]
 QUICK = RuntimeSettings(heartbeat_ms=100, suspect_ms=20_000, join_ms=1_000, drain_ms=500)
-"""Nobody dies in these tests, and on a busy machine nobody shall be taken for dead."""
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three broker processes whose clients write traces."""
     directory = tmp_path_factory.mktemp("fleet")
     config = local_network(chain(3), runtime=QUICK, http_ports=free_ports(3))
     with Fleet(config, directory, trace=str(directory / "trace"), as_json=True) as fleet:
@@ -43,7 +41,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def gapless(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as the shell does."""
     return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60, check=False)
 
 

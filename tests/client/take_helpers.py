@@ -9,7 +9,6 @@ __all__ = ["take"]
 
 
 async def take(subscription: Subscription, count: int) -> list[Event]:
-    """The next so many events."""
     found: list[Event] = []
     async with asyncio.timeout(20):
         while len(found) < count:

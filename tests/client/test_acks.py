@@ -16,8 +16,6 @@ Story = Callable[[Local, gapless.Client], Awaitable[None]]
 
 
 def assert_notified(story: Story) -> None:
-    """A chain of brokers, and a client that publishes."""
-
     async def main() -> None:
         async with (
             asyncio.timeout(60),

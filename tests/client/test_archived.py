@@ -26,18 +26,13 @@ TEXT = "topic = 't'"
 
 
 class Numbered(msgspec.Struct):
-    """The attributes of an event."""
-
     n: int
 
 
 class Kept(NamedTuple):
-    """A network that has dropped most of what was published, and an archive that has not."""
-
     url: str
     archive: Path
     said: int
-    """Events so far; `n` numbers them."""
 
 
 @pytest.fixture(scope="module")

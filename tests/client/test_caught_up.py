@@ -21,7 +21,6 @@ from gapless.runtime.fleet import Fleet, local_network
 from tests.runtime.local import QUICK, local
 
 COUNT = 600
-"""More than are taken at once."""
 
 
 def test_it_is_caught_up_when_the_last_event_of_history_is_consumed() -> None:
@@ -129,7 +128,6 @@ def test_something_missing_at_the_end_of_history_has_to_be_raised_first() -> Non
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """A network of its own process."""
     with Fleet(local_network(chain(1), f=0, runtime=QUICK), tmp_path) as fleet:
         fleet.start_all()
         sync.connect(fleet.config.url, timeout_s=60).close()

@@ -20,7 +20,6 @@ TEXT = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="ut
 
 @pytest.fixture(scope="module")
 def programs() -> dict[str, Any]:
-    """All that the document defines."""
     found: dict[str, Any] = {}
     for block in TEXT.split("```python\n")[1:]:
         exec(compile(block.split("```")[0], "docs/CLIENT.md", "exec"), found)

@@ -17,7 +17,6 @@ from tests.client.take_helpers import take
 from tests.runtime.local import local
 
 HALF = "\udce9"
-r"""The result of `os.fsdecode(b"\xe9")`."""
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a lone surrogate in an attribute": (

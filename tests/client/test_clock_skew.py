@@ -21,7 +21,6 @@ HOUR_S = 3_600.0
 
 @asynccontextmanager
 async def two_clients() -> AsyncIterator[tuple[Client, Client]]:
-    """A publisher, and a client at another broker."""
     async with (
         local(chain(2)) as network,
         connect(network.at("b0"), name="ann") as ann,
@@ -33,7 +32,6 @@ async def two_clients() -> AsyncIterator[tuple[Client, Client]]:
 
 @contextmanager
 def clock_off_by(seconds: float) -> Iterator[None]:
-    """The clock that this process asks is wrong. Brokers took theirs when they were imported."""
     real, real_ns = time.time, time.time_ns
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time", lambda: real() + seconds)

@@ -45,8 +45,6 @@ class Table(msgspec.Struct):
 
 
 class Upper:
-    """A format of one's own."""
-
     def encode(self, value: Any) -> bytes:
         return str(value).upper().encode()
 

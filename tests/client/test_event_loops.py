@@ -17,7 +17,6 @@ from tests.runtime.local import QUICK, local
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A network of its own processes, which outlives the event loops of the tests."""
     config = local_network(chain(2), runtime=QUICK)
     with Fleet(config, tmp_path_factory.mktemp("fleet")) as fleet:
         fleet.start_all()
@@ -26,7 +25,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 async def _call(call: Callable[[], Any]) -> None:
-    """Make a call that is not awaited."""
     call()
 
 
@@ -35,7 +33,7 @@ def _request(client: gapless.Client) -> gapless.Event:
 
 
 async def _nothing(request: gapless.Event) -> None:
-    """Answer no request."""
+    pass
 
 
 CALLS: dict[str, Callable[[gapless.Client, gapless.DurableSubscription], Any]] = {

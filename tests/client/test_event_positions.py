@@ -22,8 +22,6 @@ TEN = list(range(1, 11))
 
 
 def together(test: Callable[[Local, Client, Client], Awaitable[None]], brokers: int = 2, **options: Any) -> None:
-    """A publisher and a subscriber at the two ends of a chain of brokers."""
-
     async def main() -> None:
         async with (
             local(chain(brokers), **options) as network,
@@ -38,7 +36,6 @@ def together(test: Callable[[Local, Client, Client], Awaitable[None]], brokers: 
 
 
 async def ten(publisher: Client, first: int = 1) -> None:
-    """Ten events in one call: a broker admits them with one timestamp."""
     await publisher.publish_many([{"n": number} for number in range(first, first + 10)])
 
 

@@ -20,8 +20,6 @@ from tests.runtime.local import local
 
 
 class Noting(gapless.Middleware):
-    """Records all its calls, and adds an attribute."""
-
     def __init__(self) -> None:
         self.noted: list[str] = []
 

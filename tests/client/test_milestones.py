@@ -12,7 +12,6 @@ from tests.runtime.local import Local, local
 
 PATIENCE_S = 120.0
 ROUND = 5_000
-"""More than a stretch of history may have, if it is of several waves."""
 
 
 async def _numbers(client: Client, since: Position, until: Position) -> list[int]:

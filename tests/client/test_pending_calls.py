@@ -14,7 +14,6 @@ from tests.runtime.local import Local, local
 
 
 async def _cut_off(client: Client) -> str:
-    """Let the client find no broker; returns what is needed to let it find one again."""
     link = client._connection_manager._links.links["b0"]
     address, link.address = link.address, "127.0.0.1:1"
     if link.connection is not None:
@@ -25,7 +24,6 @@ async def _cut_off(client: Client) -> str:
 
 
 async def _until_forgotten(network: Local, client: Client) -> None:
-    """Until the broker has ended the client's session."""
     node = network.brokers["b0"].node
     assert node is not None
     while node.has_session(client.name):

@@ -29,7 +29,6 @@ def test_words_and_positions(written: Any, position: str) -> None:
 
 
 NEWEST = 1_700_000_000_000_000
-"""2023-11-14 22:13:20 in UTC."""
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ def write(place: Path) -> list[Path]:
 
 @asynccontextmanager
 async def started(place: Path, url: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A program as a process, which is killed at the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, cwd=place, env={**os.environ, "GAPLESS_URL": url}, stdout=asyncio.subprocess.PIPE
     )

@@ -22,7 +22,6 @@ EVENTS = 30
 
 
 async def work_through(network: Local, trace: Path, seed: int, *, group: bool) -> None:
-    """A client that takes some events, acknowledges them out of order, and gives others back."""
     draw = random.Random(seed)
     async with (
         gapless.connect(network.at(f"b{seed}"), name=f"worker{seed}", trace=trace) as client,

@@ -34,8 +34,6 @@ class Square:
 
 
 async def _serve(client: Client, seen: list[int] | None = None) -> Answering:
-    """Answer with squares, until the client is closed."""
-
     async def square(request: Event) -> Answer:
         n = request.integer("n")
         if seen is not None:

@@ -136,7 +136,6 @@ def test_how_it_is_shared_has_to_make_sense() -> None:
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """A network of its own process."""
     with Fleet(local_network(chain(1), f=0, runtime=QUICK), tmp_path) as fleet:
         fleet.start_all()
         sync.connect(fleet.config.url, timeout_s=60).close()

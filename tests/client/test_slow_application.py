@@ -46,8 +46,6 @@ def test_the_peers_that_a_call_waits_for_are_named(
 
 
 class _Waiting:
-    """A subscription with deliveries that were not taken."""
-
     filter = "TRUE"
     _holds_back = True
 

@@ -22,7 +22,6 @@ from tests.runtime.local import QUICK, local
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A network of two broker processes."""
     config = local_network(chain(2), runtime=QUICK)
     with Fleet(config, tmp_path_factory.mktemp("fleet")) as fleet:
         fleet.start_all()

@@ -25,7 +25,6 @@ from tests.runtime.local import QUICK
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A network of two broker processes."""
     config = local_network(chain(2), runtime=QUICK)
     with Fleet(config, tmp_path_factory.mktemp("fleet")) as fleet:
         fleet.start_all()
@@ -34,11 +33,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 ONE_OF_BOTH: set[str] = set()
-"""Public names that only one of the two clients has: none."""
 
 
 def public_names(found: type) -> set[str]:
-    """Of its members, and of what its instances are given when they are made."""
     given = {
         each
         for base in found.__mro__
@@ -55,7 +52,6 @@ TWO = [
     for name in gapless.sync.__all__
     if name != "connect" and getattr(gapless.sync, name) is not getattr(gapless.client, name)
 ]
-"""Of what there is one with an event loop and one without."""
 
 
 @pytest.mark.parametrize("name", TWO)
@@ -258,7 +254,6 @@ def test_unsendable_messages_are_refused_and_later_calls_do_not_hang(url: str) -
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT is a KeyboardInterrupt, as in a program, whatever the commands of other tests made of it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

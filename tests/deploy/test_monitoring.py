@@ -18,7 +18,6 @@ from tests.runtime.local import local
 
 PLACE = Path(__file__).parents[2] / "deploy" / "monitoring"
 ELSEWHERE = {"up"}
-"""Labels and metrics that Prometheus adds to every target."""
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "info": ("_info",)}
 FUNCTIONS = {
     "abs", "and", "by", "count", "histogram_quantile", "increase", "max", "max_over_time", "min", "or", "rate", "sum",
@@ -49,7 +48,6 @@ def rules() -> list[dict[str, Any]]:
 
 
 def metrics_in(expression: str) -> set[str]:
-    """The names of metrics in an expression: words that are neither labels, texts, functions nor numbers."""
     bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\"[^\"]*\"|\bby\s*\([^)]*\)", " ", expression)
     return set(re.findall(r"\b[a-z_][a-z_0-9]*\b", bare)) - FUNCTIONS
 

@@ -62,7 +62,6 @@ events_by_hand = st.dictionaries(names, st.one_of(frequent, st.sampled_from(BEYO
 
 @st.composite
 def simple_texts(draw: st.DrawFn, about: st.SearchStrategy[str] = names, patterns: bool = True) -> str:
-    """A condition on one attribute and constants."""
     name = draw(about)
     kind = draw(st.integers(0, 9) if patterns else st.sampled_from((0, 1, 2, 3, 4, 5, 6, 8, 9)))
     maybe_not = draw(st.sampled_from(("", "NOT ")))

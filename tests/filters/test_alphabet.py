@@ -33,7 +33,6 @@ few_numbers = st.one_of(st.integers(0, 20), st.integers(0, 40).map(lambda half: 
 
 @st.composite
 def scattered(draw: st.DrawFn) -> NumberSet:
-    """A few intervals with gaps between them."""
     bounds = sorted(draw(st.sets(few_numbers, min_size=2, max_size=8)))
     return tuple(zip(bounds[::2], bounds[1::2], strict=False))
 

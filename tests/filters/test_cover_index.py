@@ -16,13 +16,11 @@ from tests.filters import generated
 
 
 def scan(entries: dict[int, Filter], narrower: Filter) -> int | None:
-    """An equal filter, or the earliest that covers."""
     equal = [key for key, wider in entries.items() if wider.text == narrower.text]
     return next(iter(equal + [key for key, wider in entries.items() if wider.covers(narrower)]), None)
 
 
 def check(entries: dict[int, Filter], removed: set[int], asked: list[Filter]) -> None:
-    """Enter them all, take some out, and ask; then take out the rest."""
     index: CoverIndex[int] = CoverIndex()
     for key, wider in entries.items():
         index.add(key, wider)
@@ -56,7 +54,6 @@ PATTERNS = ("a%", "a/b%", "a/b/%", "%b", "c_%")
 
 
 def text_of(dice: random.Random) -> str:
-    """A filter as people write them, of a world so small that covers are frequent."""
     conditions: dict[str, Callable[[], str]] = {
         "price": lambda: f"price BETWEEN {dice.randint(0, 4)} AND {dice.randint(4, 9)}",
         "size": lambda: f"size {dice.choice(['<', '>', '=', '<>', '>='])} {dice.randint(0, 6)}",

@@ -167,7 +167,6 @@ def test_overlaps(a: str, b: str, expected: bool) -> None:
 
 @cache
 def allowed(text: str) -> tuple[str, frozenset[int]]:
-    """The one name of a simple condition, and the states of it for which the oracle says true."""
     name = next(name for name in generated.NAMES if name in text)
     condition = parse(text).condition
     return name, frozenset(i for i, state in enumerate(STATES) if oracle.truth(condition, {name: state}) is True)
@@ -257,6 +256,5 @@ def test_answers_are_safe(f: Filter, g: Filter, events: list[dict[str, Any]]) ->
 
 
 def _holds(filter_: Filter, events: list[dict[str, Any]]) -> list[bool]:
-    """Of each event, whether the filter holds; asked once, because the oracle takes its time."""
     condition = filter_.condition
     return [oracle.truth(condition, event) is True for event in events]

@@ -19,7 +19,6 @@ PAGE = (Path(__file__).parents[2] / "docs" / "FILTERS.md").read_text(encoding="u
 
 
 def rows(*heads: str) -> list[tuple[str, ...]]:
-    """The rows of all tables with these heads, without the marks of code."""
     found: list[tuple[str, ...]] = []
     for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE):
         head, _, *body = (tuple(line[2:-2].split(" | ")) for line in table.splitlines())

@@ -44,7 +44,6 @@ SMALL = {
     "gapless.filters.rare_values.RARE_MAX": 1,
     "gapless.filters.rare_values.COMMON_MAX": 3,
 }
-"""Bounds so small that a handful of filters reaches all of them."""
 
 
 @pytest.fixture(scope="module", params=["small bounds", "usual bounds", "none are few"], autouse=True)

@@ -64,7 +64,6 @@ def test_an_event_matches_a_conjunction_exactly_if_it_matches_the_filter(f: Filt
 
 
 def pinned(name: str, value: Any) -> str:
-    """A condition that only this state of the attribute satisfies."""
     if value is None:
         return f"{name} IS NULL"
     if isinstance(value, float) and abs(value) == float("inf"):

@@ -24,7 +24,6 @@ def few_are_many() -> Iterator[None]:
 
 
 def random_filter(source: random.Random) -> Filter:
-    """Most are for pages, some are not."""
     low, high = source.randrange(1000), source.choice((2**53 - 1, 2**53, 2**53 + 1, 2**60 + 1))
     kinds = (
         "{} = 's{}'", "{} = 's{}'", "{} <> 's{}'", "{} IN ('s{}', 's1')", "{} > {}", "{} <= {}", "{} BETWEEN {} AND {}",
@@ -41,7 +40,6 @@ def random_filter(source: random.Random) -> Filter:
 
 
 def random_event(source: random.Random) -> dict[str, Any]:
-    """Values of all types, more numbers and strings than others; some names are missing."""
     large = source.choice((2**53, 2**60, 2**63, 2**64, 10**400)) + source.randrange(-1, 2)
     others = (float("nan"), float("inf"), True, False, None, b"x", large, -large)
 
@@ -59,7 +57,6 @@ def check(index: FilterIndex[int], kept: dict[int, Filter], events: list[dict[st
 
 
 def settle(index: FilterIndex[int]) -> None:
-    """Match until nobody moves any more."""
     index.match({})
     while index._store._task is not None:
         index.match_many([{}] * 10)

@@ -18,7 +18,6 @@ NAMES = ("a", "b")
 
 
 def condition(rng: random.Random, depth: int = 2) -> str:
-    """A condition that means the same in both languages: only strings, and attributes that may be missing."""
     name = rng.choice(NAMES)
     one, other = (render_value(rng.choice(TEXTS)) for _ in range(2))
     negated = rng.choice(("", "NOT "))

@@ -20,7 +20,6 @@ def an_index(*filters: str) -> FilterIndex[int]:
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """Return each string that was looked up, in order."""
     found: list[tuple[int, str]] = []
     ask = StringPrecomputation.ask
 

@@ -25,15 +25,11 @@ from gapless.filters.syntax import And, Condition, Like, Not, Or
 from gapless.filters.work import Work
 
 LINES_A_CHARACTER = 80
-"""Parsing, and whatever else goes through the tree once."""
 LINES_A_CALL = 30_000
-"""Adding a filter of some constraints to an index, or removing one, however many there are."""
 LINES_A_STEP = 12
-"""One step of an allowance, with all that belongs to it."""
 
 
 def lines_of(action: Callable[[], Any]) -> int:
-    """How many lines of Python run."""
     count = 0
 
     def trace(_: FrameType, event: str, __: Any) -> Any:
@@ -85,7 +81,6 @@ leaves = st.one_of(likes, likes, likes, lists, numbers, many_names, st.just("a +
 
 
 def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Some conditions in a row, the row repeated with small changes."""
     joints = st.sampled_from((" AND ", " OR "))
     rows = st.lists(inner, min_size=2, max_size=6)
     return st.one_of(
@@ -132,7 +127,6 @@ def cost_of_searches(condition: Condition) -> int:
 
 
 def check_alone(text: str) -> Filter | None:
-    """Parsing and normalising stay within their bounds, and so does the size of what comes out."""
     once_through = LINES_A_CHARACTER * (len(text) + 10)
     assert lines_of(lambda: parsed(text)) <= once_through
     filter_ = parsed(text)
@@ -155,7 +149,6 @@ def check_together(a: Filter, b: Filter) -> None:
 
 
 def check_matching(filter_: Filter, event: dict[str, Any]) -> None:
-    """Not a line for each character of the event's strings."""
     filter_.evaluate({})
     assert lines_of(lambda: filter_.evaluate(event)) <= LINES_A_CHARACTER * (len(filter_.text) + 10)
 
@@ -173,7 +166,6 @@ def test_generated_filters_take_bounded_work(one: str, other: str, event: dict[s
 
 
 def groups(count: int, size: int) -> str:
-    """Conditions on one attribute that multiply out to 2**size conjunctions, none of them simple."""
     numbers = iter(range(10**6))
     return " OR ".join(
         "("
@@ -245,8 +237,6 @@ def test_filters_made_to_hurt_are_compared_within_bounds() -> None:
 
 
 class CountedWork(Work):
-    """Knows what was spent from all allowances."""
-
     spent = 0
 
     def spend(self, steps: int) -> None:
@@ -259,7 +249,6 @@ SMALL_WEIGHT = 8
 
 
 def small_filters() -> list[Filter]:
-    """As people write them."""
     kinds = (
         "a = 'x{}'", "a LIKE '{}/%'", "a > {} AND b < {}", "a IN ('{}', 'y') AND c", "topic = 't{}'",
         "a LIKE '%{}%' AND b = {}", "a <> '{}' AND a IS NOT NULL", "b BETWEEN {} AND 50 OR c = 'z'",

@@ -18,7 +18,6 @@ TALLY = SAVED / "tally.json"
 
 
 def main() -> int:
-    """Returns 1 if something was found."""
     given = _arguments()
     if given.tally:
         print(Tally(TALLY).text())
@@ -79,7 +78,6 @@ def _again(path: Path) -> int:
 
 
 def _guided(name: str, seconds: float) -> int:
-    """In a process of its own, because the tool ends it."""
     corpus = CORPUS / name
     corpus.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.guided", name, str(corpus), str(max(1, int(seconds)))]

@@ -15,7 +15,6 @@ from typing import Any
 
 
 def main() -> None:
-    """Ends the process."""
     try:
         atheris: Any = importlib.import_module("atheris")
     except ImportError:

@@ -37,7 +37,6 @@ class Finding:
     data: bytes
 
     def save(self, directory: Path, target: str) -> Path:
-        """Write the input, and beside it what happened."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"{target}-{hashlib.sha256(self.data).hexdigest()[:8]}"
         path.write_bytes(self.data)
@@ -58,7 +57,6 @@ class Summary:
     findings: list[Finding] = field(default_factory=list)
 
     def line(self) -> str:
-        """One line for a person."""
         rate = self.inputs / self.seconds if self.seconds else 0
         outcomes = ", ".join(f"{count:,} {word}" for word, count in self.outcomes.most_common(6))
         return (
@@ -68,7 +66,6 @@ class Summary:
 
 
 def judge(target: Target, data: bytes, summary: Summary) -> Finding | None:
-    """Hand over one input."""
     summary.inputs += 1
     begun = time.process_time()
     try:
@@ -85,7 +82,6 @@ def judge(target: Target, data: bytes, summary: Summary) -> Finding | None:
 
 
 def _time_again(target: Target, data: bytes) -> float:
-    """A machine that is busy may have counted too much."""
     begun = time.process_time()
     target.run(data)
     return time.process_time() - begun
@@ -116,7 +112,6 @@ def fuzz(
 
 
 def _next(target: Target, dice: Random, pool: list[bytes]) -> bytes:
-    """One as it was drawn, one drawn and changed, or one of the pool, changed again."""
     share = dice.random()
     if share < 0.5:
         data = target.draw(dice)
@@ -132,12 +127,10 @@ def _next(target: Target, dice: Random, pool: list[bytes]) -> bytes:
 
 
 def _place(finding: Finding) -> str:
-    """Where in the code it came from: the last lines of the trace that name a file."""
     lines = [line.strip() for line in finding.text.splitlines() if line.strip().startswith("File ")]
     return finding.kind + "".join(lines[-2:])
 
 
 def _memory_mb() -> float:
-    """Return the memory of the process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6

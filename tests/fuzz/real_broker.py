@@ -39,11 +39,9 @@ class RealBroker:
         return broker
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Let it happen, and what it causes."""
         return self.loop.run_until_complete(work)
 
     def check(self) -> None:
-        """Check that no failure went unreported."""
         if self.broker.failure.done():
             error = self.broker.failure.result()
             raise Unexpected(f"the broker failed: {error!r}") from error
@@ -52,7 +50,6 @@ class RealBroker:
             raise Unexpected(f"the event loop says: {context['message']}") from context.get("exception")
 
     def close(self) -> None:
-        """Let it go."""
         self.wait(self.broker.crash())
         self.loop.close()
         _logger.setLevel(self._level)

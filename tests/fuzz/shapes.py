@@ -22,7 +22,6 @@ class Shapes:
         self._types = [inspect.type_info(kind) for kind in types]
 
     def draw(self, dice: Random) -> Any:
-        """A value as `msgspec.to_builtins` would have it."""
         return self._value(dice.choice(self._types), dice, 0)
 
     def _value(self, kind: Any, dice: Random, depth: int) -> Any:
@@ -69,5 +68,4 @@ class Shapes:
 
 
 def pack(value: Any) -> bytes:
-    """The value as MessagePack."""
     return msgspec.msgpack.encode(value)

@@ -25,7 +25,6 @@ class Total(msgspec.Struct):
     outcomes: dict[str, int] = {}
 
     def add(self, summary: Summary) -> None:
-        """One more run."""
         self.inputs += summary.inputs
         self.seconds += summary.seconds
         self.slowest_ms = max(self.slowest_ms, summary.slowest_s * 1000)
@@ -44,7 +43,6 @@ class Tally:
             self.totals = msgspec.json.decode(file.read_bytes(), type=dict[str, Total])
 
     def add(self, summary: Summary) -> None:
-        """One more run of a target."""
         self.totals.setdefault(summary.target, Total()).add(summary)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         new = self._file.with_suffix(".new")

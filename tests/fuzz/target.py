@@ -31,7 +31,7 @@ class Target(ABC):
 
     @abstractmethod
     def draw(self, dice: Random) -> bytes:
-        """An input as it should be, or nearly."""
+        pass
 
     @abstractmethod
     def change(self, data: bytes, dice: Random) -> bytes:
@@ -42,4 +42,4 @@ class Target(ABC):
         """Hand it over. Returns one word for what became of it; raises what nobody expected."""
 
     def close(self) -> None:  # noqa: B027 - most keep nothing
-        """Give back what is kept."""
+        pass

@@ -20,9 +20,7 @@ INPUTS = {
     "sessions": 150,
     "disk-files": 800,
 }
-"""Of those that take longer; of the others 3,000."""
 KEPT = Path(__file__).parent / "kept"
-"""Inputs that once did what none may do, each named after its target."""
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -47,8 +45,6 @@ def test_findings_are_fixed(path: Path) -> None:
 
 
 class _Faulty(Target):
-    """Fails for inputs with a Q in them, and is slow for those with a Z."""
-
     name = "faulty"
     about = "a target that is wrong"
 

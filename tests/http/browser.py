@@ -53,25 +53,20 @@ class Site:
         self._browser: Browser | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end."""
         return self._runner.run(work)
 
     @property
     def browser(self) -> "Browser":
-        """The browser, without windows."""
         assert self._browser is not None
         return self._browser
 
     def url(self, name: str) -> str:
-        """Where one broker serves HTTP."""
         return f"http://{next(entry.http for entry in self.fleet.config.brokers if entry.name == name)}"
 
     def at(self, name: str) -> str:
-        """Where clients reach one broker."""
         return f"gapless://{self.fleet.config.addresses[name]}"
 
     async def open(self) -> None:
-        """Start the brokers and the browser."""
         from playwright.async_api import async_playwright, expect
 
         expect.set_options(timeout=PATIENCE_MS)
@@ -87,7 +82,6 @@ class Site:
             await self._playwright.stop()
 
     def close(self) -> None:
-        """Close the browser and end the loop."""
         self.run(self._close())
         self._runner.close()
 

@@ -14,7 +14,6 @@ from .serving import UNHURRIED, Serving, serving
 
 
 async def main() -> None:
-    """Serve until the input ends."""
     protocol = sys.argv[1] if len(sys.argv) > 1 else "gapless"
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -34,7 +34,6 @@ class Serving:
         self._clients: list[httpx.AsyncClient] = []
 
     async def start(self, name: str) -> HttpServer:
-        """Serve the HTTP side of one broker."""
         broker = self.network.brokers[name]
         broker.entry = msgspec.structs.replace(broker.entry, http=f"127.0.0.1:{free_ports(1)[0]}")
         server = self.servers[name] = HttpServer(broker)
@@ -42,14 +41,12 @@ class Serving:
         return server
 
     def url(self, name: str) -> str:
-        """Where one broker serves HTTP."""
         broker = self.network.brokers[name]
         return f"{'http' if broker.broker_security is None else 'https'}://{broker.entry.http}"
 
     def client(
         self, name: str, *, token: str = "", verify: "ssl.SSLContext | bool" = True, **more: Any
     ) -> httpx.AsyncClient:
-        """A client of one broker's HTTP side."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         made = httpx.AsyncClient(
             base_url=self.url(name), headers=headers, timeout=30, verify=verify, trust_env=False, **more
@@ -58,7 +55,6 @@ class Serving:
         return made
 
     async def stop(self) -> None:
-        """Stop all."""
         for client in self._clients:
             await client.aclose()
         for server in self.servers.values():
@@ -66,7 +62,6 @@ class Serving:
 
 
 def with_http(config: NetworkConfig, http: HttpEntry) -> NetworkConfig:
-    """The same network with another table `[http]`."""
     return msgspec.structs.replace(config, http=http)
 
 
@@ -116,7 +111,6 @@ class Message(msgspec.Struct):
 async def sse(
     client: httpx.AsyncClient, params: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Message]:
-    """The messages of a stream."""
     async with client.stream("GET", "/events", params=dict(params), headers=dict(headers or {})) as response:
         if response.status_code != 200:
             await response.aread()
@@ -136,7 +130,6 @@ async def sse(
 
 
 async def first(messages: AsyncIterator[Message], count: int, event: str = "message") -> list[Message]:
-    """The first messages of a kind."""
     found: list[Message] = []
     async with asyncio.timeout(60):
         async for message in messages:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 TREE = Overlay(("b0", "b1", "b2", "b3", "b4"), (("b0", "b1"), ("b0", "b2"), ("b1", "b3"), ("b1", "b4")))
 UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=1_500)
-"""The browser and the brokers share the machine: a broker that is late is not taken for a crashed one."""
 VIEWS = ("network", "clients", "events", "causes", "metrics", "log")
 FOLLOWS = {"order": ("payment", "reservation"), "payment": ("invoice",), "reservation": ("shipping",)}
 PAUSE_S = 0.1
@@ -36,23 +35,18 @@ PLOTTED_BEFORE_S = """() => {
     const begin = new Date(performance.timeOrigin).setHours(hours, minutes, seconds);
     return (performance.timeOrigin - begin) / 1000;
 }"""
-"""How long before the page was opened the first plot begins: brokers remember it."""
 
 
 class Shop:
-    """Applications that publish: each order causes a payment and a reservation, and these an invoice and a shipping."""
-
     def __init__(self, front: Client, back: Client) -> None:
         self._front, self._back = front, back
         self._reacts = asyncio.Event()
 
     async def order(self, number: int) -> None:
-        """One order."""
         attributes = {"topic": "order", "order": number, "amount": 5 + number * 7 % 90, "country": "DE"}
         await self._front.publish({**attributes, "datacontenttype": "application/json"}, b'{"customer": 12}')
 
     async def trade(self) -> None:
-        """Orders, until it is cancelled; none before somebody reacts to them."""
         await self._reacts.wait()
         number = 0
         while True:
@@ -60,7 +54,6 @@ class Shop:
             await asyncio.sleep(PAUSE_S)
 
     async def react(self) -> None:
-        """Publish what follows from each event."""
         async with self._back.subscribe("topic IN ('order', 'payment', 'reservation')") as events:
             self._reacts.set()
             async for event in events:
@@ -72,14 +65,12 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The network and the browser of all tests here."""
     with visited(TREE, tmp_path_factory.mktemp("site"), UNHURRIED) as made:
         yield made
 
 
 @asynccontextmanager
 async def trading(site: Site, front: str, back: str) -> AsyncIterator[Shop]:
-    """A shop whose applications run at two brokers."""
     async with (
         connect(site.at(front), name="storefront") as one,
         connect(site.at(back), name="warehouse") as other,
@@ -135,8 +126,6 @@ def test_a_broker_that_is_killed_is_drawn_and_events_are_followed(site: Site, tm
 
 @asynccontextmanager
 async def flooding(address: str) -> AsyncIterator[Client]:
-    """A publisher that publishes as fast as the network admits."""
-
     async def flood() -> None:
         while True:
             await client.publish_many(({"topic": "flood"}, bytes(1_000)) for _ in range(1_000))
@@ -200,7 +189,6 @@ def test_blocked_publishers_handovers_and_deficits_are_shown_as_they_happen(site
 
 
 async def _read_logs(page: "Page", pictures: Path) -> None:
-    """Read the findings of the doctor, and the logs of two brokers."""
     from playwright.async_api import expect
 
     await page.get_by_role("link", name="Doctor and log").click()
@@ -216,7 +204,6 @@ async def _read_logs(page: "Page", pictures: Path) -> None:
 
 
 async def _follow(page: "Page", pictures: Path) -> None:
-    """Correct a filter, tail events, publish one, replay, and draw causes and effects."""
     from playwright.async_api import expect
 
     await page.get_by_role("link", name="Events", exact=True).click()

@@ -42,7 +42,6 @@ def test_a_patch_has_only_the_changes(old: Any, new: Any, patch: Any) -> None:
 
 
 def _patched(document: Any, patch: Any) -> Any:
-    """RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
     made = dict(document) if isinstance(document, dict) else {}
@@ -55,14 +54,11 @@ def _patched(document: Any, patch: Any) -> Any:
 
 
 class Question:
-    """A question with answers that a test chooses."""
-
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {"n": 0, "same": 1}
         self.asked = 0
 
     async def ask(self) -> dict[str, Any]:
-        """Answer."""
         self.asked += 1
         return self.answer
 
@@ -106,7 +102,6 @@ def test_a_question_is_asked_once_for_all_and_only_while_somebody_watches() -> N
 
 
 async def _watch(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str, Any]]:
-    """The documents of a stream, each with its topic, whenever they change."""
     documents: dict[str, Any] = {}
     async with client.stream("GET", path) as response:
         assert response.status_code == 200
@@ -121,7 +116,6 @@ async def _watch(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str
 
 
 async def _until(lines: AsyncIterator[dict[str, Any]], topic: str, wanted: Any) -> Any:
-    """The first document of a topic that is as wanted."""
     async with asyncio.timeout(30):
         async for line in lines:
             if line.get("topic") == topic and wanted(line["document"]):

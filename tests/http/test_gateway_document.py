@@ -19,21 +19,17 @@ from .serving import Serving, serving, serving_secure
 
 PAGE = (Path(__file__).parents[2] / "docs" / "GATEWAY.md").read_text(encoding="utf-8")
 TIMED_OUT = 28
-"""The exit code of curl after `--max-time`."""
 
 
 def blocks() -> list[tuple[str, str]]:
-    """Language and text of all blocks, in order."""
     return re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def shape(value: Any) -> Any:
-    """The names in a document, and the types of what they stand for."""
     return {name: shape(each) for name, each in value.items()} if isinstance(value, dict) else type(value).__name__
 
 
 async def script(text: str, http: Serving, cwd: Path, curlrc: str = "") -> str:
-    """Run a block as it is written, at another port; return what it prints."""
     (cwd / ".curlrc").write_text(curlrc, encoding="utf-8")
     text = re.sub(r"https?://127\.0\.0\.1:8400", http.url("b0"), text)
     ran = await asyncio.to_thread(
@@ -51,7 +47,6 @@ async def script(text: str, http: Serving, cwd: Path, curlrc: str = "") -> str:
 
 
 async def check_commands(http: Serving, cwd: Path, curlrc: str = "") -> None:
-    """Run all commands of the page, and compare what they print."""
     shown = blocks()
     outputs: list[str] = []
     for place, (language, text) in enumerate(shown):

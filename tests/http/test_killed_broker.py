@@ -21,22 +21,17 @@ EVENTS = 300
 SLOW_EVENTS, SLOW_PAYLOAD = 1_000, bytes(40_000)
 HISTORY = 4 * 1024 * 1024
 GROWTH_MAX_KIB = 24 * 1024
-"""Copies of two journals and all windows; the events are 40 MB."""
 
 
 class Site:
-    """Brokers that are processes, with HTTP at each."""
-
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
 
     def client(self, name: str) -> httpx.AsyncClient:
-        """A client of one broker's HTTP side."""
         place = next(entry.http for entry in self.fleet.config.brokers if entry.name == name)
         return httpx.AsyncClient(base_url=f"http://{place}", timeout=30, trust_env=False)
 
     async def publisher(self, name: str) -> Client:
-        """A client that publishes at one broker."""
         client = await connect(f"gapless://{self.fleet.config.addresses[name]}", name="publisher")
         await client.advertise("TRUE")
         return client

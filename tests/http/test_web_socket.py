@@ -19,8 +19,6 @@ from .test_streams import publisher
 
 
 class Socket:
-    """A WebSocket, as a client sees it."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._protocol = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
@@ -53,7 +51,6 @@ class Socket:
         self._writer.write(self._protocol.send(TextMessage(text)))
 
     async def receive(self, op: str = "") -> dict[str, Any]:
-        """The next message; with `op`, the next of that kind."""
         while True:
             event = await self._event()
             if isinstance(event, TextMessage):

@@ -36,7 +36,6 @@ RUNS: dict[Rule, tuple[str, int]] = {
     Rule.KEEP_VIEW: ("all", 440),
 }
 ARGUED = {Rule.FENCE_SEEN}
-"""Without a killer; see `model/README.md`."""
 
 
 def schedule(name: str, choices: str, off: set[Rule]) -> str | None:

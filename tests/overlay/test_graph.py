@@ -23,7 +23,6 @@ from gapless.overlay import (
 
 
 def reached(overlay: Overlay, start: str, without: frozenset[str] = frozenset()) -> dict[str, int]:
-    """By plain breadth-first search over the edges."""
     found = {start: 0}
     queue = [start]
     for name in queue:

@@ -11,7 +11,6 @@ from gapless.overlay import Overlay, chain, from_edges, kary, random_tree, star
 
 
 def distances(overlay: Overlay, start: str) -> dict[str, int]:
-    """By plain breadth-first search."""
     found = {start: 0}
     queue = [start]
     for name in queue:

@@ -19,7 +19,6 @@ class Environment(NamedTuple):
     folder: Path
 
     def program(self, name: str) -> str:
-        """The path of a command in it."""
         return str(self.folder / "bin" / name)
 
     def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -44,7 +43,6 @@ def make_environment(folder: Path, wheel: Path, extras: frozenset[str] = frozens
 
 
 def _link(package: Distribution, site: Path) -> None:
-    """Make one installed package importable there, and no other: by links to what it brought."""
     for top in {file.parts[0] for file in package.files or () if not re.match(r"\.\.|__pycache__", file.parts[0])}:
         if not (site / top).exists():
             (site / top).symlink_to(str(package.locate_file(top)))

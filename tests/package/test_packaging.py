@@ -28,9 +28,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 MODULES = {"prometheus-client": "prometheus_client", "pyjwt": "jwt"}
-"""Packages that are imported under another name."""
 BROUGHT_ALONG = {"py4j"}
-"""Modules that come with a package of the extra."""
 
 
 def _build(source: Path, out: Path, kind: str) -> Path:
@@ -47,7 +45,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(place: Path) -> Path:
-    """The wheel, made of what the sdist holds: so nothing is missing from either."""
     with tarfile.open(_build(ROOT, place / "dist", "sdist")) as archive:
         archive.extractall(place / "source", filter="data")
     [source] = (place / "source").iterdir()
@@ -78,7 +75,6 @@ def _listens(port: int) -> bool:
 
 @pytest.fixture
 def address(with_broker: Environment, tmp_path: Path) -> Iterator[str]:
-    """A network of one broker, started as its operator would."""
     [port] = free_ports(1)
     file = f'[network]\nname = "first"\nf = 0\n\n[[brokers]]\nname = "b0"\naddress = "127.0.0.1:{port}"\n'
     (tmp_path / "network.toml").write_text(file, encoding="utf-8")
@@ -94,7 +90,6 @@ def address(with_broker: Environment, tmp_path: Path) -> Iterator[str]:
 
 
 def first_program() -> str:
-    """The one that the README shows."""
     program = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
     return str(program)
 

@@ -13,12 +13,10 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for folder in FOLDERS for path 
 
 
 def read(page: str) -> str:
-    """One document."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """Return the page's code blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE)
 
 

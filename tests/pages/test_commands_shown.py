@@ -14,10 +14,8 @@ from tests.conftest import Cli
 from tests.pages.page import PAGES, ROOT, blocks, commands, endless, read
 
 INVALID_REMARKS = ("finds one", "invalid")
-"""Remarks behind commands that end with 1."""
 
 FILES = {"docs/SIMULATOR.md": "hello.toml", "docs/TUTORIAL.md": "crash.toml", "docs/FILTERS.md": None}
-"""Pages with commands that end by themselves, and the name of the scenario that each shows."""
 
 
 @pytest.mark.parametrize("page", FILES)

@@ -9,15 +9,12 @@ import pytest
 from tests.pages.page import PAGES, ROOT, read
 
 HISTORY = {"CHANGELOG.md", "docs/COMING_FROM.md"}
-"""Pages that name what is gone, or what others have."""
 FOREIGN = {"AvailableNow", "AWS_ACCESS_KEY_ID", "JMSType", "process_", "python_gc_"}
-"""Names of Spark, of stores, of JMS and of Prometheus."""
 SOURCES = ("*.py", "*.toml", "*.js", "*.ts", "*.html", "*.css", "*.yml", "*.yaml", "*.json", "*.service", "Makefile")
 CODE = re.compile(r"--[a-z][a-z-]+|[A-Za-z_]\w*")
 
 
 def _words(span: str) -> set[str]:
-    """The words that look like names in code: with an underscore or a capital letter within, or options."""
     found = set(CODE.findall(span))
     return {word for word in found if word.startswith("--") or re.search(r"[a-z0-9][A-Z]|\w_|_\w", word)}
 

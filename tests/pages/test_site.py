@@ -87,7 +87,6 @@ def test_a_search_finds_the_page(site: Path, query: str, page: str) -> None:
 
 
 def _matches(index: Any, kind: str, query: str) -> set[str]:
-    """Returns the pages that have all words of a query in their headings, or in their text."""
     stem = SearchEnglish({}).stem
     found = [index[kind].get(stem(word.lower()), []) for word in re.findall(r"\w+", query)]
     numbers = [{each} if isinstance(each, int) else set(each) for each in found]

@@ -31,7 +31,6 @@ def whole(events: Iterable[Event]) -> list[tuple[str, ...]]:
 
 
 def drawn(seed: int) -> list[Event]:
-    """Events with values that are hard to tell apart, some of them absent, and gaps between their numbers."""
     dice = Random(seed)
     names = ["x", "y", "z", "a b", "'", "\\"][: dice.randint(0, 6)]
     values = dice.sample(VALUES, dice.randint(1, 4))

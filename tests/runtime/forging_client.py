@@ -23,7 +23,6 @@ class ForgingClient(Raw):
 
     @classmethod
     async def greeted(cls, network: Secure, user: str, name: str, broker: str = "b0") -> "ForgingClient":
-        """Come in under a name of the user's."""
         forger = await cls.dial(network, network.certified(user), broker)
         assert isinstance(forger, ForgingClient)
         forger.name = name
@@ -39,7 +38,6 @@ class ForgingClient(Raw):
         return forger
 
     def say(self, *messages: Any) -> None:
-        """A batch."""
         self.writer.write(b"".join(self._codec.frames(messages)))
 
     async def next_message(self, kind: type[Any]) -> Any:
@@ -54,7 +52,6 @@ class ForgingClient(Raw):
                     return message
 
     async def denial(self) -> str:
-        """The reason of the next denial."""
         while True:
             what, body = await self._next()
             if what == wire.DENIED:
@@ -63,7 +60,6 @@ class ForgingClient(Raw):
             assert what == wire.MESSAGES, what
 
     async def refusal(self) -> wire.Refusal:
-        """Why it has to go."""
         while True:
             what, body = await self.read_frame()
             if what == wire.REFUSAL:

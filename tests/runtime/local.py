@@ -37,11 +37,9 @@ class Local:
 
     @property
     def url(self) -> str:
-        """All brokers."""
         return self.config.url
 
     def at(self, name: str) -> str:
-        """Where one broker is."""
         return f"gapless://{self.config.addresses[name]}"
 
     async def start(self, name: str, *, ahead_s: float = 0.0) -> Broker:
@@ -53,11 +51,9 @@ class Local:
         return broker
 
     async def crash(self, name: str) -> None:
-        """Let a broker vanish without a word."""
         await self.brokers.pop(name).crash()
 
     async def stop(self) -> None:
-        """Let all leave."""
         for name in list(self.brokers):
             await self.brokers.pop(name).stop()
 
@@ -72,7 +68,6 @@ async def local(
     limits: Limits = UNCHANGED,
     **options: float | str,
 ) -> AsyncIterator[Local]:
-    """A network that is up."""
     config = local_network(overlay, f=f, protocol=ProtocolEntry(protocol, dict(options)), runtime=runtime)
     config = msgspec.structs.replace(config, limits=limits)
     network = Local(config)

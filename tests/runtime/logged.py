@@ -35,7 +35,6 @@ class Logged(logging.Handler):
 
 @contextmanager
 def logged() -> Iterator[Logged]:
-    """While this lasts, logs are kept."""
     logger = logging.getLogger("gapless.broker")
     handler, level = Logged(), logger.level
     logger.addHandler(handler)

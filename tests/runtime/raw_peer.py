@@ -95,7 +95,6 @@ class Raw:
 
 @asynccontextmanager
 async def with_witness(network: Local) -> AsyncIterator[Client]:
-    """Somebody who must not notice anything."""
     async with connect(network.url, name="witness") as client:
         await client.advertise("TRUE")
         subscription = await client.subscribe("TRUE")

@@ -43,18 +43,15 @@ class Secure(Local):
         self._more: dict[str, Any] = {}
 
     def at(self, name: str) -> str:
-        """Where one broker is."""
         return f"gapless+tls://{self.config.addresses[name]}"
 
     @property
     def admin(self) -> Path:
-        """Credentials of who may do everything."""
         return self.directory / "users" / "admin.toml"
 
     def certified(
         self, user: str, *, authority: Authority | None = None, kind: Any = "user", days: float = 1
     ) -> Credentials:
-        """Credentials by certificate, signed now."""
         place = self.directory / f"{user}-{kind}-{len(list(self.directory.iterdir()))}.pem"
         uri = certificate_uri(self.config.network.name, kind, user)
         (authority or self.authority).issue(
@@ -69,11 +66,9 @@ class Secure(Local):
         return self.with_token(self.token(user))
 
     def with_token(self, token: str) -> Credentials:
-        """Credentials by this token."""
         return Credentials(authority=self.directory / "authority.pem", token=token)
 
     def token(self, user: str) -> str:
-        """The token of a user."""
         if user not in self.tokens:
             self.tokens[user] = make_token(user)
             self._hashes[user] = hash_token(self.tokens[user])
@@ -106,12 +101,10 @@ class Secure(Local):
         file.write_text(file.read_text(encoding="utf-8").replace(f'"{self._hashes[user]}"', entry), encoding="utf-8")
 
     async def reload(self) -> None:
-        """Let all brokers read it."""
         for name in self.brokers:
             await self.reload_one(name)
 
     async def reload_one(self, name: str) -> None:
-        """Let one broker read it."""
         broker_security = self.brokers[name].broker_security
         assert broker_security is not None
         assert await broker_security.reload("the test says so")
@@ -125,7 +118,6 @@ def _toml(value: Any) -> str:
 
 
 async def until(condition: Any, seconds: float = 30.0) -> None:
-    """Wait for something to become true."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.01)

@@ -165,27 +165,22 @@ async def _come(network: Secure, credentials: Credentials) -> Client:
 
 
 class Raw:
-    """A client that may call itself anything."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     @classmethod
     async def dial(cls, network: Secure, credentials: Credentials, broker: str = "b0") -> "Raw":
-        """Connect, with a certificate."""
         context = client_context(*(Path(x) for x in (credentials.authority, credentials.certificate, credentials.key)))
         host, port = split_address(network.config.addresses[broker])
         return cls(*await asyncio.open_connection(host, port, ssl=context, server_hostname=host))
 
     async def greet(self, name: str, role: str = "client") -> wire.Welcome | wire.Refusal:
-        """Return the broker's answer to that name."""
         self.writer.write(wire.greeting(role, name))
         kind, body = await self.read_frame()
         return wire.decode_refusal(body) if kind == wire.REFUSAL else wire.decode_welcome(body)
 
     async def read_frame(self) -> tuple[int, memoryview]:
-        """The next frame that is no ping."""
         while True:
             # In Python 3.11, `wait_for` may swallow the end of a time limit around this call.
             async with asyncio.timeout(30):

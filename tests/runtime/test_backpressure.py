@@ -15,11 +15,9 @@ from .local import QUICK, Local, local
 from .raw_peer import Raw, framed
 
 SMALL = msgspec.structs.replace(QUICK, write_max=64 * 1024, queue_pause=20, queue_max=1_000, suspect_ms=60_000)
-"""Little room; and nobody is suspected for being slow."""
 
 
 async def deaf_subscriber(network: Local, broker: str) -> Raw:
-    """Subscribes to everything, and reads nothing."""
     peer = (await Raw.dial(network, broker)).greet("deaf")
     peer._writer.transport.pause_reading()  # type: ignore[attr-defined]
     peer.say(framed(wire.MESSAGES, msgspec.msgpack.encode([ClientSubscribe(1, "TRUE")])))

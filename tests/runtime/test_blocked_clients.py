@@ -27,9 +27,7 @@ from .secure import secure
 from .test_links import MembershipLog
 
 PATIENT = msgspec.structs.replace(QUICK, suspect_ms=30_000)
-"""A client is never suspected for its silence."""
 SMALL: dict[str, Any] = {"window": 50, "delivery_window": 10, "lag_window": 50, "wave_ms": 20}
-"""A client that takes nothing lags soon."""
 EVENTS = 500
 
 

@@ -7,8 +7,6 @@ HOUR_S = 3_600
 
 
 class Machine:
-    """A machine whose clock is set as the test wants."""
-
     def __init__(self) -> None:
         self.uptime_ns = 500 * S
         self.ahead_ns = 1_790_000_000 * S
@@ -16,7 +14,6 @@ class Machine:
         self.begun_us = self.clock()
 
     def wait(self, seconds: float) -> float:
-        """Return how many seconds of the node's clock pass meanwhile."""
         before = self.clock()
         for _ in range(int(seconds)):
             self.uptime_ns += S

@@ -23,7 +23,6 @@ EXAMPLES = HERE.parents[1] / "examples"
 
 
 def outcome(trace: Trace, names: dict[str, str]) -> dict[str, dict[str, list[object]]]:
-    """By subscription and publisher: the starting cut, what was delivered, the ending cut if the end was exact."""
     found: dict[str, dict[str, list[object]]] = {
         names.get(row.subscription_id, row.subscription_id): {} for row in trace.subscriptions
     }

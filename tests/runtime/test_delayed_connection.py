@@ -15,7 +15,6 @@ DISTANT = msgspec.structs.replace(QUICK, delay_ms=HOP_MS, suspect_ms=1_000)
 
 
 async def waited_ms(client: Client, text: str) -> float:
-    """The shortest of some subscriptions: a busy machine only ever adds."""
     found = []
     for _ in range(4):
         start = time.monotonic()

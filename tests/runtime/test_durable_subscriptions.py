@@ -31,8 +31,6 @@ class Item(msgspec.Struct):
 
 
 def named(test: Callable[[Local, Client], Awaitable[None]], brokers: int = 3, **options: Any) -> None:
-    """A chain of brokers, and a speaker at its first."""
-
     async def main() -> None:
         async with AsyncExitStack() as stack:
             network = await stack.enter_async_context(local(chain(brokers), **options))

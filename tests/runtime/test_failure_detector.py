@@ -21,8 +21,6 @@ from .test_links import MembershipLog, connected
 
 
 class Gone:
-    """A transport that the event loop has closed, and that does not know."""
-
     def is_closing(self) -> bool:
         return False
 
@@ -96,8 +94,6 @@ def test_a_connection_whose_dialling_was_cancelled_after_it_was_open_is_closed()
             loop = links.loop
 
             class Loop:
-                """Its time to dial is up in the very moment in which the greetings are over."""
-
                 def __getattr__(self, name: str) -> Any:
                     return getattr(loop, name)
 

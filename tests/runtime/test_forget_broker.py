@@ -20,7 +20,6 @@ from .test_backpressure import until
 
 
 def waits(network: Local) -> bool:
-    """Whether b2 waits for somebody who is gone."""
     overview = network.brokers["b2"].report()["overview"]
     return bool(overview["suspected"] or overview["handovers"] or overview["isolated"])
 

@@ -27,7 +27,6 @@ SETTINGS = RuntimeSettings(heartbeat_ms=100, suspect_ms=800, join_ms=2_000)
 EVENTS = 60
 PATIENCE_S = 90.0
 NOBODY = 65_534
-"""A user who owns nothing."""
 
 
 def network(tmp_path: Path, name: str = "local") -> NetworkConfig:
@@ -100,7 +99,6 @@ def test_no_event_is_missed_while_brokers_die_and_all_of_them_do(tmp_path: Path)
 
 @asynccontextmanager
 async def _running(config: NetworkConfig) -> AsyncIterator[tuple[dict[str, Broker], Client]]:
-    """All brokers, in this process, and a client."""
     brokers = {name: Broker(config, name) for name in config.overlay.brokers}
     await asyncio.gather(*(broker.start() for broker in brokers.values()))
     try:
@@ -223,7 +221,6 @@ def test_a_directory_that_is_in_use_is_refused(tmp_path: Path) -> None:
 
 @contextmanager
 def _as_nobody() -> Iterator[None]:
-    """Root may write everywhere; so let somebody else try, where the tests run as root."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(NOBODY)

@@ -35,8 +35,6 @@ with sync.connect(sys.argv[1], name="doomed") as client:
 
 
 def grouped(test: Callable[[Local, Client], Awaitable[None]], brokers: int = 3) -> None:
-    """A chain of brokers, and a speaker at its first."""
-
     async def main() -> None:
         async with AsyncExitStack() as stack:
             network = await stack.enter_async_context(local(chain(brokers), f=1))
@@ -53,8 +51,6 @@ async def publish(speaker: Client, first: int, last: int) -> None:
 
 
 class Worker:
-    """Takes and confirms what it gets."""
-
     def __init__(self, subscription: DurableSubscription) -> None:
         self.subscription = subscription
         self.got: list[int] = []

@@ -25,8 +25,6 @@ class Item(msgspec.Struct):
 
 
 def history(test: Callable[[Local, Client, Client], Awaitable[None]], brokers: int = 3, **options: Any) -> None:
-    """A chain of brokers, a speaker at its first and a reader at its last."""
-
     async def main() -> None:
         async with AsyncExitStack() as stack:
             network = await stack.enter_async_context(local(chain(brokers), f=1, **options))
@@ -40,7 +38,6 @@ def history(test: Callable[[Local, Client, Client], Awaitable[None]], brokers: i
 
 
 async def numbers(subscription: Subscription) -> list[int]:
-    """All, up to its end."""
     return [int(event.attributes["n"]) async for event in subscription]
 
 

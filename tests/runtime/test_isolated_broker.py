@@ -21,7 +21,6 @@ from .test_backpressure import until
 
 @asynccontextmanager
 async def behind_a_proxy(brokers: int, protocol: str) -> AsyncIterator[tuple[Local, CutProxy]]:
-    """A network in which brokers can be parted, and clients reach all of them."""
     network = Local(proxied(local_network(chain(brokers), f=1, protocol=ProtocolEntry(protocol), runtime=QUICK)))
     proxy = CutProxy(network.config)
     await proxy.start()

@@ -22,8 +22,6 @@ from .local import QUICK, Local, local
 
 
 class MembershipLog:
-    """Records the membership changes that a broker's node receives."""
-
     def __init__(self, broker: Broker) -> None:
         self.received: list[Input] = []
         node = broker.links.host.node
@@ -44,7 +42,6 @@ class MembershipLog:
 
 
 async def connected(network: Local, pairs: int) -> None:
-    """Until that many pairs of brokers are connected."""
     async with asyncio.timeout(10):
         while True:
             up = [
@@ -322,7 +319,6 @@ def test_subscriptions_survive_the_loss_of_all_memory_and_learn_exactly_what_the
 
 
 async def _got_and_missed(subscription: Subscription, last: int) -> tuple[list[int], list[int]]:
-    """The numbers of the events that came, and of those that were reported as lost."""
     got: list[int] = []
     missed: list[int] = []
     while last not in got:

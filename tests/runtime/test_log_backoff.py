@@ -6,8 +6,6 @@ from gapless.runtime.log_backoff import KEYS_MAX, LONGEST_S, LogBackoff
 
 
 class Clock:
-    """A clock that goes as the test wants."""
-
     def __init__(self) -> None:
         self.now = 0.0
 

@@ -11,11 +11,9 @@ import gapless
 SOURCE = Path(gapless.__file__).parent
 METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 VARIES = {"file.exposed"}
-"""Events whose texts come from elsewhere: `private_files.restrict` words them all."""
 
 
 def _log_calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yields each call that logs in the code of brokers, with its place."""
     for folder in ("runtime", "http"):
         for file in sorted((SOURCE / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -29,7 +27,6 @@ def _log_calls() -> Iterator[tuple[str, ast.Call]]:
 
 
 def _event(call: ast.Call) -> str:
-    """Returns the source of the event's key; empty if the call has none."""
     for keyword in call.keywords:
         if keyword.arg == "extra" and isinstance(keyword.value, ast.Dict):
             for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):

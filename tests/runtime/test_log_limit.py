@@ -8,8 +8,6 @@ from gapless.runtime.logs import log_to
 
 
 class Log:
-    """The log of a broker, with a clock that the test sets."""
-
     def __init__(self) -> None:
         self.now = 0.0
         self.stream = io.StringIO()
@@ -19,7 +17,6 @@ class Log:
         self.logger.addHandler(self.handler)
 
     def suspect(self, client: int) -> None:
-        """One event: one place in the code."""
         self.logger.info("suspected", extra={"peer": f"client-{client}"})
 
     @property

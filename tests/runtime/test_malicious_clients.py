@@ -45,8 +45,6 @@ PATIENCE_S = 30
 
 
 class Honest:
-    """A publisher at one broker and a subscriber at the other."""
-
     def __init__(self, publisher: Client, subscriber: Client) -> None:
         self.publisher = publisher
         self.subscriber = subscriber
@@ -54,7 +52,6 @@ class Honest:
 
 @asynccontextmanager
 async def honest_network() -> AsyncIterator[tuple[Local, Honest]]:
-    """Two brokers that replicate each other's journals, and clients that must not notice anything, then or later."""
     async with (
         local(2) as network,
         connect(network.at("b0"), name="publisher") as publisher,

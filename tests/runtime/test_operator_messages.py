@@ -29,11 +29,9 @@ from .logged import Logged, logged
 from .test_links import MembershipLog, connected
 
 PATIENT = msgspec.structs.replace(QUICK, suspect_ms=30_000)
-"""Nobody is suspected for being slow."""
 
 
 def with_address(config: NetworkConfig, name: str, address: str) -> NetworkConfig:
-    """The network, with a broker that is somewhere else."""
     brokers = [
         msgspec.structs.replace(entry, address=address) if entry.name == name else entry for entry in config.brokers
     ]
@@ -182,7 +180,6 @@ def test_unreachable_peers_are_named_with_the_reason() -> None:
 
 
 def fetch(url: str, method: str = "GET") -> tuple[int, bytes, int]:
-    """Status, body, and the length that was announced."""
     request = urllib.request.Request(url, method=method)
     try:
         answer: HTTPResponse = urllib.request.urlopen(request, timeout=10)

@@ -17,7 +17,6 @@ from .local import local
 from .secure import STEADY, secure
 
 PATIENT = RuntimeSettings(hello_ms=60_000, suspect_ms=60_000)
-"""A silent connection can stay for a minute."""
 
 
 def test_the_oldest_of_the_largest_group_has_to_go() -> None:

@@ -30,7 +30,6 @@ from .secure import STEADY, Secure, secure
 NEWS = {"publish": [], "subscribe": ["topic = 'news'"]}
 READER: dict[str, Any] = {**NEWS, "subscribe": ["topic = 'news'", "topic LIKE 'shop/%'"], "history": True}
 MANY = 6_000
-"""More than is sent ahead of an application: a reading of them is under way until it is taken."""
 
 
 async def _comes(network: Secure, user: str, broker: str = "b0") -> Client:
@@ -45,8 +44,6 @@ async def _publishes(network: Secure, count: int, *topics: str) -> Client:
 
 
 async def _is_denied(reading: Subscription, why: str) -> None:
-    """Return whether the client gets its earlier messages, and then the reason."""
-
     async def read_all() -> None:
         while await reading.take():
             pass

@@ -235,7 +235,6 @@ def test_a_protocol_that_cannot_be_judged_is_refused_in_the_file(tmp_path: Path)
 
 
 async def _is_over(network: Secure, client: str) -> None:
-    """Its session is nowhere."""
     await until(lambda: not any(broker.links.host.node.has_session(client) for broker in network.brokers.values()))  # type: ignore[union-attr]
 
 

@@ -18,7 +18,6 @@ from .local import Local, local
 from .secure import Secure, secure, until
 
 MUCH = bytes(16 * 1024 * 1024)
-"""More than the buffers of two sockets hold: some of it is under way when the connection ends."""
 
 
 async def _reason(reader: asyncio.StreamReader) -> str:
@@ -28,7 +27,6 @@ async def _reason(reader: asyncio.StreamReader) -> str:
 
 
 async def _talks_and_listens_late(network: Local | Secure, opening: bytes, tls: Path | None = None) -> str:
-    """Say much more than is heard, and look at the answer when the broker is done with us."""
     broker = network.brokers["b0"]
     host, port = split_address(network.config.addresses["b0"])
     context = None if tls is None else client_context(tls, None, None)

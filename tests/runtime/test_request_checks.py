@@ -27,8 +27,6 @@ OPEN = Demand({"ann:c/s1": "topic = 'shop/x'"}, named={"ann:c/s1": "orders-1"})
 
 
 class Node(BrokerNode):
-    """A broker that does nothing."""
-
     def step(self, item: Input, now: int) -> list[Effect]:
         return []
 
@@ -41,8 +39,6 @@ def attach(*texts: str) -> Demand:
 
 
 class _Asked:
-    """A gate at which Ann stands, and what it told her."""
-
     def __init__(self, network: Secure) -> None:
         broker_security = network.brokers["b0"].broker_security
         assert broker_security is not None
@@ -65,7 +61,6 @@ class _Asked:
         return self._gate.judge(self._link, asked)
 
     def decide(self, asked: Demand) -> Any:
-        """Judge it to the end, however many pieces that takes on a busy machine."""
         while (found := self.judge(asked)) is UNJUDGED:
             pass
         return found

@@ -14,7 +14,6 @@ PATIENCE_S = 120.0
 
 
 async def talk(client: Client, stop: asyncio.Event) -> int:
-    """Publish numbers, one after the other confirmed, until it is enough; return the last."""
     number = 0
     while not stop.is_set():
         number += 1

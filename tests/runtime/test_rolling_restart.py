@@ -11,8 +11,6 @@ PATIENCE_S = 60.0
 
 
 async def until_whole(network: Local) -> None:
-    """Wait until all brokers have joined, none is excluded, and no handover is in progress."""
-
     def is_whole() -> bool:
         overviews = [broker.report()["overview"] for broker in network.brokers.values()]
         return all(o["joined"] and not o["replaced_by"] and not o["handovers"] for o in overviews)
@@ -23,7 +21,6 @@ async def until_whole(network: Local) -> None:
 
 
 async def restart_all() -> list[object]:
-    """Return the events published at one end that arrive at the other while all brokers are restarted."""
     async with local(chain(7), f=1) as network:
         await until_whole(network)
         for name in network.config.overlay.brokers:

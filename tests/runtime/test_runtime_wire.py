@@ -25,8 +25,6 @@ FRAME_MAX = 1_000_000
 
 
 class Taken(frames.FrameStream):
-    """Keeps what comes."""
-
     def __init__(self) -> None:
         super().__init__(FRAME_MAX, 1 << 20)
         self._transport = cast(asyncio.Transport, _Open())
@@ -40,7 +38,6 @@ class Taken(frames.FrameStream):
         self.refused.append(length)
 
     def feed(self, data: bytes, step: int) -> None:
-        """As if the data came in pieces of this size."""
         while data:
             room = self.get_buffer(-1)
             size = min(step, len(room), len(data))

@@ -28,12 +28,10 @@ EVERYTHING = {"publish": ["TRUE"], "subscribe": ["TRUE"], "signed_token": True}
 
 
 def _keys(directory: Path) -> list[str]:
-    """The middle line of every private key."""
     return [file.read_text(encoding="ascii").splitlines()[1] for file in directory.rglob("*.key")]
 
 
 async def _use_everything(network: Secure, said: list[str]) -> list[str]:
-    """Come in, fail to come in, ask and look in every way; return the secrets that were shown."""
     wrong, forged = "ann:wrong-secret-of-ann", signed(exp=1)
     good, token = signed(), network.token("ann")
     for shown in (wrong, forged, "zoe:wrong-secret-of-zoe", token, good):

@@ -13,7 +13,6 @@ TICK = SECOND // 10
 def _limit(
     peer: Silence, now: int, *, is_connected: bool = True, is_acknowledged: bool = False, is_client: bool = False
 ) -> float:
-    """In seconds, where a second is the usual limit."""
     limit = peer.limit(now, SECOND, is_connected=is_connected, is_acknowledged=is_acknowledged, is_client=is_client)
     return limit / SECOND
 

@@ -76,7 +76,6 @@ async def _refused(network: Secure, credentials: Credentials | Path | None, url:
 
 
 def _bad_server(network: Secure, how: str) -> None:
-    """Give broker b0 a certificate with which something is wrong."""
     place = network.directory / "brokers" / "b0.pem"
     uri = certificate_uri(network.config.network.name, "broker", "b0")
     authority = Authority.make("another") if how == "another authority" else network.authority
@@ -210,7 +209,6 @@ def test_credentials_travel_through_tls_only(tmp_path: Path) -> None:
 
 
 async def _greet(network: Secure, credentials: Credentials, role: str, name: str) -> wire.Refusal | None:
-    """Dial b0 with this certificate and name; return the refusal, or None if the connection was accepted."""
     context = client_context(*(Path(x) for x in (credentials.authority, credentials.certificate, credentials.key)))
     host, port = split_address(network.config.addresses["b0"])
     reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=host)

@@ -20,7 +20,6 @@ from .logged import logged
 
 
 def work(milliseconds: float) -> None:
-    """Use the processor for so long, however busy the machine."""
     until = time.thread_time() + milliseconds / 1000
     while time.thread_time() < until:
         pass

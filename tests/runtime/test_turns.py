@@ -19,7 +19,6 @@ EVENTS = 300
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return which tasks had to wait, in a program whose turns end with the first message."""
     found: list[str] = []
     has_time = Turns.has_time_for
 
@@ -36,7 +35,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def take_all(client: Client) -> dict[str, list[int]]:
-    """By publisher, the numbers of what came, until nothing is missing."""
     subscription = await client.subscribe("TRUE")
     found: dict[str, list[int]] = {}
     async for event in subscription:

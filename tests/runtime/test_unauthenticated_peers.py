@@ -34,7 +34,6 @@ async def _read_refusal(reader: asyncio.StreamReader) -> wire.Refusal:
 
 
 async def _send_first(network: Secure, frame: bytes) -> wire.Refusal:
-    """Send this first, read the refusal, and hang up."""
     reader, writer = await _dial(network)
     writer.write(frame)
     refusal = await _read_refusal(reader)
@@ -74,7 +73,6 @@ async def breaks_off_the_handshake(network: Secure) -> None:
 
 
 def _tls_ends() -> int:
-    """How many TLS connections are in this process's memory, each with buffers of 0.3 to 0.9 MB."""
     kinds = ("SSLProtocol", "_SSLProtocolTransport")  # of uvloop, and of Python's own event loop
     return sum(type(each).__name__ in kinds for each in gc.get_objects())
 

@@ -181,7 +181,6 @@ def test_an_incarnation_that_was_not_accepted_waits() -> None:
 
 
 async def stuck(network: Local) -> None:
-    """A handover that does not end, because one member keeps its contribution to itself."""
     await connected(network, pairs=5)
     node: Any = network.brokers["b2"].links.host.node
     send = node.state.send

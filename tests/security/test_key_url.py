@@ -32,8 +32,6 @@ FIRST, SECOND = ed25519.Ed25519PrivateKey.generate(), ed25519.Ed25519PrivateKey.
 
 
 class Issuer:
-    """A server with a certificate of `authority.pem` in its directory. It counts requests."""
-
     def __init__(self, directory: Path) -> None:
         self.requests = 0
         self.answer: Answer = self.with_keys(first=FIRST)
@@ -60,8 +58,6 @@ class Issuer:
 
     @staticmethod
     def with_text(text: str, status: int = 200, **headers: str) -> Answer:
-        """Answers this."""
-
         def answer(request: BaseHTTPRequestHandler) -> None:
             request.send_response(status)
             for name, value in headers.items():
@@ -73,12 +69,10 @@ class Issuer:
 
     @classmethod
     def with_keys(cls, **keys: ed25519.Ed25519PrivateKey) -> Answer:
-        """Answers a key set with these names."""
         found = [{**OKPAlgorithm.to_jwk(key.public_key(), as_dict=True), "kid": name} for name, key in keys.items()]
         return cls.with_text(json.dumps({"keys": found}))
 
     def close(self) -> None:
-        """Answer no more."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -97,8 +91,6 @@ def _token(key: ed25519.Ed25519PrivateKey, name: str) -> str:
 
 
 class Clock:
-    """Time that stands where it was put."""
-
     now = 1_000_000.0
 
     def __call__(self) -> float:
@@ -106,8 +98,6 @@ class Clock:
 
 
 class Kept:
-    """The keys of one broker, with a users' file that names the issuer."""
-
     def __init__(self, directory: Path, issuer: Issuer) -> None:
         self.clock = Clock()
         self.removed = 0
@@ -123,12 +113,10 @@ class Kept:
         self.removed += 1
 
     def reload(self) -> None:
-        """Read the users' file again."""
         self.users = load_users(self.file)
         self.keys.adopt(self.users)
 
     def look(self, after_s: float = 0.0) -> None:
-        """So much later, the broker looks whether keys have to be fetched."""
         self.clock.now += after_s
         asyncio.run(self.keys.look(self.users))
 

@@ -20,7 +20,6 @@ KEY = ed25519.Ed25519PrivateKey.generate()
 
 
 def pem(key: Any) -> str:
-    """The public half."""
     found: bytes = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -28,14 +27,12 @@ def pem(key: Any) -> str:
 
 
 def signed(key: Any = KEY, algorithm: str = "EdDSA", **claims: Any) -> str:
-    """A token; what is None is left out."""
     usual = {"sub": "ann", "aud": "shop", "exp": time.time() + 60, **claims}
     return jwt.encode({name: value for name, value in usual.items() if value is not None}, key, algorithm=algorithm)
 
 
 @pytest.fixture
 def checker(tmp_path: Path) -> SignedTokens:
-    """Trusts one key."""
     (tmp_path / "keys.pem").write_text(pem(KEY), encoding="utf-8")
     return SignedTokens.of_file(tmp_path / "keys.pem", "shop", "issuer")
 

@@ -63,7 +63,6 @@ class FloodingBroker(BrokerNode):
         self._seen: dict[str, int] = {}
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
         if isinstance(item, Received):
             if isinstance(item.message, Hello):
                 self._clients[item.peer] = None
@@ -81,7 +80,6 @@ class FloodingBroker(BrokerNode):
         return [Send(peer, message) for peer in (*self._neighbours, *self._clients) if peer != source]
 
     def state_size(self) -> dict[str, int]:
-        """How much it keeps."""
         return {"clients": len(self._clients), "publishers": len(self._seen)}
 
 
@@ -96,7 +94,6 @@ class FloodingClient(ClientNode):
         self._last: dict[str, int] = {}
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
         match item:
             case Start():
                 return [Send(self._place.broker, Hello())]
@@ -132,7 +129,6 @@ class FloodingClient(ClientNode):
         return effects
 
     def state_size(self) -> dict[str, int]:
-        """How much it keeps."""
         return {"subscriptions": len(self._subscriptions)}
 
 

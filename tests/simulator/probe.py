@@ -97,7 +97,6 @@ class ProbeNode(BrokerNode, ClientNode):
         logs.nodes.append(self)
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Write it down and do as told."""
         self._logs.all.append((now, self.place.name, item))
         match item:
             case Publish(attributes) if isinstance(self.place, ClientPlace):
@@ -111,7 +110,6 @@ class ProbeNode(BrokerNode, ClientNode):
         return ()
 
     def state_size(self) -> dict[str, int]:
-        """Nothing is kept."""
         return {}
 
 
@@ -138,7 +136,6 @@ class Probe:
             self.simulation.add_client(f"{name}.c", name)
 
     def command(self, broker: str, at: int, **attributes: str | int) -> None:
-        """Order a broker to do something."""
         self.simulation.call(f"{broker}.c", Publish(dict(attributes)), at=at)
 
     def send(self, sender: str, receiver: str, at: int, count: int = 1) -> None:

@@ -41,7 +41,6 @@ GAPLESS = find_protocol("gapless")
 def chain(
     brokers: int, clients: dict[str, str], *actions: Action, faults: Sequence[Fault] = (), **network: Any
 ) -> Scenario:
-    """Brokers b0, b1… in a row, 10 ms apart; nothing is done for failures where there are none."""
     return Scenario(
         network=Network("chain", brokers=brokers, f=int(bool(faults)), latency=LatencySpec(ms=10.0), **network),
         protocol=ProtocolChoice("locaps"),
@@ -227,10 +226,7 @@ def test_options_are_for_the_protocol_that_the_scenario_names() -> None:
 
 
 class _FragileBroker(FloodingBroker):
-    """Breaks at the second event."""
-
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
         if isinstance(item, Received) and isinstance(item.message, Flood):
             assert item.message.event.seq < 2, "two is too much"
         return super().step(item, now)

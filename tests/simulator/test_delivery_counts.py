@@ -30,15 +30,12 @@ from gapless.simulator.scenario import (
 
 
 class Seen(NamedTuple):
-    """The deliveries to durable subscriptions by name and event, and the calls by name."""
-
     deliveries: dict[tuple[str, str], list[Deliver]]
     given_back: Counter[str]
     extended: Counter[str]
 
 
 def play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """Run a scenario that has to be valid."""
     names = {each.subscription: each.name for each in scenario.actions if isinstance(each, SubscribeAction)}
     seen = Seen(defaultdict(list), Counter(), Counter())
     recorded, given = Recording._delivered, Simulation.give

@@ -19,7 +19,6 @@ SEEDS = range(3)
 
 
 def digest(spec: ProtocolSpec) -> str:
-    """Of the traces of a few scenarios with every kind of fault."""
     total = hashlib.sha256()
     for seed in SEEDS:
         result = run_scenario(generate(seed, spec.name, "all"), with_messages=True, protocol=spec)
@@ -28,7 +27,6 @@ def digest(spec: ProtocolSpec) -> str:
 
 
 def digest_elsewhere(name: str, hash_seed: int) -> str:
-    """The same in a process of its own."""
     code = f"from tests.simulator.test_determinism import digest, spec_of; print(digest(spec_of({name!r})))"
     path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path}
@@ -39,7 +37,6 @@ def digest_elsewhere(name: str, hash_seed: int) -> str:
 
 
 def spec_of(name: str) -> ProtocolSpec:
-    """Of the registry, or ours."""
     return FLOODING if name == "flooding" else protocols()[name]
 
 

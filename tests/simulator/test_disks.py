@@ -54,8 +54,6 @@ def test_dropped_history_is_deleted() -> None:
 
 
 class Writer(BrokerNode):
-    """Writes a batch again and again, and remembers what it found and what was reported."""
-
     pause = MS
     occasions: tuple[type, ...] = (Start, TimerFired)
 

@@ -130,8 +130,6 @@ def test_periodic_timers_do_not_keep_a_run_alive() -> None:
 
 
 def broken_at(number: int) -> ProtocolSpec:
-    """Flooding with a broker that fails on the event of this number."""
-
     class Broken(FloodingBroker):
         def step(self, item: Input, now: int) -> Sequence[Effect]:
             if isinstance(item, Received) and getattr(getattr(item.message, "event", None), "seq", 0) == number:

@@ -14,7 +14,6 @@ LATE = 1000 * MS
 
 
 def received(probe: Probe, name: str, *words: str) -> list[tuple[str, str]]:
-    """Return the inputs of a node, without times; only of these kinds, if given."""
     return [(word, peer) for _, word, peer in probe.logs.news(name) if not words or word in words]
 
 

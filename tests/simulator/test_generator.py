@@ -40,7 +40,6 @@ def scenarios(faults: str) -> list[Scenario]:
 
 
 def faulty_spans(scenario: Scenario) -> list[tuple[str, float, float]]:
-    """Which broker is faulty from when to when: counted from the file alone, without any margin."""
     spans = []
     faults = scenario.faults
     for fault in faults:
@@ -63,7 +62,6 @@ def faulty_spans(scenario: Scenario) -> list[tuple[str, float, float]]:
 
 
 def most_at_once(scenario: Scenario, overlay: Overlay, margin_ms: float) -> int:
-    """The most faulty brokers in any ball at any moment at which something begins."""
     spans = [(broker, start, end + margin_ms) for broker, start, end in faulty_spans(scenario)]
     worst = 0
     for centre in overlay.brokers:

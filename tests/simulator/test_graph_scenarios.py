@@ -23,7 +23,6 @@ def large(f: int, faults: str = KINDS) -> list[Scenario]:
 
 
 def excluded(scenario: Scenario) -> list[str]:
-    """The brokers that crash or are suspected, each once."""
     names = [fault.broker if isinstance(fault, Crash) else fault.target for fault in scenario.faults
              if isinstance(fault, Crash | Suspect)]  # fmt: skip
     return list(dict.fromkeys(names))

@@ -15,7 +15,6 @@ RULES = rules_of("gryphon")
 
 
 def night(place: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object]]:
-    """A short one."""
     code = main(["--hours", "0", "--seeds", "8", "--keep", str(place), "--processes", "1", "--json", *words])
     return code, json.loads(capsys.readouterr().out)
 

@@ -251,7 +251,6 @@ def test_relinks_that_lost_their_ground_go_too() -> None:
 
 
 def _shrunk_faults(scenario: Scenario) -> tuple[object, ...]:
-    """Return the faults left after shrinking a scenario that always fails: none."""
     broken = msgspec.structs.replace(RELINKING, client=_Broken)
     clients = '[[clients]]\nname = "c"\nbroker = "b0"\n'
     scenario = parse_scenario(scenario.to_toml() + clients, protocol=broken)

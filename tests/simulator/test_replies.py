@@ -11,7 +11,6 @@ MS = 1000
 
 
 def run(*rules: ReplyRule, requests: int = 1) -> Trace:
-    """`asker` publishes requests at b0; `server` at b2 hears them; `asker` hears the replies."""
     recorder = Recorder(run="r", protocol="flooding", guarantee="best-effort", scenario="s", seed=0, brokers=3, f=1)
     simulation = Simulation(chain(3), FLOODING, recorder=recorder)
     simulation.add_client("asker", "b0")

@@ -16,24 +16,17 @@ from gapless.simulator.shrink import fewest
 from .flooding import FLOODING, Flood, FloodingBroker, FloodingClient
 
 GAPLESS_CLAIM = msgspec.structs.replace(FLOODING, guarantee="gfd")
-"""Flooding that claims too much: a crash opens gaps."""
 
 
 class ForgetfulBroker(FloodingBroker):
-    """Stumbles over the seventh event of any publisher."""
-
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
         if isinstance(item, Received) and isinstance(item.message, Flood):
             assert item.message.event.seq != 7, "seven is too much"
         return super().step(item, now)
 
 
 class StutteringClient(FloodingClient):
-    """Delivers some events twice."""
-
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
         effects = super().step(item, now)
         if isinstance(item, Received) and isinstance(item.message, Flood) and item.message.event.seq % 5 == 0:
             return [*effects, *effects]
@@ -128,10 +121,7 @@ def test_options_are_repeated() -> None:
 
 
 class TwiceClient(FloodingClient):
-    """Numbers two events alike."""
-
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Take one input."""
         effects = super().step(item, now)
         self._seq -= isinstance(item, Publish) and self._seq == 2
         return [effect for effect in effects if isinstance(effect, Published | Send)]

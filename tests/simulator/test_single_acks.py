@@ -27,7 +27,6 @@ from gapless.trace import Trace
 
 
 def play(*actions: Action, faults: tuple[Fault, ...] = ()) -> Trace:
-    """Ann publishes ten events; bob and cat may have durable subscriptions, and dan hears of dead letters."""
     scenario = Scenario(
         Network("chain", brokers=4),
         ProtocolChoice("gapless"),

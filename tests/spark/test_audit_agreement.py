@@ -43,21 +43,15 @@ from .traces import (
 
 SEEDS: dict[Guarantee, int] = {"gcd": 60, "gfd": 25, "topic-causal": 25, "best-effort": 10}
 PLANTED = 2
-"""Runs of each kind of anomaly that can be planted."""
 FEW = 8
-"""Runs of each status, and anomalies of each kind, that must be exceeded."""
 CHAIN = 30
-"""Clients of a chain of answers."""
 SHARES = 3
 JOBS_MAX = 12
-"""Of Spark, for all runs: they are counted, judged once or twice, and what was found is fetched."""
 
 _GROUPS = count()
 
 
 class Corpus(NamedTuple):
-    """Runs, and what the checkers say of them."""
-
     place: Path
     expected: dict[str, Verdict]
     sizes: dict[str, int]
@@ -91,7 +85,6 @@ def test_the_runs_are_of_all_kinds(corpus: Corpus) -> None:
 
 
 def agrees(row: Row, verdict: Verdict) -> None:
-    """Everything but the reason, which names the anomaly that is found first."""
     counted = (row["events"], row["subscriptions"], row["deliveries"], row["anomalies"])
     assert counted == (verdict.events, verdict.subscriptions, verdict.deliveries, len(verdict.anomalies)), verdict.run
     assert (row["status"], row["guarantee"]) == (verdict.status, verdict.guarantee), verdict.reason
@@ -136,7 +129,6 @@ def test_beyond_a_number_of_chains_cause_and_effect_are_the_proof(
 
 @contextmanager
 def counted_jobs(spark: SparkSession) -> Iterator[list[int]]:
-    """The numbers of the jobs of the block, once it is over."""
     jobs: list[int] = []
     group = f"counted {next(_GROUPS)}"
     spark.sparkContext.setJobGroup(group, "a block of a test")

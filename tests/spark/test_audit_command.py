@@ -55,7 +55,6 @@ def test_both_ways_print_and_write_the_same(spark: SparkSession, cli: Cli, mixed
 
 
 def results(place: Path) -> list[tuple[dict[str, str], list[str]]]:
-    """The columns and the rows of both tables."""
     tables = [pq.read_table(place / name) for name in ("verdicts", "anomalies")]
     kinds = [{field.name: str(field.type) for field in table.schema} for table in tables]
     return [(kind, sorted(map(repr, table.to_pylist()))) for kind, table in zip(kinds, tables, strict=True)]

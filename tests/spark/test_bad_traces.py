@@ -26,7 +26,6 @@ from tests.trace.test_trace_storage import a_run, of_version_1
 
 
 def refused(spark: SparkSession, place: Path, rows_max: int = ROWS_MAX) -> str:
-    """Return the message for a trace that is refused."""
     with pytest.raises(TraceError) as caught, plain_errors():
         audit(spark, read_tables(spark, place), rows_max=rows_max)
     said = str(caught.value)
@@ -98,7 +97,6 @@ TRIED = [
     "filter 'x =' ",
     "are not a JSON object",
 ]
-"""One of each table and of each stage: every one of them takes an audit. In a worker all are tried, see below."""
 
 
 @pytest.mark.parametrize("sentence", TRIED)
@@ -110,7 +108,6 @@ def test_an_impossible_trace(spark: SparkSession, tmp_path: Path, sentence: str)
 
 
 OF_A_RUN = [(sentence, damage) for sentence, damage in IMPOSSIBLE if sentence != "0 runs"]
-"""A trace without runs has nothing that could be impossible: see below."""
 
 
 @pytest.mark.parametrize(("sentence", "damage"), OF_A_RUN, ids=[sentence for sentence, _ in OF_A_RUN])

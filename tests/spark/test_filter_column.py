@@ -20,21 +20,18 @@ from tests.filters.test_evaluation import test_value as by_hand
 
 EXAMPLES = 40
 COLUMNS_PER_QUERY = 40
-"""Conditions in one query: Spark plans a few large ones faster than many small ones."""
 
 BY_HAND: list[tuple[str, dict[str, Any], bool | None]] = [*by_hand.pytestmark[0].args[1]]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(spark: SparkSession) -> Iterator[None]:
-    """Expressions are what is tested here, so they are compiled as they are for large tables."""
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     yield
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
 def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:
-    """Filters and events, the same ones every time."""
     filters: dict[str, Filter] = {}
     events: list[dict[str, Any]] = []
 
@@ -49,7 +46,6 @@ def drawn() -> tuple[list[Filter], list[dict[str, Any]]]:
 
 
 def answers(frame: DataFrame, filters: Sequence[Filter], column: Callable[[Filter], Column]) -> list[list[bool | None]]:
-    """For each filter, what it says of each row."""
     found: list[list[bool | None]] = []
     for first in range(0, len(filters), COLUMNS_PER_QUERY):
         part = filters[first : first + COLUMNS_PER_QUERY]

@@ -23,8 +23,6 @@ RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
 
 
 class Clients:
-    """Four of them: ann and bob publish, bob answers ann; eve and joe listen."""
-
     def __init__(self, directory: Path) -> None:
         self.parts = {name: PartRecorder(directory, RUN, name) for name in ("ann", "bob", "eve", "joe")}
         self.counts = {"ann": 0, "bob": 0}
@@ -47,7 +45,6 @@ class Clients:
         return event
 
     def ask(self) -> tuple[Event, Event]:
-        """A question, and its answer."""
         question = self.publish("ann", "question")
         self.parts["bob"].deliver(question, "b", self.now())
         return question, self.publish("bob", "answer")

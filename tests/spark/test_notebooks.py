@@ -24,7 +24,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
 
 
 def run(name: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the values of its names at the end."""
     monkeypatch.setenv("GAPLESS_URL", fleet.config.url)
     content = json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))
     assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)

@@ -9,7 +9,6 @@ from pyspark.errors import StreamingQueryException
 from gapless_spark.spark_errors import TOO_SLOW, started_too_slowly
 
 FACTORY = "org/apache/spark/api/python/PythonWorkerFactory.class"
-"""Spark's class that starts Python processes."""
 
 
 def test_spark_reports_a_process_that_starts_too_slowly() -> None:

@@ -52,7 +52,6 @@ FORGERIES = ("too low", "too high", "missing", "about a stranger", "about itself
 
 
 def renamed(trace: Trace, run: str) -> Trace:
-    """The trace of one run, with another name."""
     tables = {}
     for table in Trace.__struct_fields__:
         rows: list[Any] = getattr(trace, table)
@@ -61,7 +60,6 @@ def renamed(trace: Trace, run: str) -> Trace:
 
 
 def together(traces: list[Trace]) -> Trace:
-    """All runs in one trace."""
     return Trace(*([row for trace in traces for row in getattr(trace, table)] for table in Trace.__struct_fields__))
 
 
@@ -140,12 +138,10 @@ def chain_of_answers(clients: int) -> Trace:
 
 
 def reported(anomaly: Anomaly) -> tuple[Any, ...]:
-    """All that is said about an anomaly."""
     return (*identity(anomaly), anomaly.witness, anomaly.message)
 
 
 def identity(anomaly: Anomaly) -> tuple[Any, ...]:
-    """Which anomaly it is."""
     return anomaly.kind, anomaly.client, anomaly.subscription, anomaly.event, anomaly.publisher
 
 

@@ -39,7 +39,6 @@ class Opened:
             self._news.notify_all()
 
     def write(self, *changes: Change) -> int:
-        """Hand a batch over; its number."""
         self._batch += 1
         self.store.write(self._batch, changes)
         return self._batch
@@ -56,7 +55,6 @@ class Opened:
             return self.failures[0]
 
     def keep(self, *changes: Change) -> None:
-        """Write, and wait for the report."""
         self.wait(self.write(*changes))
         assert not self.failures
 

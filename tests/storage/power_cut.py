@@ -102,12 +102,10 @@ def _call(found: re.Match[str]) -> Call | None:
 
 
 def _text(shown: str) -> str:
-    """A path, which some versions of the program show in figures, as it shows data."""
     return bytes.fromhex(shown.replace("\\x", "")).decode() if shown.startswith("\\x") else shown
 
 
 def _disk(calls: list[Call], random_: random.Random) -> dict[str, bytearray]:
-    """Return the possible contents of the disk after these operations."""
     files = {name: bytearray() for name in WATCHED}
     share = random_.choice((0.0, 0.1, 0.5, 0.9, 1.0))
     for name, content in files.items():

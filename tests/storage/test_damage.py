@@ -201,8 +201,6 @@ print(failure)
 
 
 def _fails(path: Path, *prefix: str, file_bytes_max: int | None = None, fold_bytes: int = 4_000_000) -> tuple[int, str]:
-    """Write until the disk refuses: what was reported until then, and what was said."""
-
     def limit() -> None:
         if file_bytes_max is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))

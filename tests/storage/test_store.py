@@ -98,15 +98,12 @@ def test_failed_writes_are_reported_as_failures(tmp_path: Path) -> None:
 
 
 class Model:
-    """The expected contents of a store, computed in the simplest way."""
-
     def __init__(self) -> None:
         self.history: dict[str, dict[int, HistoryRow]] = {}
         self.forgotten: dict[str, int] = {}
         self.entries: dict[str, bytes] = {}
 
     def is_sure(self, change: Change) -> bool:
-        """Not so: what is admitted while such as this are being forgotten, and may go or stay."""
         return not isinstance(change, Admit) or change.last > self.forgotten.get(change.origin, -1)
 
     def apply(self, change: Change) -> None:
@@ -200,7 +197,6 @@ def test_large_deletions_are_done_in_small_steps(tmp_path: Path, monkeypatch: py
 
 
 def _held(it: Opened) -> tuple[threading.Event, threading.Event]:
-    """Pause the store's thread when it reports: at its beginning, and until it is released."""
     begun, go_on = threading.Event(), threading.Event()
     synced = it._synced
 

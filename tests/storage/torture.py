@@ -142,7 +142,6 @@ def damage(file: Path, random_: random.Random) -> str:
 
 
 def _hurt(folder: Path, seed: int) -> tuple[Path, str, int]:
-    """A copy of a directory that was closed gracefully, damaged: where, how, and how many batches it had."""
     whole = folder / f"whole-{seed % 5}"
     upto = 30 + 35 * (seed % 5)
     if not whole.exists():

@@ -27,7 +27,6 @@ def event(seq: int) -> Event:
 
 
 def read(found: Recorder, since: int, until: int, got: tuple[int, ...], *, is_complete: bool = True) -> str:
-    """The verdict, if bob reads so, and gets that."""
     end = None if not until else NEWEST if until < 0 else Position.at(until)
     found.subscribe("bob", "s", "TRUE", 60, ready="whole", since=Position.at(since), until=end)
     found.activate("s", 61)

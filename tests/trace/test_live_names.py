@@ -82,7 +82,6 @@ def test_a_killed_client_may_have_sent_its_pending_acknowledgements(tmp_path: Pa
 
 
 def pick(folder: Path, seqs: list[int], each: list[int], upto: int, *, is_killed: bool = False) -> PartRecorder:
-    """A client that acknowledges single deliveries, and all up to another."""
     at = START_US + 10_000_000
     made = begin(folder, "ann", at)
     made.open_name("ann/s", "n", 1, START_US + 500_000, {}, at)

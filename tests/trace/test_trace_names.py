@@ -25,7 +25,6 @@ def listen(made: Recorder, client: str, generation: int, position: int, seqs: li
 
 
 def judged(made: Recorder) -> dict[str, int]:
-    """The anomalies of the name, by kind."""
     trace: Trace = made.finish(quiesced=True)
     found: dict[str, int] = {}
     for anomaly in check(trace).anomalies:

@@ -111,7 +111,6 @@ def test_a_publication_counts_from_the_call_and_not_from_when_it_leaves(tmp_path
 
 
 def unfinished(directory: Path) -> dict[str, PartRecorder]:
-    """Eve listens to ann and bob, and all is well; nobody has closed yet."""
     own = {name: PartRecorder(directory, RUN, name) for name in ("ann", "bob", "eve")}
     own["eve"].subscribe("eve/s1", "TRUE", 1_000, ready="whole")
     for publisher in ("ann", "bob"):

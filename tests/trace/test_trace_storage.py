@@ -140,7 +140,6 @@ def rewrite(directory: Path, table: str, change: Callable[[pa.Table], pa.Table])
 
 
 def flip_a_byte(file: Path) -> None:
-    """In the middle of the first page's data, where only a checksum can tell."""
     content = bytearray(file.read_bytes())
     content[60] ^= 0xFF
     file.write_bytes(content)
@@ -151,7 +150,6 @@ def with_version(version: bytes | None) -> Callable[[pa.Table], pa.Table]:
 
 
 def of_version_1(directory: Path) -> None:
-    """Return a trace as an earlier Gapless wrote it: without the columns that version 2 added."""
     for table, column in (("runs", "clock_skew_ms"), ("subscriptions", "ready")):
         rewrite(directory, table, lambda t, column=column: t.drop_columns([column]))  # type: ignore[misc]
     for table in TABLES:

@@ -47,7 +47,6 @@ def write_parts(run: Run, directory: Path, *, close: bool = True) -> list[str]:
 
 
 def lines_of(directory: Path) -> dict[str, list[Line]]:
-    """Return the lines of each part, in order."""
     return {path.stem: [(path.stem, record) for record in read_part(path)] for path in (directory / "parts").iterdir()}
 
 
@@ -60,7 +59,6 @@ class LiveNetwork:
         self.reports: dict[str, SubscriptionReport] = {}
 
     def feed(self, lines: Sequence[Line]) -> None:
-        """One batch."""
         reported = set()
         for name, fact in self.replay.feed(lines):
             self.judges.setdefault(name, LiveChecker(name)).take(fact)
@@ -69,11 +67,9 @@ class LiveNetwork:
             self.reports[name] = self.judges[name].report()
 
     def verdict(self, *, quiesced: bool) -> Verdict:
-        """If it ended here."""
         return sum_up(self.replay.report(), self.reports.values(), quiesced=quiesced)
 
     def found(self) -> set[tuple[str, str | None, str | None]]:
-        """Return the anomalies so far."""
         verdict = self.verdict(quiesced=False)
         return {(each.kind, each.subscription, each.event) for each in verdict.anomalies}
 
@@ -99,7 +95,6 @@ def batches(directory: Path, written: Sequence[str], seed: int) -> Iterator[list
 
 
 def judged(directory: Path, written: Sequence[str], seed: int, *, quiesced: bool) -> Verdict:
-    """The parts in batches, judged live."""
     live = LiveNetwork()
     for batch in batches(directory, written, seed):
         live.feed(batch)

@@ -20,7 +20,6 @@ GUARANTEES: tuple[Guarantee, ...] = ("gcd", "gfd", "topic-causal", "best-effort"
 
 
 def compare(run: Run, place: Path, seed: int, *, close: bool = True, lost: Sequence[str] = ()) -> Verdict:
-    """`lost`: the clients whose parts are not there."""
     written = [client for client in write_parts(run, place, close=close) if client not in lost]
     for client in lost:
         (place / "parts" / f"{client}.part").unlink()

@@ -18,36 +18,29 @@ RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
 
 
 class Network:
-    """Clients whose records are passed to the checker, batch by batch."""
-
     def __init__(self, *clients: str) -> None:
         self.judge = LiveNetwork()
         self.now_us = 1_000_000
         self.batch: list[Line] = [(client, records.Opened(RUN, client, "here")) for client in clients]
 
     def say(self, client: str, record: records.Record) -> None:
-        """One record more."""
         self.batch.append((client, record))
 
     def subscribe(self, client: str, name: str, text: str = "TRUE", **cuts: int) -> None:
-        """A subscription that is active, from these numbers on."""
         self.say(client, records.Subscribed(name, text, "first", self._tick()))
         for publisher, first in cuts.items():
             self.say(client, records.CutFixed(name, publisher, first))
         self.say(client, records.Activated(name, self._tick()))
 
     def publish(self, client: str, seq: int, **attributes: int) -> None:
-        """An event that is safe at once."""
         self.say(client, records.Published(seq, dict(attributes), self._tick(), self.now_us))
         self.say(client, records.Confirmed(seq))
 
     def deliver(self, client: str, name: str, publisher: str, *seqs: int) -> None:
-        """Some events of one publisher."""
         for seq in seqs:
             self.say(client, records.Delivered(publisher, seq, name, self._tick()))
 
     def read(self) -> set[tuple[str, str | None, str | None]]:
-        """All that was said since; what is wrong by now."""
         batch, self.batch = self.batch, []
         self.judge.feed(batch)
         return self.judge.found()

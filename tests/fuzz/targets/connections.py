@@ -111,7 +111,6 @@ def _bytes_of(data: bytes) -> bytes:
 
 
 def _outcome(written: bytes) -> str:
-    """The kind of the last frame; all that was written must be frames."""
     kinds = []
     while written:
         length, kind = HEADER.unpack_from(written)

@@ -91,7 +91,6 @@ class DiskFiles(Target):
         return bytes(file)
 
     def _read(self) -> int:
-        """Return how many errors the reader reports. An undetected error raises an `AssertionError`."""
         try:
             reader = FileReader(self._file)
         except StorageError:

@@ -62,7 +62,6 @@ class Frames(Target):
 
 
 def _frames_of(data: bytes) -> tuple[list[tuple[int, bytes]], int | None]:
-    """The same, the simple way."""
     frames: list[tuple[int, bytes]] = []
     while len(data) >= 4:
         length = int.from_bytes(data[:4], "big")

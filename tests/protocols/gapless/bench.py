@@ -80,14 +80,12 @@ class Bench:
             self.say_bytes(client, broker, bytes(body))
 
     def say_bytes(self, client: str, broker: str, body: bytes) -> None:
-        """The same, encoded."""
         for message in self.codec.decode(memoryview(body), is_client=True):
             if client not in self.expelled:
                 self._step(broker, Received(client, message))
                 self.settle()
 
     def settle(self) -> None:
-        """Until nothing is under way."""
         for _ in range(STEPS_MAX):
             if not self._waiting:
                 return
@@ -95,7 +93,6 @@ class Bench:
         raise AssertionError("the brokers do not come to rest")
 
     def pass_time(self, seconds: float) -> None:
-        """Let timers fire."""
         end = self.now + int(seconds * 1e6)
         self.settle()
         while self._timers and self._timers[0][0] <= end:
@@ -108,7 +105,6 @@ class Bench:
         self.now = end
 
     def crash(self, broker: str) -> None:
-        """A broker is gone, and the others notice."""
         del self.nodes[broker]
         self._waiting += [(name, Suspected(broker)) for name in self.nodes]
         self.settle()

@@ -70,7 +70,6 @@ def scenario(*faults: Fault, actions: tuple[Action, ...] = ()) -> Scenario:
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> dict[str, GaplessBroker]:
-    """The latest node of each broker of the run."""
     found: dict[str, GaplessBroker] = {}
     begin = GaplessBroker.__init__
 

@@ -39,8 +39,6 @@ BROKERS = ("b0", "b1", "b2")
 
 
 class Node:
-    """The middle one of three brokers, with a disk, and what it says and keeps."""
-
     def __init__(self, disk: DiskContents, incarnation: int = 0) -> None:
         self.node = GaplessBroker(BrokerPlace("b1", chain(3), 1, incarnation, disk), GaplessOptions())
         self.kept: list[Keep] = []

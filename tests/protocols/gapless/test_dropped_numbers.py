@@ -20,7 +20,6 @@ from gapless.simulator.scenario import (
 
 
 def reports(*before: Action) -> dict[str, list[int]]:
-    """By publisher the numbers that are reported to bob, who reads topic a from the beginning on."""
     story = Scenario(
         name="dropped",
         network=Network(shape="chain", brokers=3, f=1, latency=LatencySpec(ms=5.0)),

@@ -27,7 +27,6 @@ def broker(name: str = "b1", **options: float) -> BrokerState:
 
 
 def fill(s: BrokerState, incarnation: Incarnation, count: int, size: int = 0) -> None:
-    """Entries with the timestamps 10, 20, 30…"""
     journal = s.journal if incarnation == s.incarnation else s.journals.setdefault(incarnation, type(s.journal)())
     for seq in range(1, count + 1):
         journal.append(Entry(EventRun.of([Event("p", seq, {"x": seq}, bytes(size), 10 * seq)])))

@@ -13,7 +13,6 @@ B0 = Incarnation("b0", 0)
 
 
 def journal(count: int, publisher: str = "p") -> Journal:
-    """Entries with the timestamps 10, 20, 30…"""
     made = Journal()
     for seq in range(1, count + 1):
         made.append(Entry(EventRun.of([Event(publisher, seq, {"x": seq}, b"." * 100, 10 * seq)])))

@@ -22,9 +22,7 @@ KILLERS = {
     "union": "publish-while-the-broker-between-crashes",
     "void": "subscribe-while-a-broker-crashes",
 }
-"""By rule: the scope in which the explorer finds a violation without it."""
 SEEDS = {"synced": ("disk,crash", 2)}
-"""For rules about disks, which the explorer does not have: faults and seed of a random run."""
 
 
 def test_every_rule_has_a_killer() -> None:

@@ -41,7 +41,6 @@ class Stage:
         self.simulation.call("alice", PublishMany(table), at=at)
 
     def leave_alone(self, begin_s: int, end_s: int) -> None:
-        """The slow client reaches no broker."""
         for broker in self.simulation.overlay.brokers:
             self.simulation.cut("slow", broker, at=begin_s * SECOND)
             self.simulation.heal("slow", broker, at=end_s * SECOND)

@@ -34,7 +34,6 @@ def with_clients(count: int) -> tuple[Bench, list[str]]:
 
 
 def publish_for(bench: Bench, seconds: float, first: int = 1) -> int:
-    """Publish ten events per second that all subscribe to; return the number of the next one."""
     following = first + int(10 * seconds)
     for number in range(first, following):
         bench.say("p", "b0", ClientPublish(1, EventRun.of([Event("p", number, {"topic": "x"})])))

@@ -22,12 +22,10 @@ NEVER_BACK = tuple(Forget(9_000.0, name, "b0") for name in DEAD)
 BACK_EMPTY = tuple(Restart(6_000.0, name) for name in DEAD)
 ALL = {f"ann:{number}" for number in range(1, 9)}
 NEAR = ("near", "far", "near_durable")
-"""Of clients at b3 and b4."""
 SUBSCRIBED_MS = 1_000.0
 
 
 def partly_received(faults: tuple[Restart, ...] | tuple[Forget, ...], *, is_cut: bool = True) -> Scenario:
-    """The story above; if nothing is cut, what is lost has come to all brokers."""
     plain = scenario()
     places = {"ann": "b2", "pat": "b3", "bob": "b0", "cat": "b0", "dan": "b0"}
     cut = (Cut(4_990.0, ("b0", "b1")), Heal(5_500.0, ("b0", "b1"))) if is_cut else ()

@@ -13,7 +13,6 @@ from gapless.simulator import generate, load_scenario, search, try_scenario
 SCENARIOS = Path(__file__).parent / "scenarios"
 KEPT = sorted(SCENARIOS.glob("*.toml"))
 EARLIER = sorted((SCENARIOS / "earlier").glob("*.toml"))
-"""Scenarios that failed under the recovery before this one."""
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,6 @@ def scenario(*faults: Fault) -> Scenario:
 
 
 def run(played: Scenario) -> tuple[Trace, list[Effect]]:
-    """The trace, and what the clients' nodes caused."""
     effects: list[Effect] = []
     step = GaplessClient.step
 
@@ -95,12 +94,10 @@ def run(played: Scenario) -> tuple[Trace, list[Effect]]:
 
 @pytest.fixture(scope="module", params=[BACK_EMPTY, NEVER_BACK], ids=["back empty", "never back"])
 def outcome(request: pytest.FixtureRequest) -> tuple[Trace, list[Effect]]:
-    """What happens, with either end."""
     return run(scenario(*request.param))
 
 
 def losses(trace: Trace, subscription: str) -> list[tuple[str, int]]:
-    """Return each number that was reported to the subscription as lost, as often as it was reported."""
     rows = [row for row in trace.skipped if row.subscription_id == subscription]
     return sorted((row.publisher, seq) for row in rows for seq in range(row.from_seq, row.to_seq + 1))
 

@@ -40,7 +40,6 @@ def run(*, is_back: bool = True, is_hidden: bool = False) -> Trace:
 
 
 def homes(trace: Trace) -> Iterator[str]:
-    """From which brokers the events came to Carol, in order."""
     deliveries = sorted(
         (row.sent_ms, row.sender) for row in trace.messages if row.receiver == "carol" and row.kind == "Delivery"
     )
@@ -49,7 +48,6 @@ def homes(trace: Trace) -> Iterator[str]:
 
 
 def delivered(trace: Trace) -> list[str]:
-    """The events that came to Carol."""
     return [row.event_id for row in trace.history if row.subscription_id == "s"]
 
 

@@ -19,8 +19,6 @@ TEXT = "TRUE"
 
 
 class Noting(Recorder):
-    """Remembers what each subscription was delivered."""
-
     def __init__(self) -> None:
         super().__init__(run="r", protocol="gapless", guarantee="gcd", scenario="since", seed=0, brokers=5, f=1)
         self.came: dict[str, list[Event]] = {}
@@ -33,7 +31,6 @@ class Noting(Recorder):
 
 
 def run(crashes: tuple[str, ...] = ()) -> dict[str, list[Event]]:
-    """Two publishers say ten things at once, three times, in the same microsecond; readers begin and end anywhere."""
     recorder = Noting()
     simulation = Simulation(chain(5), find_protocol("gapless"), recorder=recorder, f=1)
     for publisher, broker in (("ann", "b1"), ("bob", "b2")):

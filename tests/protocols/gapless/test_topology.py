@@ -7,7 +7,6 @@ from gapless.protocols.gapless.topology import Topology, electorates, next_hops
 from gapless.registry import find_protocol
 
 OUT = Status(0, 1, 1)
-"""The first incarnation is excluded."""
 
 
 def test_an_electorate_is_the_broker_and_its_2f_nearest() -> None:

@@ -11,7 +11,6 @@ from gapless.simulator.scenario import Scenario
 from tests.conftest import Cli
 
 SMALL = ["a-representative-ends", "two-subscribe-at-once", "one-wrong-suspicion", "an-effect-and-its-cause"]
-"""A sample of the suite; `python -m trials.explore` explores all of it."""
 
 
 def planted(rule: str, name: str) -> Scenario:

@@ -44,7 +44,6 @@ class Steps:
         self._last = last
 
     def __call__(self, name: str) -> None:
-        """One more; the process does not survive the last."""
         if len(self.taken) == self._last:
             raise Crashed(name)
         self.taken.append(name)
@@ -120,7 +119,6 @@ class CrashingFiles(Files):
         yield from found
 
     def restore(self, names: Names) -> "CrashingFiles":
-        """The machine starts again with these files."""
         for path in [path for path in self._root.rglob("*") if path.is_file()]:
             path.unlink()
         for path, content in names.items():
@@ -188,7 +186,6 @@ class ModelBrokers:
             self.hidden = IN_FLIGHT
 
     def attach(self, standing: Identity) -> None:
-        """A process connects as this client."""
         rest = self.workers.pop(standing.name, [])
         for attempt, event in rest[:1]:
             self.accept(attempt, event)  # just in time
@@ -226,8 +223,6 @@ class _Reading:
 
 
 class _Client:
-    """The methods of a client that a sink uses."""
-
     network, event_max, blocked = "model", 65_536, ""
 
     def __init__(self, brokers: ModelBrokers, step: Steps, standing: Identity) -> None:

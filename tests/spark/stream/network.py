@@ -31,7 +31,6 @@ PATIENT = RuntimeSettings(suspect_ms=5_000)
 
 @contextmanager
 def served(folder: Path, brokers: int = 3, *, name: str = "shop", **options: float) -> Iterator[Fleet]:
-    """Brokers in a row, that take part."""
     config = local_network(chain(brokers), name=name, protocol=ProtocolEntry("gapless", options), runtime=PATIENT)
     with Fleet(config, folder) as fleet:
         fleet.start_all()
@@ -68,13 +67,11 @@ def patiently(query: Callable[[], T]) -> T:
 
 
 def history(fleet: Fleet, text: str = "TRUE") -> list[Event]:
-    """All that matches, as a client reads it."""
     with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
         return list(client.read(text))
 
 
 def stream_reader(fleet: Fleet, schema: StructType | None = None, **options: str) -> StreamReader:
-    """As Spark makes one."""
     given = Options.of({"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), **options})
     return StreamReader(given, schema or default_schema(is_variant=False))
 

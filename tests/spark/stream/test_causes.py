@@ -28,8 +28,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 class Talk:
-    """A question at b0, its answer at b2, and so on."""
-
     def __init__(self, fleet: Fleet, topic: str) -> None:
         self.topic = topic
         self._fleet = fleet
@@ -49,7 +47,6 @@ class Talk:
 
 
 def without_cause(batches: Iterable[Iterable[tuple[str, int]]]) -> list[tuple[int, int]]:
-    """Answers, and their batches, whose questions come in no batch up to theirs."""
     asked: set[int] = set()
     found = []
     for place, batch in enumerate(map(list, batches)):

@@ -58,7 +58,6 @@ def rows(first: int, count: int, topic: str = "out") -> Iterator[pa.RecordBatch]
 
 
 def staged(writer: Any, *batches: Iterator[pa.RecordBatch], query: str = "query-one") -> list[Any]:
-    """As tasks do it."""
     found = [writer.write(each) for each in batches]
     for message in found:
         assert isinstance(message, Staged)
@@ -108,7 +107,6 @@ def test_files_of_a_failed_batch_are_removed(fleet: Fleet, tmp_path: Path) -> No
 
 MANY = 12_000
 STANDSTILL = 3_000
-"""The number of events after which the publishing process is paused, until it is killed."""
 
 
 def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fleet: Fleet, tmp_path: Path) -> None:
@@ -136,7 +134,6 @@ def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fl
 
 
 def main() -> None:
-    """In a process of its own: publish a large batch, or go on with it."""
     url, folder = sys.argv[1:]
     settings = {"url": url, "timeout": str(int(PATIENCE_S)), "sink": "killed", "staging": folder}
     writer = StreamWriter(SinkOptions.of(settings), COLUMNS)
@@ -229,7 +226,6 @@ def test_a_directory_in_use_is_waited_for_and_then_reported(tmp_path: Path) -> N
 
 
 def flood(fleet: Fleet) -> None:
-    """Brokers that keep little forget what came before."""
     for _ in range(4):
         speak(fleet, "b0", [{"topic": "flood"}] * 100, b"." * 1_000, at_once=10)
         with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
@@ -278,8 +274,6 @@ def test_tasks_publish_their_shares_and_the_driver_those_of_lost_tasks(fleet: Fl
 
 
 class Forgotten:
-    """A reading of what brokers forgot so long ago that they do not know its numbers any more."""
-
     position = Position.at(9)
 
     def __init__(self) -> None:
@@ -326,11 +320,7 @@ def test_a_batch_that_is_found_empty_when_it_runs_again_is_finished_as_it_was_de
 
 
 def _half(fleet: Fleet, folder: Path, tasks: list[Any], sink: str = "short") -> None:
-    """A process that publishes the first hundred of a batch, and is no more."""
-
     class Halfway(Committing):
-        """Ends in the middle."""
-
         def _events(self, manifest: Any, client: int, skipped: int) -> Iterator[Any]:
             for place, event in enumerate(super()._events(manifest, client, skipped)):
                 if place == 100:

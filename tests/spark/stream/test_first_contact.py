@@ -15,7 +15,6 @@ from gapless_spark.worker_python import prepare_worker_python
 from .network import served, speak
 
 EVENTS = 40_000
-"""More than a worker can write before Spark has its first rows and closes the connection."""
 
 PROGRAM = """
 import sys

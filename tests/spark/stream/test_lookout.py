@@ -19,7 +19,6 @@ from tests.runtime.local import local
 PATIENCE_S = 120.0
 EVENTS = 3_000
 TOGETHER = 50
-"""Published with one call, so they may have one timestamp."""
 
 
 def looking(test: Callable[[Client, Lookout], Awaitable[None]], **given: str) -> None:

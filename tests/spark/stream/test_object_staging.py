@@ -38,7 +38,6 @@ class Driver:
         self.objects = CrashingObjects(root)
 
     def publish(self, number: int, last: int = -1) -> list[str] | None:
-        """One batch. The steps that it took; None if it crashed at the last."""
         steps = Steps(last)
 
         def step(name: str) -> None:
@@ -62,7 +61,6 @@ class Driver:
         return steps.taken
 
     def check(self, batches: int) -> None:
-        """All are there, in their order, once, under numbers one after the other."""
         events = self.brokers.history
         assert [event.attributes["n"] for event in events] == list(range(batches * ROWS))
         assert [event.seq for event in events] == list(range(1, batches * ROWS + 1))
@@ -109,7 +107,6 @@ def test_a_driver_paused_at_any_step_while_another_publishes(tmp_path: Path) -> 
 
 
 def in_thread(work: Callable[..., Any], *arguments: Any) -> None:
-    """In a thread of its own, since an event loop runs in this one."""
     from threading import Thread
 
     thread = Thread(target=work, args=arguments)
@@ -127,7 +124,6 @@ def test_a_stream_stages_beside_its_checkpoint_in_a_store() -> None:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
-    """The URL of a bucket."""
     pytest.importorskip("moto", reason="moto is the S3-compatible server of this test")
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]

@@ -50,7 +50,6 @@ def conditions() -> list[ds.Filter]:
 
 
 def keeps(condition: Any, row: dict[str, Any]) -> bool | None:
-    """Return Spark's result for a row; None if it is null."""
     if isinstance(condition, ds.Not):
         inner = keeps(condition.child, row)
         return None if inner is None else not inner

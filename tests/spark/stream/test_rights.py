@@ -35,7 +35,6 @@ def _options(network: Secure, user: str, text: str) -> dict[str, str]:
 
 
 def _topics(options: dict[str, str]) -> list[str]:
-    """Return the topics that a batch query reads through Spark."""
     reader: Any = GaplessSource(options).reader(SCHEMA)
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     return [topic for batch in batches for topic in batch.column("topic").to_pylist()]
@@ -62,7 +61,6 @@ def test_a_query_reads_what_its_user_may_and_no_more(tmp_path: Path) -> None:
                     await read_as(user, text)
 
             def forged() -> list[Any]:
-                """A task that was handed another filter than its query had."""
                 options = Options.of(_options(network, "ann", "topic = 'news'"))
                 part = Range(Position.at(1), Position.at(2), network.at("b1"))
                 return list(read(options, SCHEMA, "topic = 'bank'", part))

@@ -28,7 +28,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
 
 
 def written(frame: DataFrame, fleet: Fleet, checkpoint: Path, **options: str) -> None:
-    """All that there is, as a stream."""
     given = {"url": fleet.config.url, "timeout": str(int(PATIENCE_S)), "checkpointLocation": str(checkpoint)}
 
     def go() -> None:

@@ -29,16 +29,12 @@ from .network import PATIENCE_S, history, schema, served
 
 COLUMNS = schema(n="long")
 ROWS = 4
-"""In each batch, in two files."""
 
 
 class Machine:
-    """A driver that publishes some batches, and is started again whenever it crashes, as Spark does it."""
-
     def __init__(
         self, root: Path, names: list[str], brokers: ModelBrokers, publishers: tuple[Publisher, ...] = ()
     ) -> None:
-        """`names`: of batches of `df.write`; numbers stand for those of a stream."""
         self._publishers = publishers
         self._root = root
         self._names = names
@@ -46,10 +42,8 @@ class Machine:
         self.brokers = brokers
         self.files = CrashingFiles(root)
         self.committed = 0
-        """So many batches Spark knows to be committed: it has its own log of that."""
 
     def run(self, last: int = -1) -> list[str] | None:
-        """A life of the driver, which may crash at a step. The steps, if it did not."""
         step = self.files.step = Steps(last)
         serial = map("{:032x}".format, count(1_000 * len(self.brokers.history)))
         staging = Staging(str(self._root), disk=self.files)
@@ -82,14 +76,12 @@ class Machine:
         await committing.commit(batch)
 
     def restarted(self, names: Names) -> "Machine":
-        """The same after a crash, with what the disk held then."""
         again = copy.copy(self)
         again.files = self.files.restore(names)
         again.brokers = copy.deepcopy(self.brokers)
         return again
 
     def check(self) -> None:
-        """All batches are there, in their order, and once, under numbers one after the other."""
         found = [int(event.attributes["n"]) for event in self.brokers.history]
         batches = [sorted(found[first : first + ROWS]) for first in range(0, len(found), ROWS)]
         assert batches == [list(range(place * ROWS, (place + 1) * ROWS)) for place in range(len(self._names))]
@@ -122,7 +114,6 @@ def test_a_crash_at_any_step_with_any_loss_of_what_was_not_synced(tmp_path: Path
 
 
 def worker(ends_after: int) -> Publisher:
-    """Ends after so many events; -1: never."""
     return Publisher("worker", ends_after, "secret", "writer")
 
 

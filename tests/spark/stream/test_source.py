@@ -26,7 +26,6 @@ LIMIT = 500
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Fleet]:
-    """Trades published at both ends of a network."""
     register(spark)
     with served(tmp_path_factory.mktemp("shop")) as fleet:
         for place, broker in enumerate(("b0", "b2")):
@@ -51,7 +50,6 @@ def streaming(spark: SparkSession, fleet: Fleet, **options: str) -> DataFrame:
 
 
 def run(stream: DataFrame, checkpoint: Path, each: Callable[[DataFrame, int], None]) -> Any:
-    """All that there is; then how the last batch went."""
     query = stream.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
 
     def go() -> Any:
@@ -131,7 +129,6 @@ def test_a_restarted_stream_continues_where_it_was_in_the_same_network(
 
 
 def _is_in_order(batches: list[tuple[int, list[str]]]) -> bool:
-    """Each publisher's events stand in their order."""
     last: dict[str, int] = {}
     for _, ids in batches:
         for publisher, number in sorted((name.rpartition(":")[0], int(name.rpartition(":")[2])) for name in ids):

@@ -39,7 +39,6 @@ SETTLE_MS = 12_000.0
 def play(
     protocol: str, *actions: Action, faults: tuple[Fault, ...] = (), disks: bool = False, **options: Any
 ) -> Trace:  # fmt: skip
-    """Ann publishes 60 events; whoever listens, and whatever fails, is to be told."""
     scenario = Scenario(
         Network("chain", brokers=4, disks=Delay(1.0, 1.0) if disks else None),
         ProtocolChoice(protocol, options),
@@ -59,13 +58,11 @@ def play(
 
 @pytest.fixture(params=KEEPS_NAMES)
 def story(request: pytest.FixtureRequest) -> Story:
-    """A run of each protocol that keeps durable subscriptions."""
     return partial(play, request.param)
 
 
 @pytest.fixture(params=KEEPS_DISKS)
 def story_on_disks(request: pytest.FixtureRequest) -> Story:
-    """The same, of those whose brokers have disks."""
     return partial(play, request.param, disks=True)
 
 

@@ -11,11 +11,9 @@ from gapless.trace import Recorder
 
 ANN = Subscribe("ann/s", "x > 0", name="n")
 BOB = Subscribe("bob/s", "x > 5", name="n")
-"""Another filter."""
 
 
 def compete(later_ms: float, ann: Subscribe, bob: Subscribe) -> tuple[list[str], str]:
-    """The clients that were refused, and the verdict. Bob attaches so much later than Ann, at another broker."""
     recorder = Recorder(run="r", protocol="gapless", guarantee="gcd", scenario="compete", seed=0, brokers=5, f=2)
     simulation = Simulation(chain(5), find_protocol("gapless"), recorder=recorder, f=2)
     for name, broker in (("sue", "b2"), ("ann", "b0"), ("bob", "b4")):

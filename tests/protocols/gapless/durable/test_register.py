@@ -153,7 +153,6 @@ class Table:
                 DURABLE_AT_ONCE[type(body)](self.brokers[receiver], sender, body)
 
     def restart(self, name: str) -> None:
-        """The broker loses its memory; each message that is sent from now on tells so."""
         number = self.brokers[name].number + 1_000
         self.mail = {pair: [] if name in pair else waiting for pair, waiting in self.mail.items()}
         self.brokers[name] = broker(name, number=number)

@@ -67,12 +67,10 @@ def play(
 
 
 def got(trace: Trace, subscription: str) -> list[int]:
-    """Return the first deliveries of a subscription."""
     return [int(row.event_id.split(":")[1]) for row in trace.history if row.subscription_id == subscription]
 
 
 def again(trace: Trace, subscription: str) -> list[int]:
-    """Return its redeliveries, which other members may have received."""
     start = subscription + "/again"
     return [int(row.event_id.split(":")[1]) for row in trace.history if (row.subscription_id or "").startswith(start)]
 
@@ -95,13 +93,11 @@ def out_of_sight(client: str, begin_ms: float, end_ms: float) -> tuple[Fault, ..
 
 @pytest.fixture(params=KEEPS_NAMES)
 def story(request: pytest.FixtureRequest) -> Story:
-    """A run of each protocol that keeps durable subscriptions."""
     return partial(play, request.param)
 
 
 @pytest.fixture(params=KEEPS_DISKS)
 def story_on_disks(request: pytest.FixtureRequest) -> Story:
-    """The same, of those whose brokers have disks."""
     return partial(play, request.param, disks=True)
 
 

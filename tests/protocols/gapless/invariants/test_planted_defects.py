@@ -18,12 +18,10 @@ Patch = pytest.MonkeyPatch
 
 
 def release_at_once(patch: Patch) -> None:
-    """Events leave before others hold them."""
     patch.setattr(journal, "_confirmed_length", lambda s: len(s.journal))
 
 
 def hold_after_a_promise(patch: Patch) -> None:
-    """Acceptors go on holding entries of a journal that they have promised to seal."""
     take = journal.receive_hold
 
     def take_anyway(s: BrokerState, peer: str, message: Hold) -> None:
@@ -36,27 +34,22 @@ def hold_after_a_promise(patch: Patch) -> None:
 
 
 def ignore_clocks(patch: Patch) -> None:
-    """Brokers do not take over the clocks of others."""
     patch.setattr(Clock, "see", lambda self, stamp: None)
 
 
 def forget_logs(patch: Patch) -> None:
-    """A wave empties the log, whatever others have processed."""
     patch.setattr(positions, "trim", lambda s: s.log.clear())
 
 
 def echo_at_once(patch: Patch) -> None:
-    """A wave does not wait for what is admitted and not released."""
     patch.setattr(positions, "WaveState", lambda at, origin, need, *rest: WaveState(at, origin, 0, *rest))
 
 
 def expect_nobody(patch: Patch) -> None:
-    """A subscription becomes active without any answer."""
     patch.setattr(local, "overlap", lambda one, other: False)
 
 
 def install_nothing(patch: Patch) -> None:
-    """A handover does not install the subscriptions of the other sides."""
     patch.setattr(handover, "_install_subscription", lambda *arguments: None)
 
 
