@@ -1,5 +1,6 @@
-"""Shared by all tests: the command line, run in this process as the shell would; a session of Spark; and the assignment
-of tests to workers."""
+"""Fixtures for all tests: the command line, run in this process; a Spark session; and the assignment of tests to
+workers.
+"""
 
 import gc
 import os
@@ -25,7 +26,7 @@ JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""Code that runs once or twice is not worth optimising, and Spark's classes need not be verified again."""
+"""Options for short runs: little compilation, and no verification of Spark's classes."""
 
 
 class Ran(NamedTuple):
@@ -54,7 +55,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    """Spark on two cores, for tables of thousands of rows: what runs once or twice is not worth compiling well."""
+    """Start Spark on two cores, for small tables."""
     from gapless_spark.session import spark_session
 
     settings = {
@@ -79,7 +80,7 @@ WITHOUT_THE_SESSION = (
     "stream/test_causes.py", "stream/test_columns.py", "stream/test_conversions.py",
     "stream/test_lookout.py", "stream/test_options.py", "stream/test_pushdown.py",
 )  # fmt: skip
-"""Files of `tests/spark` that do not use the session of Spark."""
+"""Files of `tests/spark` that do not use the Spark session."""
 
 
 @cache
@@ -112,11 +113,11 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
 
 
 WAITING = ("tests/checkers/live/", "tests/cli/", "tests/client/", "tests/deploy/", "tests/http/", "tests/runtime/")
-"""Where the tests are that wait for real brokers most of their time."""
+"""Directories with tests that mostly wait for real brokers."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several workers get those that wait evenly among those that compute: so the cores always have something to do."""
+    """Distribute tests that wait evenly among those that compute, to keep the cores busy."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         parts: list[list[pytest.Item]] = [[], []]
         for item in items:
@@ -133,7 +134,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: many tests wait for real brokers most of their time."""
+    """Return two more than the number of cores, because many tests mostly wait for real brokers."""
     return len(os.sched_getaffinity(0)) + 2
 
 

@@ -1,4 +1,4 @@
-"""Attributes of an event by their type: what programs read without narrowing it themselves."""
+"""Typed access to the attributes of an event."""
 
 import re
 from collections.abc import Callable

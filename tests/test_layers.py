@@ -1,4 +1,4 @@
-"""The layers: what each part may import, checked in the source. Imports point downwards.
+"""The layers: the allowed imports of each package, checked in the source. Imports point downwards.
 
 The lower a part, the fewer it knows. Protocols do not depend on a runtime, so that the simulator and the brokers can
 run the same object; the checkers do not depend on the checked code.

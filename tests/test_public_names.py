@@ -228,7 +228,7 @@ def test_a_type_checker_knows_every_name_and_no_other(report: str) -> None:
 
 @pytest.mark.parametrize("client", [gapless.Client, gapless.sync.Client])
 def test_no_call_hides_what_it_returns(client: type) -> None:
-    """`help()` and editors show the signature: "Any" would tell nobody what comes back."""
+    """`help()` and editors show the signature, in which "Any" would not name the result."""
     calls = {
         name: inspect.signature(member)
         for name, member in inspect.getmembers(client, inspect.isfunction)

@@ -1,4 +1,4 @@
-"""Small files become large ones: each event stays, once, in its place."""
+"""Merging small files keeps each event once, in its order."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The list of an archive decides what is in it."""
+"""The list of files determines the contents of an archive."""
 
 from pathlib import Path
 

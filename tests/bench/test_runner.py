@@ -1,4 +1,4 @@
-"""The benchmark runner keeps the figures of a run, and compares them with an earlier one."""
+"""The benchmark runner stores the figures of a run, and compares them with an earlier run."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(folder: Path, capfd: pyt
 
 @pytest.mark.parametrize("program", sorted(runner.HERE.glob("[!_]*.py")), ids=lambda program: program.stem)
 def test_every_benchmark_can_be_run_by_the_runner(program: Path) -> None:
-    """It is started with these; one that does not know them fails before it has measured anything."""
+    """Every benchmark accepts the runner's options."""
     text = program.read_text(encoding="utf-8")
     for option in ("--quick", "--out"):
         assert f'add_argument("{option}"' in text

@@ -23,7 +23,7 @@ US_PER_CALL = 10
 
 
 class Call(NamedTuple):
-    """One thing that happens; `see` is known to the model alone."""
+    """One action of a run; only the model knows `see`."""
 
     kind: Literal["subscribe", "activate", "cut", "publish", "see", "deliver", "end"]
     client: str
@@ -81,14 +81,14 @@ class _Client:
 
 
 class Model:
-    """Draws a run from a seed."""
+    """Generates a run from a seed."""
 
     def __init__(
         self, seed: int, *, clients: int = 4, acts: int = 60, guarantee: Guarantee = "gcd",
         ready: tuple[Ready, ...] = ("first",),
     ) -> None:  # fmt: skip
         self.ready = ready
-        """The claims of subscriptions, in turn."""
+        """The `ready` values of subscriptions, in turn."""
         self.draw = random.Random(seed)
         self.guarantee = guarantee
         self.clients = [_Client(f"c{number}") for number in range(clients)]
@@ -100,7 +100,7 @@ class Model:
             self._act(self.draw.choice(self.clients))
 
     def run(self, *, quiesced: bool = True) -> Run:
-        """The run, up to silence if `quiesced`, else cut off where it stands."""
+        """Return the run: quiet at the end if `quiesced`, otherwise stopped at a random moment."""
         while quiesced and any(self._see(client) for client in self.clients):
             pass
         return Run(self.calls, self.guarantee, quiesced)

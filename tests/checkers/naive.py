@@ -1,4 +1,4 @@
-"""A second checker, slow and simple: reachability in the graph of actions, and every definition taken literally.
+"""A second checker, slow and simple: it searches the graph of actions and applies every definition literally.
 
 It shares no code with the checker. For each pair of events it walks the graph whose nodes are the steps of clients and
 whose edges lead to a client's next step and from a publication to its deliveries.

@@ -1,4 +1,4 @@
-"""Traces that no run can have left are refused, each with a sentence."""
+"""The checker rejects traces that no run can have left, each with a clear error."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`late-start`: what is published after `subscribe()` has returned, and left out by the starting cut."""
+"""`late-start`: events published after `subscribe()` has returned that the starting cut omits."""
 
 import random
 from pathlib import Path
@@ -31,7 +31,7 @@ def with_skew(trace: Trace, clock_skew_ms: float) -> Trace:
 
 @pytest.mark.parametrize("protocol", ["locaps", "gapless"])
 def test_near_and_far(protocol: str) -> None:
-    """The near publisher's cut is there at once, the far one's later; an event of the far one is in between."""
+    """The near publisher's cut arrives at once and the far one's later; an event of the far one is in between."""
     text = Path(__file__).with_name("near_and_far.toml").read_text()
     result = run_scenario(parse_scenario(text.replace('name = "gapless"', f'name = "{protocol}"')))
     assert result.trace is not None
@@ -204,7 +204,9 @@ def test_a_subscription_that_is_reset_owes_what_it_promised_when_it_first_return
 
 
 def test_one_thing_is_named_once() -> None:
-    """An effect of something delivered that was published when the subscription was active is a late start only."""
+    """An effect of a delivered event that was published while the subscription was active counts only as a late
+    start.
+    """
     recorder = Recorder(run="r", protocol="p", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
     for name in ("bob", "eve"):
         recorder.subscribe(name, name, f"by <> '{name}'", 0, ready="whole")

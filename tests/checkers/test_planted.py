@@ -1,4 +1,4 @@
-"""Each anomaly, planted into a good run, is named; and nothing else is.
+"""The checker names each anomaly planted into a valid run, and reports no other.
 
 Every test plants at one random place that its kind allows, in many runs; a floor makes sure that enough of the
 runs have such a place.

@@ -1,4 +1,4 @@
-"""A terminal for tests: a program runs in it, and what stands on its screen at the end can be read."""
+"""A terminal for tests: it runs a program, and returns the final contents of the screen."""
 
 import fcntl
 import os
@@ -22,14 +22,14 @@ class OnScreen(NamedTuple):
     code: int
     lines: list[str]
     written: str
-    """All that it wrote, with what it wiped out again."""
+    """All output, including erased text."""
 
 
 def on_a_terminal(
     command: Sequence[str], *, columns: int = 80, environment: Mapping[str, str] | None = None,
     out: Path | None = None,
 ) -> OnScreen:  # fmt: skip
-    """Run it with standard error on a terminal, and standard output, too, unless that goes to a file."""
+    """Run a command with standard error, and optionally standard output, on a terminal."""
     outside, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     settings = {**os.environ, "TERM": "xterm", **(environment or {})}
@@ -55,7 +55,7 @@ def _read(terminal: int) -> bytes:
 
 
 def screen_of(text: str, columns: int) -> list[str]:
-    """The lines that are left to see: of what moves the cursor, what a spinner or a bar needs."""
+    """Return the visible lines; it interprets the cursor movements of spinners and bars."""
     lines: list[str] = [""]
     row = column = 0
     for arguments, command, control, words in _TOKEN.findall(text):

@@ -1,4 +1,4 @@
-"""`gapless archive`: each event is in its files once, whoever is interrupted."""
+"""`gapless archive`: each event is in its files once, even after interruptions."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Values that make no sense: each gets a sentence and 64, before any work is done, and never a traceback."""
+"""Invalid values: each ends the command with a clear error and exit code 64 before it does any work."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every command, run for real: what it prints, that it fits, and that its JSON is JSON."""
+"""Every command runs: its output is correct, fits the terminal, and is valid JSON with `--json`."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`gapless data`: what is in a broker's directory, and whether it is whole."""
+"""`gapless data` shows the contents of a broker's directory, and verifies them."""
 
 from __future__ import annotations
 

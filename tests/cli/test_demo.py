@@ -1,4 +1,4 @@
-"""The demo: it keeps its promises, fits the terminal, leaves nothing behind, and can say no."""
+"""The demo: its verdict is correct, its output fits the terminal, and it leaves no files behind."""
 
 import os
 import re
@@ -89,7 +89,7 @@ def _running(place: Path) -> list[str]:
     ("number", "is_in_background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
 )
 def test_an_interrupt_leaves_no_files(tmp_path: Path, number: signal.Signals, is_in_background: bool) -> None:
-    """A script lets what it starts in the background ignore interrupts."""
+    """In a script, background processes ignore interrupts."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_in_background else None
     try:

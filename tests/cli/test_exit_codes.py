@@ -1,4 +1,4 @@
-"""The exit codes: a script can rely on each of them, and errors come without tracebacks."""
+"""Exit codes are reliable for scripts, and errors have no tracebacks."""
 
 import os
 import signal

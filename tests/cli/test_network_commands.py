@@ -1,4 +1,4 @@
-"""The commands of a real network: what they do, and what they say when something is wrong."""
+"""Commands on a real network, and their messages when something is wrong."""
 
 import asyncio
 import io

@@ -1,4 +1,6 @@
-"""`gapless security`, and a secure network in processes of its own: one command makes it, one variable lets one in."""
+"""`gapless security`, and a secure network of processes: one command creates it, and one variable holds the
+credentials.
+"""
 
 import asyncio
 import json

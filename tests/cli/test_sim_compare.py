@@ -1,4 +1,4 @@
-"""`gapless sim compare`: the table fits, the JSON is complete, and the exit code tells the worst."""
+"""`gapless sim compare`: the table fits, the JSON is complete, and the exit code reflects the worst verdict."""
 
 import json
 from pathlib import Path

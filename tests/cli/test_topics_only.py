@@ -1,4 +1,4 @@
-"""Protocols of topics on the command line: what they refuse is bad input, or shown beside the verdict."""
+"""Protocols that support only topics: other filters are bad input, or are reported beside the verdict."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Taking events from a subscription, with an end if none come."""
+"""Takes events from a subscription with a timeout."""
 
 import asyncio
 

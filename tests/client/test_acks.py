@@ -1,4 +1,4 @@
-"""Events of durable subscriptions: acknowledged one by one, given back, worked on for long, and dead letters."""
+"""Events of durable subscriptions: single acknowledgements, nacks, extensions, and dead letters."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

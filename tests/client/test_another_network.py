@@ -1,4 +1,4 @@
-"""A network that is started anew under a client: from the same file it goes on, from another it says so."""
+"""A client whose network restarts: with the same network file it continues, with another one it ends with an error."""
 
 import asyncio
 

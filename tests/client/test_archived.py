@@ -1,4 +1,4 @@
-"""One history over an archive and brokers: nothing missing, nothing twice, and it says where the seam is."""
+"""One history over an archive and brokers: no gap, no duplicate, and a known seam."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Values that stand for an attribute in one obvious way are converted by one table; everything else is refused."""
+"""One table converts values that clearly correspond to an attribute; the client refuses all others."""
 
 import enum
 import re

@@ -1,4 +1,4 @@
-"""`caught_up()` tells when the application has taken all of history, and not a moment earlier."""
+"""`caught_up()` returns when the application has taken all of history, and not earlier."""
 
 import asyncio
 import threading

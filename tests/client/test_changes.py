@@ -1,4 +1,4 @@
-"""A client tells what becomes of its place in the network: connected, lost, moved."""
+"""A client reports changes of its connection: connected, disconnected, moved."""
 
 import asyncio
 

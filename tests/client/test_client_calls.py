@@ -1,4 +1,4 @@
-"""The client library against real brokers on loopback: what each call promises, and what it says when it cannot."""
+"""The client library with real brokers on loopback: the guarantees and errors of each call."""
 
 import asyncio
 import re
@@ -321,7 +321,7 @@ def test_a_stalled_consumer_delays_no_other_and_memory_does_not_grow() -> None:
 
 
 def test_a_consumer_that_answers_does_not_lock_itself_out() -> None:
-    """It waits for its own confirmations while more comes in than it may hold."""
+    """The consumer waits for its own confirmations while more events arrive than it may hold."""
 
     async def main() -> None:
         opening = local(1, f=0, window=500, delivery_window=16, client_window=100, wave_ms=20)

@@ -1,4 +1,4 @@
-"""The programs of docs/CLIENT.md run, and its figures of bounds are those of the code."""
+"""The programs of docs/CLIENT.md run, and its bounds are those of the code."""
 
 import asyncio
 from pathlib import Path

@@ -118,7 +118,7 @@ def test_text_counts_by_its_bytes_and_names_count() -> None:
 
 
 def test_unsendable_messages_end_every_call_with_an_error() -> None:
-    """Past all checks: without an end, everything would wait for an answer to what never left."""
+    """If a message passes all checks but cannot be sent, every call ends instead of waiting for an answer."""
 
     async def main() -> None:
         async with local(1, f=0) as network, asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""Clients record their histories whatever happens to them, including the two moments that the guarantee is about."""
+"""Clients record their histories in all circumstances, including the two moments on which the guarantee depends."""
 
 import asyncio
 import contextlib

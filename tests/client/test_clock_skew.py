@@ -1,4 +1,4 @@
-"""No answer of the network depends on the clock of the machine that asks: brokers say what is newest."""
+"""No answer of the network depends on the client's clock: brokers determine the newest position."""
 
 import ast
 import time
@@ -100,7 +100,7 @@ def test_now_is_a_position_as_well() -> None:
 
 
 def test_only_the_trace_of_a_client_reads_the_wall_clock() -> None:
-    """A trace compares clocks and says so; nothing that the client asks of the network may."""
+    """A trace uses the wall clock; no request to the network does."""
     readers = set()
     for path in Path(gapless.client.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

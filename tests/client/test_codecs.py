@@ -1,4 +1,4 @@
-"""Payloads as values: JSON, MessagePack, Arrow, and formats of one's own; and events that nobody awaits."""
+"""Payloads as values: JSON, MessagePack, Arrow and custom codecs; and publications without waiting."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

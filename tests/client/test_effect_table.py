@@ -1,4 +1,4 @@
-"""A client carries out effects by a table: each kind has an entry, which leads to what takes such an effect."""
+"""The client's table of effects has an entry for each kind of effect, with a matching handler."""
 
 import inspect
 from typing import get_args

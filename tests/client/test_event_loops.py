@@ -1,4 +1,4 @@
-"""A client that was connected in one event loop and is used in another gets a sentence, not an error of asyncio."""
+"""A client that is used in another event loop raises a clear error instead of one of asyncio."""
 
 import asyncio
 import re

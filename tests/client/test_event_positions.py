@@ -1,4 +1,4 @@
-"""`since=event.position` means everything after exactly this event, wherever the event came from."""
+"""`since=event.position` means everything after exactly this event, for events from every source."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

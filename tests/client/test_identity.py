@@ -1,4 +1,4 @@
-"""A process that goes on as a client of another one: each number is taken once, and the other is not heard any more."""
+"""A process that continues as another client: each number is used once, and brokers ignore the old process."""
 
 import asyncio
 from typing import Any

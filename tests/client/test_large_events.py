@@ -1,4 +1,4 @@
-"""Events above 64 KiB, where the network's file allows them: delivered, also over a broker's death."""
+"""Events above 64 KiB, if the network file allows them, are delivered, even when a broker dies."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Middleware, and the spans of OpenTelemetry that stand on it."""
+"""Middleware, and the OpenTelemetry spans that it creates."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,4 +1,4 @@
-"""A range of history is divided at positions: whoever reads from each to the next reads all of it once."""
+"""Milestones divide a range of history: reading from each to the next covers every event once."""
 
 import asyncio
 from itertools import pairwise

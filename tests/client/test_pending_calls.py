@@ -1,4 +1,4 @@
-"""No call waits for what cannot come any more."""
+"""No call waits for an answer that can no longer arrive."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Events that wait for an application are the same however they arrive, and however they are taken."""
+"""Events that wait for an application are the same, however they arrive and are taken."""
 
 from random import Random
 

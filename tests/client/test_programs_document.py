@@ -1,4 +1,4 @@
-"""The programs of docs/PROGRAMS.md: they run, also when they are killed, and a type checker accepts them."""
+"""The programs of docs/PROGRAMS.md run, survive kills, and pass a type checker."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Clients record how they acknowledge: the audit of a live network knows which events may not come again."""
+"""Clients record their acknowledgements, so the audit of a live network knows which events must not be redelivered."""
 
 import asyncio
 import random

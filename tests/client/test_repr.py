@@ -1,4 +1,4 @@
-"""Every public object shows in one line what it is: in a traceback, a log, or a notebook."""
+"""The `repr` of every public object describes it in one line."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Request and reply as one call: exact, also while brokers fail, and with a word if nobody answers."""
+"""Request and reply as one call: exact, even when brokers fail, and with an error if no reply arrives."""
 
 import asyncio
 import re
@@ -81,7 +81,7 @@ class Misfit:
 
 
 def test_the_news_of_a_change_is_there_when_the_reply_is() -> None:
-    """The answerer publishes the news, then replies: a cause comes before its effect."""
+    """The answering client publishes an event before its reply, so the event arrives first."""
 
     async def main() -> None:
         async with local(chain(3)) as network, _pair(network.at("b0"), network.at("b2")) as (ann, bob):

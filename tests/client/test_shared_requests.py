@@ -1,4 +1,4 @@
-"""Workers that answer as a group: each request goes to one of them, and to another if that one does not answer."""
+"""Workers that answer as a group: each request goes to one of them, and to another if that one fails."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A subscription or reading whose events nobody takes stops the others of its client, and the log says which it is."""
+"""A subscription whose events are not taken blocks the others of its client, and the log names it."""
 
 import asyncio
 import logging

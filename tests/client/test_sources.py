@@ -1,4 +1,4 @@
-"""Where events come from may take its time, wait for the network itself, or fail; what it gave leaves as it comes."""
+"""Sources of events may be slow, wait for the network, or fail; their events are sent as they are produced."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_generator_runs_in_the_callers_thread_and_may_wait_for_its_own_events(url: str) -> None:
-    """It waits for each event to come back before it gives the next, so each has to leave as it comes."""
+    """The generator waits for each event to return before it yields the next, so the client must send each at once."""
     with gapless.sync.connect(url) as client:
         client.advertise("TRUE")
         subscription = client.subscribe("n >= 0")
@@ -52,7 +52,7 @@ def test_a_generator_runs_in_the_callers_thread_and_may_wait_for_its_own_events(
 
 
 def test_a_generator_that_takes_its_time_does_not_make_the_client_look_dead(url: str) -> None:
-    """It takes three times as long as a broker waits before it suspects a client."""
+    """The generator takes three times as long as a broker waits before it suspects a client."""
     with gapless.sync.connect(url) as ann, gapless.sync.connect(url) as bob:
         ann.advertise("TRUE")
         subscription = bob.subscribe("TRUE")

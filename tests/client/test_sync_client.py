@@ -1,4 +1,4 @@
-"""The client for programs without an event loop: the same names, the same promises."""
+"""The synchronous client has the same names and guarantees as the asynchronous one."""
 
 import inspect
 import pickle
@@ -285,7 +285,7 @@ def test_an_interrupted_take_loses_nothing(url: str, interruptible: None) -> Non
 
 
 def test_an_interrupt_that_does_not_wake_the_caller_is_still_handled(url: str, interruptible: None) -> None:
-    """The system may hand a signal to another thread, or a moment before the wait begins: neither ends a wait."""
+    """The system may deliver a signal to another thread, or just before the wait begins."""
     with gapless.sync.connect(url) as client:
         subscription = client.subscribe("TRUE")
 

@@ -1,4 +1,4 @@
-"""Events as tables: Arrow, pandas, and what a notebook shows. And how far behind a subscription is."""
+"""Events as tables (Arrow, pandas, notebooks), and the lag of a subscription."""
 
 import asyncio
 

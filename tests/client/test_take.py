@@ -1,4 +1,4 @@
-"""Taking events with a time limit, and beginning anew after an end, in both clients."""
+"""Both clients take events with a timeout, and can begin a new subscription after one has ended."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Values of a type that can be confirmed one by one: a field of `DurableEvent` takes the event of each."""
+"""Typed values that can be acknowledged one by one: a field of `DurableEvent` receives the event."""
 
 from dataclasses import dataclass
 from pathlib import Path

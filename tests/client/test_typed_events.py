@@ -1,4 +1,4 @@
-"""Events as values of a type: structs and dataclasses, in both directions, and what does not fit is said."""
+"""Typed events: structs and dataclasses in both directions, and errors for events that do not fit."""
 
 import asyncio
 import enum

@@ -1,5 +1,6 @@
-"""The files in deploy/ are accepted by systemd, a linter of container files, and Kubernetes' schemas, and describe
-brokers correctly."""
+"""systemd, a Dockerfile linter and the Kubernetes schemas accept the files in deploy/, which describe brokers
+correctly.
+"""
 
 import os
 import re
@@ -54,7 +55,7 @@ def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None
 
 
 def test_a_broker_under_systemd_can_write_the_data_directory_that_the_documents_show() -> None:
-    """`ProtectSystem=strict` leaves nothing to write but what the unit names."""
+    """With `ProtectSystem=strict`, a broker can write only to the directories that the unit names."""
     page = (ROOT / "docs" / "OPERATING.md").read_text(encoding="utf-8")
     unit = dict(line.split("=", 1) for line in UNIT.splitlines() if re.match(r"[A-Z]\w+=", line))
     assert unit["ProtectSystem"] == "strict"
@@ -93,7 +94,7 @@ def test_the_container_needs_no_network_and_no_root() -> None:
 
 
 def test_the_wheel_is_built_and_runs_without_the_checkout(tmp_path: Path) -> None:
-    """Follow the container's steps, as far as possible without one: install the wheel without a network."""
+    """The test follows the container's steps: it installs the wheel without a network."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path / "dist"), str(ROOT)]
     subprocess.run(build, check=True, timeout=200, capture_output=True)

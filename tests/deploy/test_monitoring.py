@@ -1,4 +1,4 @@
-"""The Grafana dashboard and the alert rules ask for metrics, labels and kinds that a broker has."""
+"""The Grafana dashboard and the alert rules use metrics, labels and kinds that brokers export."""
 
 import json
 import re

@@ -27,7 +27,7 @@ names = st.sampled_from(NAMES)
 
 
 def neighbours(value: int | float) -> list[int | float]:
-    """The value, the closest floats, and the closest integers that fit in 64 bits."""
+    """Return the value, the closest floats, and the closest integers that fit in 64 bits."""
     near: list[int | float] = [value, float(value), math.nextafter(value, math.inf), math.nextafter(value, -math.inf)]
     if abs(value) < 2**64:
         near += [i for i in (math.floor(value), math.floor(value) + 1, math.ceil(value) - 1) if -(2**63) <= i < 2**63]
@@ -48,15 +48,15 @@ WORLD: tuple[Any, ...] = (
     *dict.fromkeys((type(near), near) for number in NUMBERS for near in neighbours(number)),
 )
 WORLD = tuple(item[1] if isinstance(item, tuple) else item for item in WORLD)
-"""Every state worth trying for one attribute; None stands for absence."""
+"""Every relevant state of one attribute; None stands for absence."""
 
 frequent = st.sampled_from((0, 1, 2, 1.5, "x", "xy", True))
-"""States that many generated filters ask for, so that events often match."""
+"""States that many generated filters mention, so that events often match."""
 values = st.one_of(frequent, frequent, st.sampled_from([state for state in WORLD if state is not None]))
 events = st.dictionaries(names, values)
 
 BEYOND = (2**63, 2**63 + 1025, 2**63 + 1500, 2**64, -(2**63) - 1, -(2**64), 10**300, 10**300 + 1, 10**400, -(10**400))
-"""Integers that no event of a network holds, but one made by hand may."""
+"""Integers beyond 64 bits, which only an incorrect client can send."""
 events_by_hand = st.dictionaries(names, st.one_of(frequent, st.sampled_from(BEYOND), values))
 
 
@@ -107,7 +107,7 @@ def number_texts(draw: st.DrawFn, depth: int = 2) -> str:
 
 @st.composite
 def opaque_texts(draw: st.DrawFn) -> str:
-    """A comparison of expressions: arithmetic, and attributes with attributes."""
+    """Return comparisons of expressions: arithmetic, and attributes with attributes."""
     if draw(st.booleans()):
         return f"{draw(names)} {draw(st.sampled_from(('=', '<>', '<', '>=')))} {draw(names)}"
     left, right = draw(number_texts()), draw(number_texts())

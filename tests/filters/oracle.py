@@ -1,4 +1,4 @@
-"""A second, dumb reading of filters: straight from the tree, one event at a time, in three-valued logic.
+"""A second, simple evaluation of filters: directly from the syntax tree, with three-valued logic.
 
 Nothing here is shared with the code under test but the tree itself. Arithmetic is done in exact fractions where it
 can be, LIKE by trying every split.
@@ -99,7 +99,7 @@ def value_of(expression: Expression, attributes: Attributes) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """An integer beyond 64 bits counts as the nearest float."""
+    """Return the nearest float for an integer beyond 64 bits."""
     if type(value) is not int or -(2**63) <= value < 2**63:
         return value
     return float(value) if abs(value) < 2**1023 else math.inf if value > 0 else -math.inf

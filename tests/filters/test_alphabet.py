@@ -1,4 +1,4 @@
-"""Codes: a bucket that a set covers in full holds only members, one that it does not touch holds none."""
+"""Codes: a bucket that a set covers completely has only members, and an untouched bucket has none."""
 
 from __future__ import annotations
 

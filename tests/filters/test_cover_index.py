@@ -1,4 +1,4 @@
-"""The index of covers says what comparing with all filters, one after the other, says."""
+"""The index of covering filters gives the same results as comparing with all filters one by one."""
 
 from __future__ import annotations
 

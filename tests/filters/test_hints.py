@@ -1,4 +1,4 @@
-"""Hints: where a filter may say something else than its author thinks."""
+"""Hints for filters that may not mean what their author expects."""
 
 from __future__ import annotations
 

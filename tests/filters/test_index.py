@@ -1,4 +1,4 @@
-"""The index finds exactly what brute force finds, whatever comes and goes, and in the order of adding."""
+"""The index finds exactly the filters that brute force finds, in the order of adding, while filters come and go."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_empty_index_and_empty_batch() -> None:
 
 
 def test_numbers_as_large_as_they_get() -> None:
-    """An integer beyond 64 bits counts as a float, beside whatever constant."""
+    """An integer beyond 64 bits counts as a float, compared with any constant."""
     index: FilterIndex[int] = FilterIndex()
     bounds = [2**62, 2**63 - 1, float(2**63), 1e30, -(2**62) - 1, -(2**63), 2**53 + 1]
     texts = [f"a {symbol} {bound}" for bound in bounds for symbol in ("<", "<=", ">", ">=", "=", "<>")]
@@ -214,7 +214,7 @@ STRINGS_ASKED = ("v0", "v1", "v2", "v3", "v4")
 
 
 def test_the_work_of_a_match_is_that_of_what_matches() -> None:
-    """Of thousands of filters few are looked at beyond those that match, and intervals and strings never evaluated."""
+    """A match evaluates few filters that do not match, and no intervals and strings."""
     source = random.Random(11)
     index: FilterIndex[int] = FilterIndex()
     kept: dict[int, Filter] = {}
@@ -249,7 +249,7 @@ def test_the_work_of_a_match_is_that_of_what_matches() -> None:
 
 
 def test_a_filter_in_the_index_takes_less_than_two_kilobytes() -> None:
-    """With all that it is made of, but its text."""
+    """The size includes everything except the filter's text."""
     if alphabet.CUTS_MAX != CUTS_USUAL:
         return
     source = random.Random(3)

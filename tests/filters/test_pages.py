@@ -1,4 +1,4 @@
-"""Very many filters are kept in pages, and found there exactly, whatever comes, goes and moves."""
+"""Large numbers of filters are kept in pages, which find them exactly while filters come, go and move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing: precedence, what is refused and where the caret points, bounds; rendering reads back."""
+"""Parsing: precedence, errors and their positions, bounds; parsing rendered text gives the same filter."""
 
 from __future__ import annotations
 

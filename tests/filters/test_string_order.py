@@ -1,4 +1,4 @@
-"""Strings by code point: filters say of rows what SQLite says with the same condition."""
+"""Strings are ordered by code point: filters and SQLite select the same rows with the same condition."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""Many patterns on one long string: looked for in pieces beforehand, and the match finds the answers."""
+"""Many patterns on one long string are evaluated in pieces beforehand, and the match uses the results."""
 
 from typing import Any
 

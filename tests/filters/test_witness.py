@@ -1,4 +1,4 @@
-"""Witnesses: an event that a filter matches, by which those that cover the filter are found."""
+"""A witness is an event that a filter matches; it helps to find the filters that cover the filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small changes: of bytes, of texts made of words, and of trees as MessagePack and TOML have them."""
+"""Small random changes of bytes, texts, and trees of MessagePack or TOML values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERESTING: tuple[Any, ...] = (
     *(True, False, None, "", "a", "TRUE", "b0/0", "b0", "/", "ä\U0001f600", "x" * 300, b"", b"\xff" * 9),
     *([], {}, [[]], {"": 0}, {"a": 1}, ["Attach"]),
 )
-"""Values at the edges of what can be said."""
+"""Boundary values."""
 
 _SPECIAL_BYTES = (0x00, 0x01, 0x7F, 0x80, 0x90, 0xC1, 0xDF, 0xFF, 0x0A, 0x0D, 0x20, 0x22, 0x27)
 _SPECIAL_LETTERS = (0, 39, 34, 10, 37, 95, 0x130, 0x131, 0x660, 0xD800, 0x1F600)
@@ -24,7 +24,7 @@ _words = re.compile(r"\s+|\w+|'[^']*'|\"[^\"]*\"|.", re.DOTALL).findall
 
 
 def changed_bytes(data: bytes, dice: Random) -> bytes:
-    """A byte or a run of bytes flipped, put in, taken out, repeated; or the end cut off."""
+    """Flip, insert, remove or repeat bytes, or truncate the input."""
     changed = bytearray(data)
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
         place, kind = dice.randrange(len(changed) + 1), dice.randrange(6)
@@ -45,7 +45,7 @@ def changed_bytes(data: bytes, dice: Random) -> bytes:
 
 
 def changed_text(text: str, dice: Random, known: tuple[str, ...]) -> str:
-    """Words swapped, taken out, repeated, or replaced by known ones; or nested."""
+    """Swap, remove, repeat or replace words, or nest them."""
     words: list[str] = _words(text[:20_000]) or [""]
     for _ in range(dice.choice((1, 1, 2, 3))):
         place, kind = dice.randrange(len(words)), dice.randrange(7)
@@ -73,7 +73,7 @@ def changed_text(text: str, dice: Random, known: tuple[str, ...]) -> str:
 
 
 def changed_tree(tree: Any, dice: Random) -> Any:
-    """The tree with one of its parts replaced, taken out, repeated or put elsewhere. The old one is left as it is."""
+    """Return the tree with one part replaced, removed, repeated or moved. The original stays unchanged."""
     if isinstance(tree, list) and tree and dice.random() < 0.9:
         copy = list(tree)
         place, kind = dice.randrange(len(copy)), dice.randrange(10)
@@ -105,7 +105,7 @@ def changed_tree(tree: Any, dice: Random) -> Any:
 
 
 def change_packed(data: bytes, dice: Random) -> bytes:
-    """MessagePack, changed as the tree that it is; what cannot be read as one, or now and then anyway, as bytes."""
+    """Change MessagePack as a tree; change unreadable input, and sometimes other input, as bytes."""
     if dice.random() < 0.8:
         try:
             tree = msgspec.msgpack.decode(data)

@@ -1,4 +1,4 @@
-"""Draws, changes and hands over inputs until the time is over, and judges what becomes of them.
+"""Generates, changes and runs inputs until the time is over, and judges the results.
 
 What is drawn depends on the seed alone. A pool keeps some inputs, drawn and changed, so that changes pile up. A finding
 is saved once for each place in the code from which it came.
@@ -20,9 +20,9 @@ from tests.fuzz.target import Target
 __all__ = ["LONG_S", "Finding", "Summary", "fuzz", "judge"]
 
 LONG_S = 0.1
-"""Of the processor's time: what no turn of an event loop may take."""
+"""The maximum processor time of an input, as for a turn of the event loop."""
 GROWTH_MAX_MB = 200
-"""More memory than this, after the first inputs, is not given back."""
+"""The maximum growth of memory after the first inputs."""
 WARM = 2_000
 LOOK_EVERY = 1_000
 POOL = 200
@@ -30,7 +30,7 @@ POOL = 200
 
 @dataclass
 class Finding:
-    """An input that did what none may do."""
+    """An input that led to a forbidden result."""
 
     kind: str
     text: str
@@ -90,7 +90,7 @@ def _time_again(target: Target, data: bytes) -> float:
 def fuzz(
     target: Target, seed: int, *, inputs: int | None = None, seconds: float | None = None, corpus: Iterable[bytes] = ()
 ) -> Summary:
-    """Try so many inputs, or for so long. The corpus is what the pool begins with."""
+    """Run a number of inputs, or for some time. The pool starts with the corpus."""
     dice, pool, summary = Random(f"{target.name}/{seed}"), [b"", *corpus], Summary(target.name)
     places: set[str] = set()
     begun, base = time.monotonic(), 0.0

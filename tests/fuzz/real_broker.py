@@ -1,4 +1,4 @@
-"""A real broker in an event loop of its own, without a socket: what a connection would bring is handed to it."""
+"""A real broker in its own event loop, without sockets: tests pass it the data of connections."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.fuzz.target import Unexpected
 __all__ = ["RealBroker"]
 
 SETTINGS = RuntimeSettings(hello_ms=3_600_000, suspect_ms=3_600_000, heartbeat_ms=1_000_000, event_max=4_096)
-"""Nobody is impatient with what takes no time at all."""
+"""Long timeouts, because no time passes."""
 
 
 _logger = logging.getLogger("gapless")
-"""Silent meanwhile: each refusal would be a line."""
+"""Disabled, because each refusal would be a line."""
 
 
 class RealBroker:
-    """One broker of one; `failure` says what it died of."""
+    """A network of one broker; `failure` is the error that ended it."""
 
     def __init__(self) -> None:
         self._level = _logger.level

@@ -1,4 +1,4 @@
-"""Values of a message's type, drawn from what `msgspec` knows of the type."""
+"""Random values of a message's type, from the type information of `msgspec`."""
 
 from __future__ import annotations
 

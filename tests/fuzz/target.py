@@ -11,15 +11,15 @@ from typing import ClassVar
 __all__ = ["Target", "Unexpected", "scratch_folder"]
 
 MEMORY = Path("/dev/shm")
-"""Where there are files that are on no disk. Thousands a second are made."""
+"""A directory in memory, because thousands of files per second are created."""
 
 
 class Unexpected(AssertionError):  # noqa: N818 - what it says stands in its sentence
-    """An answer that contradicts another one."""
+    """Two answers that contradict each other."""
 
 
 def scratch_folder() -> Path:
-    """A new directory for the files of a target; it removes it when it is closed."""
+    """Create a directory for the files of a target, and remove it at the end."""
     return Path(tempfile.mkdtemp(prefix="gapless-fuzz.", dir=MEMORY if MEMORY.is_dir() else None))
 
 
@@ -35,11 +35,11 @@ class Target(ABC):
 
     @abstractmethod
     def change(self, data: bytes, dice: Random) -> bytes:
-        """The input with something in it changed, by its structure where it has one."""
+        """Return the input with a change, by its structure if it has one."""
 
     @abstractmethod
     def run(self, data: bytes) -> str:
-        """Hand it over. Returns one word for what became of it; raises what nobody expected."""
+        """Run an input. Return a word for the result; raise unexpected errors."""
 
     def close(self) -> None:  # noqa: B027 - most keep nothing
         pass

@@ -1,4 +1,4 @@
-"""A short part of `make fuzz`, the same inputs every time; and that it would find something."""
+"""A short run of `make fuzz` with fixed inputs, and a check that it finds defects."""
 
 from __future__ import annotations
 

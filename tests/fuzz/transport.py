@@ -1,4 +1,4 @@
-"""The far side of a connection that is not there: takes what is written, and says what a real one would."""
+"""A simulated transport: it stores written bytes and answers like a real one."""
 
 from __future__ import annotations
 

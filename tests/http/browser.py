@@ -88,7 +88,7 @@ class Site:
 
 @contextmanager
 def visited(overlay: Overlay, directory: Path, runtime: RuntimeSettings) -> Iterator[Site]:
-    """A network of processes that is up, and a browser."""
+    """Start a network of processes and a browser."""
     count = len(overlay.brokers)
     config = local_network(overlay, http_ports=list(free_ports(count)), runtime=runtime)
     with Fleet(config, directory) as fleet:
@@ -101,7 +101,7 @@ def visited(overlay: Overlay, directory: Path, runtime: RuntimeSettings) -> Iter
 
 
 async def new_page(where: "Browser", **options: Any) -> "tuple[Page, list[str]]":
-    """A page, and what goes wrong on it: errors of scripts, and what the content security policy blocks."""
+    """Open a page; return it with a list of its errors: of scripts, and of the content security policy."""
     context = await where.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en-GB", **options})
     page = await context.new_page()
     page.set_default_timeout(PATIENCE_MS)
@@ -124,7 +124,7 @@ async def problems_of(page: "Page") -> list[str]:
 
 
 async def take_picture(page: "Page", name: str, directory: Path) -> None:
-    """A picture of what is seen, into the documentation if that is asked for."""
+    """Save a picture of the page, if pictures for the documentation are requested."""
     chosen = os.environ.get("GAPLESS_PICTURES", "")
     place = Path(chosen) if chosen else directory
     await page.screenshot(path=place / f"console-{name}.png", animations="disabled")

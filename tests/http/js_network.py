@@ -1,4 +1,5 @@
-"""A network of real brokers for the tests of the JavaScript client: prints where they serve HTTP, then obeys.
+"""A network of real brokers for the tests of the JavaScript client: it prints their HTTP addresses, then follows
+commands.
 
 Each line of the standard input is a command, answered by one line: `crash NAME` lets a broker vanish, `cut NAME` ends
 its HTTP connections. The network ends with the input.

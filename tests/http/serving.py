@@ -1,4 +1,4 @@
-"""A network in this process whose brokers serve HTTP, and a client for each."""
+"""A network in this process whose brokers serve HTTP, with a client for each."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ __all__ = ["UNHURRIED", "Serving", "serving", "serving_secure", "sse"]
 
 
 UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=2_000)
-"""For tests that share the machine with a browser: a broker that is late is not taken for a crashed one."""
+"""Settings for tests that share the machine with a browser: a slow broker is not suspected."""
 
 
 class Serving:
@@ -67,7 +67,7 @@ def with_http(config: NetworkConfig, http: HttpEntry) -> NetworkConfig:
 
 @asynccontextmanager
 async def serving(overlay: Overlay | int, *, origins: tuple[str, ...] = (), **more: Any) -> AsyncIterator[Serving]:
-    """A network without security that is up, with HTTP at each broker."""
+    """Start a network without security, with HTTP at each broker."""
     async with local(overlay, **more) as network:
         for broker in network.brokers.values():
             broker.config = with_http(broker.config, HttpEntry(origins=origins))
@@ -82,7 +82,7 @@ async def serving(overlay: Overlay | int, *, origins: tuple[str, ...] = (), **mo
 
 @asynccontextmanager
 async def serving_secure(network: Secure) -> AsyncIterator[Serving]:
-    """HTTP at each broker of a network with certificates and users."""
+    """Start a network with certificates and users, with HTTP at each broker."""
     made = Serving(network)
     try:
         for name in network.brokers:
@@ -93,7 +93,7 @@ async def serving_secure(network: Secure) -> AsyncIterator[Serving]:
 
 
 def trusting(directory: Path, certificate: Any = None, key: Any = None) -> ssl.SSLContext:
-    """Trust the authority of a test's network; with a certificate, show that."""
+    """Return a TLS context that trusts the test network's authority, with a certificate if given."""
     context = ssl.create_default_context(cafile=directory / "authority.pem")
     if certificate:
         context.load_cert_chain(certificate, key)

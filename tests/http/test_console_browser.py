@@ -143,7 +143,7 @@ async def flooding(address: str) -> AsyncIterator[Client]:
 
 @needs_browser
 def test_blocked_publishers_handovers_and_deficits_are_shown_as_they_happen(site: Site, tmp_path: Path) -> None:
-    """Brokers are far from each other, so that a handover takes longer than consoles take to see it."""
+    """Delays between brokers make a handover last long enough for consoles to show it."""
 
     async def main() -> None:
         from playwright.async_api import expect

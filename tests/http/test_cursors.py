@@ -1,4 +1,4 @@
-"""Cursors: texts, and what they cover."""
+"""Cursors: their texts, and the events that they cover."""
 
 import pytest
 from hypothesis import given

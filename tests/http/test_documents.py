@@ -1,4 +1,4 @@
-"""OpenAPI and AsyncAPI: valid by their schemas, and in step with the routes and messages that there are."""
+"""OpenAPI and AsyncAPI: valid by their schemas, and consistent with the routes and messages."""
 
 import json
 import re

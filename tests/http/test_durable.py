@@ -1,4 +1,4 @@
-"""Durable subscriptions over HTTP: acknowledged events never come again, others do, at any broker."""
+"""Durable subscriptions over HTTP: acknowledged events are never redelivered, others are, at any broker."""
 
 import asyncio
 

@@ -72,7 +72,7 @@ def test_the_commands_answer_as_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("proof", ["certificate", "token"])
 def test_the_commands_answer_as_shown_with_certificates_and_users(proof: str, tmp_path: Path) -> None:
-    """curl takes the certificates or the token from its configuration file."""
+    """curl reads the certificates or the token from its configuration file."""
     directory = tmp_path / "gapless-security"
     directory.mkdir()
     token = re.compile(r'# token = "([^"]*)"')

@@ -1,4 +1,4 @@
-"""The gateway of broker processes, from outside: streams go on after `kill -9`, and slow readers take little memory."""
+"""The gateway of broker processes: streams continue after `kill -9`, and slow readers take little memory."""
 
 import asyncio
 import json

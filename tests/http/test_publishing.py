@@ -1,4 +1,4 @@
-"""`POST /events`: formats, confirmation, retries, and what is refused."""
+"""`POST /events`: formats, confirmation, retries, and errors."""
 
 import asyncio
 from typing import Any

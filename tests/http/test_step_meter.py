@@ -1,4 +1,4 @@
-"""The steps of requests: measured, and bounded together in each turn of the event loop."""
+"""Steps of requests are measured, and their total time in each turn of the event loop is bounded."""
 
 import asyncio
 import itertools

@@ -45,7 +45,7 @@ def test_after_ready_every_matching_event_comes() -> None:
 
 
 def test_a_stream_resumes_after_any_of_its_ids_without_gap_or_duplicate() -> None:
-    """Publishers at both ends publish at the same time, so live events come in another order than their positions."""
+    """Publishers at both ends publish at the same time, so live events arrive in another order than their positions."""
 
     async def main() -> None:
         async with serving(chain(3)) as http:

@@ -1,4 +1,4 @@
-"""Users over HTTPS: tokens and client certificates, what each may do, and what changes while streams run."""
+"""Users over HTTPS: tokens, client certificates, permissions, and changes while streams are open."""
 
 import asyncio
 from pathlib import Path

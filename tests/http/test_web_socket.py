@@ -1,4 +1,4 @@
-"""`/ws`: all of the gateway over one connection."""
+"""`/ws`: all functions of the gateway over one connection."""
 
 import asyncio
 import json

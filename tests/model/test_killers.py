@@ -1,4 +1,4 @@
-"""Every rule of the specification is needed: with the rule switched off, a kept schedule or run breaks a promise."""
+"""Every rule of the specification is needed: without it, a stored schedule or run violates a guarantee."""
 
 import pytest
 from model.explore import Chooser, Exploration, NotAllowedError, once

@@ -1,4 +1,4 @@
-"""The executable specification in `model/` keeps its promises: random runs of each fault class, and explored scopes."""
+"""The specification in `model/` keeps its guarantees: random runs of each fault class, and explored scopes."""
 
 import pytest
 from model.explore import search

@@ -1,4 +1,4 @@
-"""The ready-made trees have the shapes that their names promise."""
+"""The predefined trees have the shapes that their names describe."""
 
 from collections import Counter
 from collections.abc import Callable

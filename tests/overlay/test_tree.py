@@ -1,4 +1,4 @@
-"""The tree: its root, its order, and what can be asked of it, against a search that cannot be wrong."""
+"""The tree's root, order and paths, compared with a simple search."""
 
 from itertools import combinations, pairwise
 

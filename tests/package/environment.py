@@ -1,4 +1,4 @@
-"""Fresh virtual environments with the wheel and what it declares to need, and nothing else; no network is asked."""
+"""Fresh virtual environments with only the wheel and its dependencies, created without a network."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ class Environment(NamedTuple):
 
 
 def make_environment(folder: Path, wheel: Path, extras: frozenset[str] = frozenset()) -> Environment:
-    """An environment with the wheel and with the packages that it needs for these extras, linked from our own."""
+    """Create an environment with the wheel and the packages of these extras, linked from this environment."""
     venv.create(folder, symlinks=True, with_pip=False)
     made = Environment(folder)
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--python", made.program("python")]

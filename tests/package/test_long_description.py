@@ -1,4 +1,4 @@
-"""The long description has all of the README that makes sense without a checkout."""
+"""The long description contains the README without the parts that need a checkout."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The documents, and what they show: their blocks by language, their commands with the remarks behind them."""
+"""Reads the documents and their examples: code blocks by language, and commands with their comments."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ __all__ = ["PAGES", "ROOT", "blocks", "commands", "endless", "read"]
 ROOT = Path(__file__).parents[2]
 FOLDERS = (".", "docs", "docs/protocols")
 PAGES = sorted(path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
-"""All documents that people read in a checkout."""
+"""All documents in the checkout."""
 
 
 def read(page: str) -> str:
@@ -21,13 +21,13 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> list[tuple[list[str], str]]:
-    """The words of each command that ends by itself (`console`), and the remark behind it."""
+    """Return the words of each command that ends by itself (`console`), with its comment."""
     lines = [line.removeprefix("$ ") for block in blocks(page, "console") for line in block.splitlines()]
     return [(shlex.split(line, comments=True), line.partition("  # ")[2].strip()) for line in lines]
 
 
 def endless(page: str) -> list[list[str]]:
-    """The words of each command that goes on, or needs a network (`bash`)."""
+    """Return the words of each command that keeps running or needs a network (`bash`)."""
     joined = [block.replace("\\\n", " ") for block in blocks(page, "bash")]
     lines = [shlex.split(line, comments=True) for block in joined for line in block.splitlines()]
     return [words for words in lines if words]

@@ -1,4 +1,4 @@
-"""The contributor's hour is true: its change can be made, its seed turns red, and the test that it shows passes."""
+"""The page for first-time contributors is correct: its patch applies, its seed fails, and its test passes."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Names in the documents exist: options, parameters, classes, metrics, files and keys that are gone are not named."""
+"""Options, parameters, classes, metrics, files and keys that the documents mention exist."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The pictures are those that the code draws today: runs that happen so, arrows that are imports."""
+"""The stored pictures are those that the code draws."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table of protocols says what each protocol says of itself, and each has a page that opens with a picture."""
+"""The table of protocols agrees with their specifications, and each protocol has a page that opens with a picture."""
 
 import re
 

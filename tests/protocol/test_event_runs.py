@@ -1,4 +1,4 @@
-"""A run is its events: whoever iterates, divides or sends it gets the same as from a list of them."""
+"""A run behaves like its list of events when it is iterated, divided or sent."""
 
 from collections.abc import Iterable
 from random import Random

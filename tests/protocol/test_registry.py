@@ -1,4 +1,4 @@
-"""Protocols are found by name, and only the one that is asked for is loaded."""
+"""The registry finds protocols by name, and loads only the requested one."""
 
 from importlib.metadata import EntryPoint
 

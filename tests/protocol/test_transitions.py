@@ -1,4 +1,4 @@
-"""State machines say at once where they cannot go."""
+"""State machines raise an error on a forbidden transition."""
 
 from dataclasses import dataclass
 from enum import Enum

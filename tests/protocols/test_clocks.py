@@ -1,4 +1,4 @@
-"""No guarantee depends on clocks: what protocols promise while the clocks of brokers are wrong, in the simulator."""
+"""No guarantee depends on clocks: runs in the simulator with wrong clocks at brokers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A client of a network with users that follows the protocol as far as it likes."""
+"""A malicious client of a network with users."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["ForgingClient"]
 
 
 class ForgingClient(Raw):
-    """A client that follows the protocol as far as it likes."""
+    """Follows the protocol only as far as a test wants."""
 
     name = ""
     _codec = Codec(find_protocol("gapless"), 1 << 24)
@@ -31,7 +31,7 @@ class ForgingClient(Raw):
 
     @classmethod
     async def attach(cls, network: Secure, user: str, broker: str = "b0", name: str = "") -> "ForgingClient":
-        """Come in under a name of the user's, and begin a session."""
+        """Connect under a name of the user, and open a session."""
         forger = await cls.greeted(network, user, name or f"{user}:liar", broker)
         forger.say(Attach(1, None, 0, 0, 0, 0, 0))
         await forger.next_message(Ready)
@@ -41,7 +41,7 @@ class ForgingClient(Raw):
         self.writer.write(b"".join(self._codec.frames(messages)))
 
     async def next_message(self, kind: type[Any]) -> Any:
-        """The next message of this kind. It says meanwhile that it lives."""
+        """Return the next message of this kind, and send heartbeats meanwhile."""
         while True:
             what, body = await self._next()
             if what == wire.DENIED:

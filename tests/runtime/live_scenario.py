@@ -1,7 +1,7 @@
-"""A scenario file on a real network: the same clients, calls, replies and crashes, over TCP on loopback.
+"""Runs a scenario file on a real network: the same clients, calls, replies and crashes, over TCP on loopback.
 
-Time runs as on the wall, faster by `speed`. Latencies are what they are, so only what does not depend on them can be
-compared with the simulator: see `test_conformance`.
+Time passes as on the wall clock, faster by `speed`. Latencies are real, so only results that do not depend on them can
+be compared with the simulator: see `test_conformance`.
 """
 
 import asyncio
@@ -169,9 +169,9 @@ class _Run:
 async def run_live(
     scenario: Scenario, directory: Path, *, speed: float = 1.0, patient: bool = False
 ) -> tuple[Trace, dict[str, str]]:
-    """Run it over TCP; the trace, as the clients wrote it, and what the scenario calls its subscriptions.
+    """Run a scenario over TCP; return the trace that the clients wrote, and the scenario's names of subscriptions.
 
-    A patient run lets subscriptions start and end in silence, so that nothing depends on how busy the machine is.
+    A patient run starts and ends subscriptions while the network is quiet, so the result does not depend on other load.
     """
     network = scenario.network
     options = scenario.protocol.options

@@ -1,4 +1,4 @@
-"""A network in this process: brokers on loopback, on ports that are free, in the event loop of the test."""
+"""A network in this process: brokers on free ports of loopback, in the event loop of the test."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from gapless.security.limits import Limits
 __all__ = ["QUICK", "Local", "local"]
 
 QUICK = RuntimeSettings(heartbeat_ms=50, suspect_ms=400, hello_ms=400, join_ms=500, drain_ms=500, redial_max_ms=100)
-"""Settings with which a test does not take long; not too quick for a machine that is busy with other tests."""
+"""Settings for short tests that also work on a busy machine."""
 
 UNCHANGED = Limits()
 
@@ -30,7 +30,7 @@ class Local:
         self.config = config
         self.brokers: dict[str, Broker] = {}
         self.ahead_s: dict[str, float] = {}
-        """By how much the clock of each broker's host is ahead; it may be set while the broker runs."""
+        """How far the clock of each broker's host is ahead; tests can change it while the broker runs."""
 
     def _wall_ns(self, name: str) -> int:
         return time.time_ns() + int(self.ahead_s[name] * 1e9)
@@ -43,7 +43,7 @@ class Local:
         return f"gapless://{self.config.addresses[name]}"
 
     async def start(self, name: str, *, ahead_s: float = 0.0) -> Broker:
-        """Start a broker, for the first time or again; the clock of its host may be wrong."""
+        """Start or restart a broker, optionally with a wrong clock."""
         self.ahead_s[name] = ahead_s
         wall_ns = partial(self._wall_ns, name)
         broker = self.brokers[name] = Broker(self.config, name, wall_ns=wall_ns)

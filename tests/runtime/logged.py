@@ -10,7 +10,7 @@ __all__ = ["Logged", "logged"]
 
 
 class Logged(logging.Handler):
-    """Keeps what is said."""
+    """Stores log records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Logged(logging.Handler):
 
     @property
     def text(self) -> str:
-        """All that was said, with all facts, as `gapless broker` writes it."""
+        """Return all records with all fields, as `gapless broker` writes them."""
         return "\n".join(_Lines().format(record) for record in self.records)
 
     def of(self, broker: str, words: str = "", level: int = logging.INFO) -> list[str]:

@@ -1,4 +1,4 @@
-"""A connection on which anything can be said, and somebody who must not notice."""
+"""A connection that can send anything, and a correct client that must not be affected."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +20,7 @@ from .local import Local
 __all__ = ["NEW", "Raw", "batch", "framed", "with_witness"]
 
 PATIENCE_S = 20
-"""For a machine that is busy with other tests."""
+"""The timeout, for a machine that is busy with other tests."""
 
 
 NEW = Attach(1, None, 0, 0, 0, 0, 0)
@@ -41,7 +41,7 @@ class Raw:
 
     @classmethod
     async def attached(cls, network: Local, name: str = "liar", broker: str = "b0") -> "Raw":
-        """An honest client so far: it has session 1."""
+        """Connect as a correct client with session 1."""
         peer = (await cls.dial(network, broker)).greet(name).say(batch(NEW))
         await peer.wait_for(Ready)
         return peer
@@ -62,7 +62,7 @@ class Raw:
         return kind, await self._reader.readexactly(length - 1)
 
     async def wait_for(self, kind: type[Any]) -> Any:
-        """The next message of that kind; pings are answered, so that nobody misses us."""
+        """Return the next message of that kind; answer pings meanwhile."""
         while True:
             frame, body = await self.read_frame()
             assert frame in (wire.WELCOME, wire.PING, wire.MESSAGES), wire.decode_refusal(memoryview(body))
@@ -73,7 +73,7 @@ class Raw:
                         return message
 
     async def refusal(self) -> Refusal:
-        """The next frame that is neither a welcome nor a ping must be a refusal, and then the connection ends."""
+        """Return the refusal, which must be the next frame except welcomes and pings, before the connection ends."""
         while True:
             kind, body = await self.read_frame()
             if kind not in (wire.WELCOME, wire.PING, wire.MESSAGES):

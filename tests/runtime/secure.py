@@ -1,4 +1,4 @@
-"""A network with certificates and users in this process, in a directory of the test's."""
+"""A network with certificates and users in this process, in a directory of the test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,13 +25,13 @@ from .local import Local
 __all__ = ["PATIENT", "STEADY", "Secure", "secure", "until"]
 
 PATIENT = RuntimeSettings(heartbeat_ms=50, suspect_ms=600, hello_ms=5_000, join_ms=500, drain_ms=500, redial_max_ms=100)
-"""Handshakes take their time on a machine that is busy with other tests."""
+"""Settings for TLS handshakes on a busy machine."""
 STEADY = msgspec.structs.replace(PATIENT, suspect_ms=30_000)
-"""Where nobody dies, nobody shall be taken for dead."""
+"""Settings for tests without crashes, in which no broker should be suspected."""
 
 
 class Secure(Local):
-    """The brokers of one network, and all that is needed to come in."""
+    """The brokers of one network, and credentials for it."""
 
     def __init__(self, config: NetworkConfig, directory: Path) -> None:
         super().__init__(config)
@@ -62,7 +62,7 @@ class Secure(Local):
         )  # fmt: skip
 
     def by_token(self, user: str) -> Credentials:
-        """Credentials by token; the user's hash is in the file once `set_users` has been called."""
+        """Return credentials with the user's token, which `set_users` writes to the file."""
         return self.with_token(self.token(user))
 
     def with_token(self, token: str) -> Credentials:
@@ -75,7 +75,7 @@ class Secure(Local):
         return self.tokens[user]
 
     def set_users(self, users: Mapping[str, Mapping[str, Any]], **more: Any) -> None:
-        """Write the users' file: these users, each known by certificate and token, beside the admin."""
+        """Write the users file: these users, each with a certificate and a token, and the administrator."""
         roles = more.pop("roles", [])
         lines = [f"{key} = {_toml(value)}" for key, value in more.items() if not isinstance(value, dict)]
         for key, value in more.items():
@@ -94,7 +94,7 @@ class Secure(Local):
         (self.directory / "users.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def set_expiry(self, user: str, expires: float) -> None:
-        """Let a user's token, which is in the file, expire at this time."""
+        """Set the expiry of a user's token in the file."""
         file = self.directory / "users.toml"
         when = datetime.fromtimestamp(expires, UTC).isoformat()
         entry = f'{{hash = "{self._hashes[user]}", expires = {when}}}'
@@ -136,7 +136,7 @@ async def secure(
     audit_log: AuditLogEntry | None = None,
     **more: Any,
 ) -> AsyncIterator[Secure]:
-    """A network that is up; with `users`, as they say, else with the admin alone."""
+    """Start a network with these users, or with the administrator alone."""
     runtime = runtime or (STEADY if f == 0 else PATIENT)
     config = local_network(overlay, f=f, runtime=runtime, protocol=ProtocolEntry(protocol))
     if http:

@@ -1,4 +1,4 @@
-"""The audit log: who logged in, who was refused, what operators did, one JSON object a line; nothing forges one."""
+"""The audit log: logins, refusals and actions of operators as JSON lines that cannot be forged."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Queues towards peers that do not read: bounded, with publishers held back, and never emptied by dropping."""
+"""Queues to peers that do not read are bounded and lose nothing: publishers wait."""
 
 import asyncio
 from collections.abc import Callable

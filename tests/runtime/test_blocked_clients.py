@@ -1,4 +1,4 @@
-"""A client that takes nothing, or is dead: nobody waits for it, operators see it, and can end it."""
+"""A stopped or dead client: no other client waits for it, and operators see it and can end it."""
 
 import asyncio
 import signal

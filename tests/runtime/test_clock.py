@@ -1,4 +1,4 @@
-"""The clock of a node: the time of day when it begins, and then only what has passed."""
+"""The clock of a node: the time of day at its start, and then the elapsed time."""
 
 from gapless.runtime.clock import SteadyClock
 

@@ -1,4 +1,4 @@
-"""Clocks of hosts that are wrong: reported, kept out where they are far off, and never followed while a broker runs."""
+"""Wrong clocks of hosts are reported, keep a broker out if they are far off, and never affect a running broker."""
 
 import asyncio
 from typing import Any
@@ -109,7 +109,7 @@ def test_positions_do_not_follow_a_clock_that_is_set_while_a_broker_runs() -> No
 
 
 def test_a_broker_whose_clock_is_far_off_does_not_join() -> None:
-    """They accept its connections, and answer later than it waits for an answer."""
+    """The others accept its connections, but answer later than it waits."""
 
     async def main() -> None:
         async with local(chain(3), f=1) as network:

@@ -1,4 +1,4 @@
-"""Small things of which thousands are due at once are done in their order, in turns that do not last long."""
+"""Thousands of small tasks that are due at once run in order, in short turns."""
 
 import asyncio
 

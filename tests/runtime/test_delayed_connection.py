@@ -1,4 +1,4 @@
-"""Brokers that seem to be far apart: what takes a round trip, and what takes none."""
+"""Brokers with simulated delays: which calls take a round trip, and which take none."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Durable subscriptions at real brokers: they outlive their clients, and all brokers."""
+"""Durable subscriptions at real brokers outlive their clients and a restart of all brokers."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""The failure detector outlives whatever goes wrong with one peer."""
+"""The failure detector survives any error of a single peer."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A network of real brokers of which more than f are gone for good: an operator says so, and the others go on."""
+"""More than f real brokers are lost: an operator forgets them, and the others continue."""
 
 import asyncio
 import socket

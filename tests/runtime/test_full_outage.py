@@ -1,4 +1,4 @@
-"""Brokers that keep data: all of them are killed at once, and come back with everything that was confirmed."""
+"""All brokers with disks are killed at once, and return with every confirmed event."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Durable subscriptions that a group shares, at real brokers: members take turns, die, and come back."""
+"""Shared subscriptions at real brokers: members take turns, die, and return."""
 
 import asyncio
 import subprocess
@@ -244,7 +244,7 @@ def test_shared_and_exclusive_attachments_do_not_mix() -> None:
 
 
 def test_deliveries_to_a_group_are_checked_from_the_parts_of_its_clients(tmp_path: Path) -> None:
-    """One of them is killed, as a client that writes its part is."""
+    """One of the clients that write parts is killed."""
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
@@ -308,7 +308,7 @@ def test_successive_clients_of_a_durable_subscription_are_checked_as_one_stream(
 
 
 def test_a_member_needs_the_right_to_all_that_may_be_dealt_to_it(tmp_path: Path) -> None:
-    """A plain subscription of dan's would be narrowed; what a group deals is chosen by another."""
+    """A plain subscription of dan would be narrowed, but the coordinator chooses the events of a group."""
 
     async def main() -> None:
         rights = {"subscribe": ["topic = 'shop'"], "history": True, "named": True}

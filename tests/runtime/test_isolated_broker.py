@@ -1,4 +1,4 @@
-"""A broker that the others cannot hear: its clients go where they are served; and connections that nobody needs."""
+"""The clients of an isolated broker move to another one, and unnecessary connections are closed."""
 
 import asyncio
 from collections.abc import AsyncIterator

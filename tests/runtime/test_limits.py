@@ -1,4 +1,4 @@
-"""How much each user and each broker takes: more of it waits, is refused, or ends, as is said; others do not notice."""
+"""Limits of users and brokers: excess requests wait, are refused, or end the session; others are not affected."""
 
 import asyncio
 import time
@@ -102,7 +102,7 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
 
 
 def test_many_connections_do_not_keep_brokers_out(tmp_path: Path) -> None:
-    """Here all come from one host, which is that of brokers, too: none of them is kept out any more."""
+    """All connections come from one host, which also runs brokers, and no broker is kept out."""
 
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={}, broker_limits={"connections_per_s": 0.001}) as network:
@@ -224,7 +224,7 @@ async def _until_allowed(client: Client) -> None:
 def test_a_client_that_publishes_too_fast_is_slowed_down_and_others_are_not(
     tmp_path: Path, limit: dict[str, float]
 ) -> None:
-    """Ann's 600 events take seconds; she is not suspected for it, and Bob is through long before."""
+    """Ann's 600 events take seconds without a suspicion, and Bob is done long before."""
 
     async def main() -> None:
         runtime = msgspec.structs.replace(PATIENT, suspect_ms=1_000)
@@ -268,7 +268,7 @@ def test_other_limits_count_as_soon_as_they_are_read(tmp_path: Path) -> None:
 
 
 def test_a_client_that_reads_history_too_fast_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
-    """A hundred kilobytes five times, where a hundred in a second are allowed; Bob, who may, has them at once."""
+    """Ann reads five times 100 kB at 100 kB per second; Bob, without a limit, gets his events at once."""
 
     async def main() -> None:
         ann = {**_with(history_bytes_per_s=100_000), "history": True}
@@ -296,7 +296,7 @@ def test_a_client_that_reads_history_too_fast_is_slowed_down_and_others_are_not(
 
 
 def test_waiting_messages_count_for_their_sender(tmp_path: Path) -> None:
-    """A batch that is too much for one turn is processed later; the rest of it is not charged to another client."""
+    """The rest of a batch that exceeds one turn is processed later, and is not charged to another client."""
 
     async def main() -> None:
         users = {"ann": _with(publications_per_s=10), "bob": _with(publications_per_s=10)}

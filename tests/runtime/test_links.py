@@ -1,4 +1,4 @@
-"""Links between real brokers: one connection for each pair, suspicion and trust, lives, goodbyes."""
+"""Links between real brokers: one connection per pair, suspicion and trust, incarnations, goodbyes."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What happens again and again is said less and less often."""
+"""Repeated messages are logged at growing intervals."""
 
 from itertools import pairwise
 

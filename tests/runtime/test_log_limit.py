@@ -1,4 +1,4 @@
-"""How much a broker logs of one event, and what it says of the rest."""
+"""A broker logs each kind of event a bounded number of times, and then the number of omitted lines."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""How late an event loop runs, of late."""
+"""The recent delay of an event loop."""
 
 from gapless.runtime.loop_lag import LOOKS, LoopLag
 

@@ -1,8 +1,8 @@
-"""Clients that follow the protocol up to some point and then lie: each is sent away with a sentence, or hurts itself
-alone, and the traffic of others goes on, also through the other broker.
+"""Malicious clients over TCP: the broker disconnects each with an error, or the client harms only itself.
 
-Here are the lies that concern the wire, and some of each kind from end to end; `tests/protocols/gapless/test_claims.py`
-has all that the protocol itself has to notice."""
+The traffic of others continues, also through the other broker. These tests cover the wire and one case of each kind
+from end to end; `tests/protocols/gapless/test_claims.py` covers all checks of the protocol.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -209,7 +209,7 @@ def test_publications_that_can_never_go_out_are_refused_before_they_fill_the_mem
     ],
 )
 def test_filters_that_are_too_much_for_one_do_not_stop_a_broker_when_their_client_lags(texts: list[str]) -> None:
-    """Each can be read; but the subscriptions of a lagging client are read in one stream, by one filter."""
+    """Each filter is valid, but the subscriptions of a lagging client are read as one stream with one filter."""
 
     async def main() -> None:
         async with (

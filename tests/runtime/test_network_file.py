@@ -1,4 +1,4 @@
-"""The network's file: what it can say, and a sentence for each way in which it can be wrong."""
+"""The network file: all features, and an error for each mistake."""
 
 from pathlib import Path
 

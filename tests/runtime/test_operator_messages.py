@@ -1,5 +1,4 @@
-"""Log messages for operators: which broker is waited for and why, departures, and the state of a broker; never too
-often."""
+"""Log messages for operators: waits with their reasons, departures, and the state of a broker, at a limited rate."""
 
 import asyncio
 import json

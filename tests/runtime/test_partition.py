@@ -1,4 +1,4 @@
-"""A network of real brokers that is cut in two: nobody goes on alone, and nothing is lost."""
+"""A network of real brokers is cut in two: at most one side continues, and no event is lost."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Nobody learns of, receives, replays or influences what it may not: history, readings under way, old claims."""
+"""No user can learn, receive, replay or influence forbidden data: history, reads in progress, old claims."""
 
 import asyncio
 from pathlib import Path
@@ -152,7 +152,7 @@ def test_a_history_read_ends_at_the_successor_when_the_right_is_revoked(tmp_path
 
 @pytest.mark.parametrize("count", [20, MANY])
 def test_a_history_read_resumed_by_its_client_ends_when_the_right_is_revoked(count: int, tmp_path: Path) -> None:
-    """A client of its own making comes back, and asks for the rest under the same name, in each way that there is."""
+    """A manipulated client returns and requests the rest under the same name, in every possible way."""
 
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": READER}, runtime=STEADY) as network:
@@ -183,7 +183,7 @@ def test_a_history_read_resumed_by_its_client_ends_when_the_right_is_revoked(cou
 
 
 def test_subscriptions_without_history_continue_without_the_right_to_history(tmp_path: Path) -> None:
-    """Also at another broker, to which its client moves after the right is gone."""
+    """This includes another broker, to which the client moves after it has lost the right."""
 
     async def main() -> None:
         async with asyncio.timeout(90), secure(chain(3), tmp_path, users={"ann": READER}) as network:
@@ -207,7 +207,7 @@ def test_subscriptions_without_history_continue_without_the_right_to_history(tmp
 
 
 def test_repeated_messages_of_a_client_are_checked_like_new_ones(tmp_path: Path) -> None:
-    """A client that may publish nothing says that it had published something which nobody confirmed."""
+    """A client without permission to publish claims an unconfirmed publication."""
 
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": NEWS}, runtime=STEADY) as network:

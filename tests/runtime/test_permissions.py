@@ -372,7 +372,9 @@ def test_others_do_not_notice_when_rights_change(tmp_path: Path) -> None:
 
 
 def test_a_session_drops_what_its_client_does_not_have(tmp_path: Path) -> None:
-    """It began with a filter that was allowed then; its client goes on with it, and says one that is allowed now."""
+    """The session began with a filter that was allowed then; its client resumes it with a filter that is allowed
+    now.
+    """
 
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={"ann": SHOP}, runtime=STEADY) as network:
@@ -400,7 +402,7 @@ def test_a_session_drops_what_its_client_does_not_have(tmp_path: Path) -> None:
 
 
 def test_an_inherited_session_keeps_no_more_than_its_user_may_have_now(tmp_path: Path) -> None:
-    """The broker that asked is dead, another inherited the session, and rights were taken back in between."""
+    """The client's broker is dead, another broker took over the session, and rights were revoked in between."""
 
     async def main() -> None:
         async with secure(chain(3), tmp_path, users={"ann": SHOP}) as network:
@@ -452,7 +454,7 @@ def test_the_same_rights_count_at_every_broker(tmp_path: Path) -> None:
 
 
 def test_a_group_ends_for_all_its_members_with_the_right_to_what_it_shares(tmp_path: Path) -> None:
-    """For who deals and for who is dealt to, wherever they are; and they cannot come back into it."""
+    """The group ends for the coordinator's client and all members at every broker, and they cannot attach again."""
 
     async def main() -> None:
         group: dict[str, Any] = {**SHOP, "history": True, "named": True}

@@ -1,4 +1,4 @@
-"""Names that would forge a line or steer a terminal are refused; other text from outside is escaped where it shows."""
+"""Names that could forge a log line or control a terminal are refused; other external text is escaped in output."""
 
 import asyncio
 import json

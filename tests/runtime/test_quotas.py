@@ -1,4 +1,4 @@
-"""A broker remembers its clients' consumption."""
+"""A broker remembers the resource usage of its clients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Clients that come and go leave no cycles in a broker: what has grown old there is not searched for any."""
+"""Clients that come and go leave no reference cycles in a broker, so old objects need no garbage collection."""
 
 import asyncio
 import gc

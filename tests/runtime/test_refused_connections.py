@@ -1,5 +1,4 @@
-"""A refused peer gets the reason, whatever it was about to send; one that does not read it is disconnected all the
-same."""
+"""A refused peer gets the reason, whatever it was about to send; a peer that does not read it is disconnected."""
 
 import asyncio
 import contextlib
@@ -84,7 +83,7 @@ def test_a_peer_that_ignores_its_refusal_is_disconnected(monkeypatch: pytest.Mon
 
 
 def test_a_connection_that_is_refused_does_not_count_any_more(tmp_path: Path) -> None:
-    """Its user can have one connection only, and connects again at once, as the refusal allows."""
+    """The user may have one connection, and connects again at once after a refusal."""
 
     async def main() -> None:
         ann = {"publish": ["TRUE"], "subscribe": ["TRUE"], "limits": {"connections": 1}}

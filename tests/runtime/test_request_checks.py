@@ -1,4 +1,4 @@
-"""The gate alone, asked in the words of any protocol: who may hold which names in the network, and what comes first."""
+"""Permission checks without a network: names that a client may hold, and the order of checks."""
 
 from collections.abc import Set
 from pathlib import Path

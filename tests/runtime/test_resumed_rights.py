@@ -1,4 +1,4 @@
-"""Rights of clients that go on with what they had: at another broker, and after their rights have changed."""
+"""Rights of clients that resume subscriptions at another broker, or after their rights have changed."""
 
 import asyncio
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_a_client_without_the_right_history_gets_everything_when_its_broker_dies
 
 
 def test_a_subscription_that_never_existed_gives_no_access_to_history(tmp_path: Path) -> None:
-    """The liar says that it had one at the other broker, from the first event of the admin's on."""
+    """A malicious client claims a subscription at the other broker from the administrator's first event on."""
 
     async def main() -> None:
         async with (
@@ -89,7 +89,7 @@ def test_a_subscription_that_never_existed_gives_no_access_to_history(tmp_path: 
 
 
 def test_a_loss_is_reported_only_where_the_event_may_have_matched(tmp_path: Path) -> None:
-    """The liar reports that its event is lost, and that it may have matched anything."""
+    """A malicious client claims that its event is lost and could have matched any filter."""
 
     async def main() -> None:
         async with (

@@ -1,4 +1,4 @@
-"""Clients of a broker that died are back at it some time after it has returned, and miss nothing on the way."""
+"""Clients return to their preferred broker after it has restarted, and miss no event."""
 
 import asyncio
 from contextlib import AsyncExitStack

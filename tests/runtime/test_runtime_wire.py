@@ -1,4 +1,4 @@
-"""Frames, greetings and batches: what fits is understood, what does not gets a sentence."""
+"""Frames, greetings and batches: valid data is decoded, and invalid data raises a clear error."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Nothing that proves who somebody is appears where others read: logs, status, metrics, traces, errors."""
+"""No credential appears in logs, status, metrics, traces or errors."""
 
 import asyncio
 import io

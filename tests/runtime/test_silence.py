@@ -1,4 +1,4 @@
-"""How long a peer may be silent, in virtual time: a slow peer gets longer, a dead one does not."""
+"""How long a peer may be silent, in virtual time: a slow peer gets more time, a dead one does not."""
 
 import random
 
@@ -25,7 +25,7 @@ def test_a_peer_that_always_answered_in_time_gets_the_usual_limit() -> None:
 
 
 def test_a_peer_that_gets_slower_raises_its_limit_before_it_exceeds_it() -> None:
-    """Its silences grow by half each time, from 0.2 s to 2.3 s, and none of them is a suspicion."""
+    """The peer's silences grow by half each time, from 0.2 s to 2.3 s, and none of them is a suspicion."""
     peer, now, pause = Silence(0), 0, 0.2 * SECOND
     while pause < 2.4 * SECOND:
         assert pause / SECOND <= _limit(peer, now)
@@ -75,7 +75,7 @@ def test_a_client_is_never_suspected_faster_than_a_broker(is_acknowledged: bool)
 
 
 def test_time_by_which_we_were_late_ourselves_is_no_silence() -> None:
-    """The loop is starved: each tick of 0.1 s comes 0.9 s late, and the peer's ping is read only in the fourth."""
+    """Each tick of 0.1 s of the event loop is 0.9 s late, and it reads the peer's ping only in the fourth tick."""
     peer, late = Silence(0), 0
     for tick in range(1, 5):
         late += 9 * TICK

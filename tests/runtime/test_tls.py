@@ -1,4 +1,4 @@
-"""TLS between everybody: what works as without it, and what is wrong with certificates, in a sentence for both ends."""
+"""TLS between all nodes: connections work as without it, and both ends get a clear error for a bad certificate."""
 
 import asyncio
 import ssl
@@ -247,7 +247,7 @@ def test_only_a_broker_is_accepted_as_one(tmp_path: Path) -> None:
 
 
 def test_a_certificate_for_a_broker_that_the_network_does_not_have_gives_no_rights(tmp_path: Path) -> None:
-    """A broker was taken out of the network's file. Its certificate is still valid, and may not even ask for status."""
+    """A broker was removed from the network file. Its certificate is still valid, but may not even read the status."""
 
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={}, http=["b0"]) as network:
@@ -265,7 +265,7 @@ def test_a_certificate_for_a_broker_that_the_network_does_not_have_gives_no_righ
 
 
 def test_a_broker_closes_a_connection_answered_by_another_broker_than_dialled(tmp_path: Path) -> None:
-    """The certificate is good for the host, and signed by the right authority, but it is another broker's."""
+    """The certificate is valid for the host and from the right authority, but belongs to another broker."""
 
     async def main() -> None:
         async with secure(chain(3), tmp_path) as network:

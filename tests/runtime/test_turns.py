@@ -1,4 +1,4 @@
-"""Turns of the event loop that are as short as can be: whoever is not first waits, and still everything arrives."""
+"""With the shortest possible turns of the event loop, tasks wait for each other and every message arrives."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Peers that are refused before they have proved anything leave nothing behind in a broker's memory."""
+"""Peers that are refused before authentication leave nothing in a broker's memory."""
 
 import asyncio
 import gc
@@ -98,7 +98,7 @@ def test_a_refused_connection_leaves_no_tls_buffers(visit: Visit, tmp_path: Path
 
 
 def test_a_first_frame_that_is_too_large_is_refused_at_its_header(tmp_path: Path) -> None:
-    """The refusal comes although nothing but the header was sent, so the broker has made no room for the frame."""
+    """The peer sends only the header and gets the refusal, so the broker has allocated no memory for the frame."""
 
     async def main() -> None:
         async with secure(1, tmp_path, f=0) as network:

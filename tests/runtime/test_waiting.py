@@ -1,4 +1,4 @@
-"""For what a broker waits and since when, in its report, its log, over HTTP and in `gapless status`."""
+"""A broker reports for whom it waits and since when: in its status, its log, over HTTP and in `gapless status`."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""docs/WIRE.md says what the code does: its bytes, its kinds, its codes, its file."""
+"""docs/WIRE.md agrees with the code: bytes, kinds, codes and the network file."""
 
 import re
 from pathlib import Path

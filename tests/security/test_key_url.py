@@ -1,4 +1,4 @@
-"""Keys that sign tokens, fetched from a real server on loopback: rotation, bounds, and an issuer that is away."""
+"""Keys that sign tokens are fetched from a real server on loopback: rotation, bounds, and an unreachable issuer."""
 
 import asyncio
 import json

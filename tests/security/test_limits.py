@@ -1,4 +1,4 @@
-"""Rates: what fits into a second is free, what is more has to wait, and nothing is forgotten."""
+"""Rates: a burst of one second is free, further requests wait, and no usage is forgotten."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Files with secrets: a key that others can read is refused, other files are named with the command that helps."""
+"""Files with secrets: a broker refuses an exposed key, and names other exposed files with a `chmod` command."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Signed tokens: only a trusted pair of keys makes one, and it says for whom, of whom and until when."""
+"""Signed tokens: only a trusted key can sign one, and it contains audience, issuer and expiry."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Tickets: only a broker of the network can issue one, and it is good for one client, filter and position."""
+"""Tickets: only a broker of the network can issue one, and it is valid for one client, filter and position."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_a_user_cannot_issue_one_with_its_own_certificate(
 
 
 def test_a_user_cannot_act_as_an_authority(place: Path, authority: Authority, brokers: list[Tickets]) -> None:
-    """Its certificate issues one for a broker, and stands behind that in the chain."""
+    """A user's certificate signs a broker's certificate and is part of its chain; brokers refuse this chain."""
     own = keys(place, authority, "user", "eve")
     assert isinstance(own.key, ec.EllipticCurvePrivateKey)
 

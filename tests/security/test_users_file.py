@@ -1,4 +1,4 @@
-"""The users' file counts as a whole: one mistake, and a sentence says where; and no secret is repeated in it."""
+"""The users file is valid only as a whole; errors name the place and repeat no secret."""
 
 from pathlib import Path
 

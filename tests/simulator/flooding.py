@@ -1,8 +1,7 @@
-"""An honest little protocol for the simulator's own tests.
+"""A simple protocol for the simulator's own tests.
 
-Every broker passes every event on to all its neighbours but the one it came from, and to all its clients. Each client
-filters for itself by `topic` and drops what it has seen. No claim beyond best effort: a subscription starts with
-whatever arrives next.
+Every broker forwards every event to all other neighbours and to all its clients. Each client filters by `topic` and
+drops duplicates. It claims only best effort: a subscription starts with the next event that arrives.
 """
 
 from collections.abc import Sequence
@@ -38,13 +37,13 @@ __all__ = ["FLOODING", "Flood", "FloodingBroker", "FloodingClient", "FloodingOpt
 
 
 class Flood(msgspec.Struct, frozen=True):
-    """An event on its way."""
+    """An event in transit."""
 
     event: Event
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """A client makes itself known."""
+    """A client's registration at its broker."""
 
 
 class FloodingOptions(msgspec.Struct, frozen=True):
@@ -54,7 +53,7 @@ class FloodingOptions(msgspec.Struct, frozen=True):
 
 
 class FloodingBroker(BrokerNode):
-    """Passes everything on."""
+    """Forwards every event."""
 
     def __init__(self, place: BrokerPlace, options: FloodingOptions) -> None:
         self._neighbours = place.overlay.neighbours(place.name)
@@ -84,7 +83,7 @@ class FloodingBroker(BrokerNode):
 
 
 class FloodingClient(ClientNode):
-    """Filters for itself; a filter is TRUE or topic = 'x'."""
+    """Filters events by `TRUE` or `topic = 'x'`."""
 
     def __init__(self, place: ClientPlace, options: FloodingOptions) -> None:
         self._place = place

@@ -1,4 +1,4 @@
-"""A protocol that only does what a test tells it to, and writes down every input that any node gets.
+"""A protocol that follows the test's instructions and records every input of every node.
 
 A client's `publish` is an order to its broker: `{"send": "b3", "text": "hello"}` sends a note to b3, with `"count"`
 copies numbered from 0; `{"timer": "k", "ms": 5}` sets a timer. `{"direct": "b2", "text": …}` is sent by the client
@@ -48,7 +48,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class NoOptions(msgspec.Struct, frozen=True):
-    """Nothing to choose."""
+    """A protocol without options."""
 
 
 class Logs:
@@ -67,7 +67,7 @@ class Logs:
         ]
 
     def notes(self, name: str) -> list[tuple[int, str, int]]:
-        """The notes that this node got: when, from whom, which."""
+        """Return the notes that this node received: time, sender, number."""
         return [
             (now, item.peer, item.message.number)
             for now, item in self.of(name)

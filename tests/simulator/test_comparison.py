@@ -1,4 +1,4 @@
-"""Several protocols on one scenario: who takes part, what is measured, and that nobody spoils it for the others."""
+"""Comparing protocols on one scenario: which take part, what is measured, and that failures stay isolated."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -93,7 +93,7 @@ def test_state_is_checked_during_the_run() -> None:
 
 
 def test_lost_is_what_came_too_early_for_the_path_but_after_the_subscription_was_active() -> None:
-    """Active after 20 ms with the neighbour's answer; the far publisher hears of it after 30."""
+    """The subscription is active after 20 ms, and the far publisher learns of it after 30 ms."""
     scenario = chain(
         6,
         {"near": "b1", "reader": "b2", "far": "b5"},
@@ -136,7 +136,7 @@ def test_the_strongest_guarantee_that_held_is_found() -> None:
 
 
 def test_and_if_the_claim_is_broken_what_is_left_of_it() -> None:
-    """Flooding that claims too much: the crash takes events along, but nothing comes twice."""
+    """Flooding with a stronger claim: the crash loses events, but none is duplicated."""
     bold: ProtocolSpec = msgspec.structs.replace(FLOODING, guarantee="gfd", copes_with=frozenset({"crash", "restart"}))
     faults = [Crash(532.0, "b1"), Restart(538.0, "b1")]
     [entry] = compare(msgspec.structs.replace(QUIET, faults=tuple(faults)), [bold])
@@ -147,7 +147,7 @@ def test_and_if_the_claim_is_broken_what_is_left_of_it() -> None:
 
 
 def test_a_protocol_without_promises_may_lose_events_up_to_its_bound() -> None:
-    """Flooding through a crash: what was delivered is in order and whole as far as the definitions go."""
+    """Flooding through a crash: deliveries are in order, as far as best effort requires."""
     brave: ProtocolSpec = msgspec.structs.replace(FLOODING, copes_with=frozenset({"crash", "restart"}))
     scenario = msgspec.structs.replace(QUIET, faults=(Crash(480.0, "b1"), Restart(525.0, "b1")))
     [entry] = compare(scenario, [brave])

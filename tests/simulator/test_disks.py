@@ -1,4 +1,4 @@
-"""Simulated disks do as real ones do, and the faults that are drawn for them keep to the budget."""
+"""Simulated disks behave like real ones, and their random faults stay within the budget."""
 
 import random
 from math import inf

@@ -1,4 +1,4 @@
-"""The scenario files that we show can be run, and keep the promise."""
+"""The example scenarios run, and their protocols keep the guarantees."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random scenarios: within the fault budget, within their bounds, and as nasty as they claim to be."""
+"""Random scenarios stay within the fault budget and the bounds, and contain the faults that they claim."""
 
 from collections import Counter
 from functools import cache
@@ -297,7 +297,7 @@ def test_f_is_lowered_where_the_tree_is_too_small_to_wait_in_a_partition(faults:
 
 
 def test_a_cut_and_a_suspicion_of_the_same_two_are_distinguished() -> None:
-    """Of two brokers, one suspects the other while they are cut off from each other, and a blackout follows."""
+    """One broker suspects another while they are cut off from each other, and a full outage follows."""
     for seed in (5397, 5783):
         scenario = generate(seed, "gapless", "all")
         check_scenario(scenario)

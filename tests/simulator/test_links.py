@@ -1,4 +1,4 @@
-"""Links on which something can happen: loss, duplication, queues, and messages that are written down."""
+"""Links with loss, duplication and queues, and recorded messages."""
 
 import msgspec
 import pytest

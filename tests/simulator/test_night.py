@@ -1,4 +1,4 @@
-"""A night of searching: it goes on after the last seed and after what it finds, and knows which rules were reached."""
+"""A long search continues after the last seed and after failures, and records the branches that it reached."""
 
 import json
 from pathlib import Path

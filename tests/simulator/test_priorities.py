@@ -1,4 +1,4 @@
-"""Schedules by priorities: messages of a connection keep their order, and rare orders are found that latencies hide."""
+"""Schedules by priorities: messages of a connection stay in order, and rare orders occur that latencies hide."""
 
 import msgspec
 import pytest

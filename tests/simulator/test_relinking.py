@@ -1,4 +1,4 @@
-"""A link of the tree gives way to another: who hears of it, what is lost, and what cannot be."""
+"""Replacing a link of the tree: which nodes are notified, which messages are lost, and invalid replacements."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Clients that answer: chains of cause and effect."""
+"""Clients that answer create chains of causes and effects."""
 
 from gapless.overlay import chain
 from gapless.protocol import Publish, Subscribe

@@ -1,4 +1,4 @@
-"""Scenario files: what they can say, and what each mistake is answered with."""
+"""Scenario files: all features, and an error for each mistake."""
 
 from pathlib import Path
 

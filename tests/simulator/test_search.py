@@ -1,4 +1,4 @@
-"""The search finds planted bugs, and makes them small."""
+"""The search finds planted defects and reduces them."""
 
 import signal
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Single events that are acknowledged, given back, or become dead letters, in whole runs that the checker judges."""
+"""Single acknowledgements, nacks and dead letters in whole runs, verified by the checker."""
 
 import pytest
 

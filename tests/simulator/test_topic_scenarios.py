@@ -1,4 +1,4 @@
-"""Protocols that serve topics only, or refuse some overlays: what is drawn for them, and what is refused."""
+"""Protocols that support only topics, or refuse some overlays: generated scenarios and errors."""
 
 import hashlib
 from collections import Counter

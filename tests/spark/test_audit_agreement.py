@@ -1,4 +1,4 @@
-"""The audit says of some hundred runs what the checkers say: verdict, anomalies, witnesses, words.
+"""The audit and the checkers agree on some hundred runs: verdicts, anomalies, witnesses and messages.
 
 Small runs are judged in workers as a whole, larger ones in shares of their clients. Shares need no Spark to be
 compared; one audit on Spark judges some runs in this way and some in that.

@@ -1,4 +1,4 @@
-"""`gapless audit`: what it prints, its JSON, its exit codes, what it writes; and that nothing of Java is seen."""
+"""`gapless audit`: its output, JSON, exit codes and files, without any output of Java."""
 
 import json
 import subprocess

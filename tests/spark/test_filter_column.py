@@ -1,4 +1,4 @@
-"""A filter as a Spark column gives the answer of our evaluator: generated filters over generated events."""
+"""A filter as a Spark column gives the same results as our evaluator, for generated filters and events."""
 
 import json
 import random

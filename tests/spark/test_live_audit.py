@@ -1,4 +1,4 @@
-"""`gapless audit --live`: a network is judged while its clients write, by a streaming query of Spark."""
+"""`gapless audit --live`: a streaming query checks a network while its clients write."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Metrics over a trace, beside the same figures counted in plain Python."""
+"""Metrics of a trace, compared with the same figures computed in plain Python."""
 
 from collections import Counter
 from statistics import mean, median

@@ -1,4 +1,4 @@
-"""The notebooks do what they show, on a real network: their cells are run one after the other, as Jupyter would."""
+"""The notebooks run on a real network, cell by cell, as in Jupyter."""
 
 import json
 from collections.abc import Iterator

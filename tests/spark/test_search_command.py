@@ -1,4 +1,4 @@
-"""`gapless sim search --spark` finds what the search of one machine finds, and tries no seed twice."""
+"""`gapless sim search --spark` finds the same failures as a local search, and tries no seed twice."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Words of Spark that we look for: a version that has others should fail here, not on a busy machine."""
+"""Error texts of Spark that we search for: a version with other texts should fail here."""
 
 import zipfile
 from pathlib import Path

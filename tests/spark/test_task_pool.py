@@ -1,4 +1,4 @@
-"""Many independent tasks on Spark, and those that take their worker along."""
+"""Many independent tasks on Spark, including tasks that kill their worker."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ LATE_STARTS: dict[str, Plant] = {
 
 REPORTED_FALSELY = "told of losses that are none"
 LIES = 4
-"""Deliveries of a run that are falsely reported as lost."""
+"""The number of deliveries that are falsely reported as lost."""
 
 FORGERIES = ("too low", "too high", "missing", "about a stranger", "about itself", "about no event")
 
@@ -64,7 +64,7 @@ def together(traces: list[Trace]) -> Trace:
 
 
 def runs_that_went_wrong(seeds: dict[Guarantee, int]) -> Iterator[Trace]:
-    """Honest runs, mutated at random, and some with a forged certificate."""
+    """Return valid runs with random changes, some of them with a forged certificate."""
     for guarantee, count in seeds.items():
         for seed in range(count):
             yield renamed(went_wrong(seed, guarantee), f"{guarantee} {seed}")
@@ -79,7 +79,7 @@ def honest_runs(seeds: int) -> Iterator[Trace]:
 
 
 def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
-    """Each anomaly that can be planted, in runs that have a place for it, and each forgery of the certificate."""
+    """Return runs with each plantable anomaly, and with each forgery of the certificate."""
     for name, plant in PLANTS.items():
         for seed in range(seeds):
             outcome = plant(Model(seed).run(), random.Random(seed))
@@ -116,7 +116,7 @@ def falsely_reported(trace: Trace) -> Trace | None:
 
 
 def chain_of_answers(clients: int) -> Trace:
-    """Each client answers the one before it; eve is delivered the last answer before all that led to it."""
+    """Return a run in which each client answers the previous one; eve receives the last answer before its causes."""
     recorder = Recorder(run="chain", protocol="p", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
     names = [f"c{number:02}" for number in range(clients)]
     answers = [Event(name, 1, {"by": name}) for name in names]
@@ -151,7 +151,7 @@ def all_reported(verdict: Verdict) -> Counter[tuple[Any, ...]]:
 
 
 GROUP_EVENTS = [Event("p", seq, {"x": seq if seq <= 4 else 0}, b"", 100 * seq) for seq in range(1, 80)]
-"""The first four are for the group; the others only make the run large enough for joins."""
+"""The number of events: the first four are for the group; the others make the run large enough for joins."""
 _Given = list[tuple[str, int, bool]]
 GROUPS: dict[str, tuple[_Given, dict[str, int]]] = {
     "group, good": (
@@ -168,7 +168,7 @@ GROUPS: dict[str, tuple[_Given, dict[str, int]]] = {
 
 
 def group_trace(run: str) -> Trace:
-    """A run of two clients that share a name: what each was given, and how much of it was confirmed."""
+    """Return a run of two clients of one durable subscription, with their deliveries and acknowledgements."""
     made = Recorder(run=run, protocol="gapless", guarantee="gcd", scenario=run, seed=0, brokers=3, f=1)
     for event in GROUP_EVENTS:
         made.publish("p", event, event.stamp)

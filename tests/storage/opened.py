@@ -1,4 +1,4 @@
-"""A store for tests: opened, waited for, and closed at the end."""
+"""A store that tests open, wait for, and close at the end."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ class Opened:
         assert not self.failures
 
     def keep_each(self, changes: Sequence[Change]) -> None:
-        """A batch for each, all handed over at once."""
+        """Write a batch for each argument, all of them at once."""
         for change in changes:
             self.write(change)
         self.wait(self._batch)

@@ -1,4 +1,4 @@
-"""A power cut, made from what a real process asked of the system: what was synced is there, of the rest, anything.
+"""Simulates a power cut from the system calls of a real process.
 
 A process writes to a store and is watched (by `strace`, which must be there). From its calls, the directory is built as
 a disk may have it at any moment: all that was written before a sync of its file, and of what was written since, each
@@ -132,7 +132,9 @@ def _put(content: bytearray, offset: int, data: bytes) -> None:
 
 
 def after_a_power_cut(folder: Path, calls: list[Call], sync: str, seed: int, cut_seed: int) -> str:
-    """Cut at some moment after the first report, start again, and look; what was there, in words."""
+    """Cut the power at some moment after the first report and reopen the store; return a description of its
+    contents.
+    """
     random_ = random.Random(cut_seed)
     reports = [place for place, call in enumerate(calls) if call.kind == "report"]
     before = calls[: random_.randrange(reports[0] + 1, len(calls) + 1)]

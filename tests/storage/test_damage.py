@@ -1,4 +1,4 @@
-"""Disks that lose, change, refuse: whatever was reported is there as it was written, or is said not to be."""
+"""Disks that lose or change data or fail: reported data is read as it was written, or the store reports an error."""
 
 from __future__ import annotations
 
@@ -273,8 +273,7 @@ def _can_trace() -> bool:
     [("when=14", 4_000_000), ("when=14+", 4_000_000), *((f"when={n}", 1) for n in (14, 15, 16, 17))],
 )
 def test_a_failed_sync_is_reported_and_not_retried(when: str, fold_bytes: int, tmp_path: Path) -> None:
-    """Of the log, of the file it is folded into, or of the log that begins anew: one after the other, if it is folded
-    after each commit."""
+    """The sync of the log, of the database file, and of a restarted log fail one after the other."""
     if not _can_trace():
         pytest.skip(
             "only strace can make a sync fail, and it is no package that setup could bring; where it is, this runs"

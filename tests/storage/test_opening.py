@@ -1,4 +1,4 @@
-"""Each reason for which a directory cannot be used has a sentence of its own, and harms nothing that is in it."""
+"""Each reason why a directory cannot be used has its own error, and the directory stays unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The power goes at any moment: what each mode promises is there, and what is there is whole."""
+"""After a power cut at any moment, the data that each sync mode guarantees is there and intact."""
 
 from __future__ import annotations
 

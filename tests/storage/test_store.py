@@ -1,4 +1,4 @@
-"""Data that was written can be read, whatever the order of changes, with one commit for each of them or one for all."""
+"""Data is read as it was written, after changes in any order, in single commits or one commit for all."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_the_log_does_not_grow_without_end_while_somebody_always_reads(
 
 
 def test_an_event_loop_waits_only_for_reports(tmp_path: Path) -> None:
-    """As a broker uses it: each call awaits the report of its own batch, and many share a commit."""
+    """Each call awaits the report of its own batch, and many batches share a commit, as in a broker."""
 
     async def publish_all() -> None:
         loop = asyncio.get_running_loop()

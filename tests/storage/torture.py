@@ -1,4 +1,5 @@
-"""Real damage, as long as you like: flipped bytes, truncated files, killed processes. For power cuts, see `power_cut`.
+"""Damages real files for as long as you like: flipped bytes, truncated files, killed processes (power cuts:
+`power_cut`).
 
     python -m tests.storage.torture --rounds 1000 --first-seed 0
     python -m tests.storage.torture --only kills --rounds 50
@@ -34,13 +35,13 @@ END = 10**9
 
 
 def blob(seed: int, number: int) -> bytes:
-    """Small ones, some that fill a page, some that go over many."""
+    """Return a blob: small, one page, or many pages."""
     random_ = random.Random(f"{seed} {number}")
     return random_.randbytes(random_.choice((5, 80, 80, 80, 3_000, 9_000, 40_000)))
 
 
 def changes(seed: int, number: int) -> list[Change]:
-    """The batch with a number: rows of all kinds, of which a later reader knows what they were."""
+    """Return the batch with this number: rows of all kinds with predictable contents."""
     body = blob(seed, number)
     return [
         Admit(ORIGINS[number % 3], number * 10, number * 10 + 5, 1 + number % 4, body),
@@ -68,7 +69,7 @@ def write(path: Path, seed: int, upto: int) -> None:
 
 
 def judge(reader: FileReader, seed: int, upto: int, *, may_have_more: bool = False) -> int:
-    """Everything is as it was written, or is said not to be; how often it was said."""
+    """Check that data is as it was written or is reported as damaged; return the number of reports."""
     count = 0
     for origin in ORIGINS:
         count += _judge_history(reader, seed, origin, upto, may_have_more)
@@ -119,7 +120,7 @@ def _judge_history(reader: FileReader, seed: int, origin: str, upto: int, may_ha
 
 
 def damage(file: Path, random_: random.Random) -> str:
-    """Turn bytes over, overwrite a stretch, or cut the end off; what was done, in words."""
+    """Flip bytes, overwrite a range, or truncate the file; return a description."""
     size = file.stat().st_size
     kind = random_.choice(("flip", "flip", "flip", "bytes", "page", "cut"))
     place = random_.randrange(size)
@@ -175,7 +176,7 @@ def _is_known(path: Path) -> bool:
 
 
 def used_file(folder: Path, seed: int) -> tuple[str, int]:
-    """A file is damaged, and a broker that has not noticed goes on writing to it."""
+    """Damage a file while a broker that has not noticed continues to write to it."""
     hurt, what, upto = _hurt(folder, seed)
     try:
         it = Opened(hurt, StorageSettings("never"))
@@ -197,7 +198,7 @@ def used_file(folder: Path, seed: int) -> tuple[str, int]:
 
 
 def damaged_log(folder: Path, seed: int) -> tuple[str, int]:
-    """A log that was not folded into its file is damaged."""
+    """Damage a log that was not merged into its file."""
     random_ = random.Random(seed)
     upto = 12
     whole = folder / f"log-{seed % 5}"
@@ -246,7 +247,7 @@ for number in range(first, first + 5_000):
 
 
 def killed_writer(folder: Path, seed: int) -> tuple[str, int]:
-    """A process that writes is killed, several times in a row, each time after it reported something."""
+    """Kill a writing process several times, each time after it has reported a batch."""
     random_ = random.Random(seed)
     path = folder / "killed"
     shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Subscriptions that read history: where they must begin and end, and the losses reported to them."""
+"""Subscriptions that read history: their required cuts, and the losses reported to them."""
 
 import pytest
 

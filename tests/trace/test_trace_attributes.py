@@ -1,4 +1,4 @@
-"""Attributes as text: nothing is lost, and equal attributes give equal texts."""
+"""Attributes as text: the conversion loses nothing, and equal attributes give equal texts."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The page that describes the format says what the code does."""
+"""The page about the trace format agrees with the code."""
 
 import doctest
 import re

@@ -1,4 +1,4 @@
-"""A group's deliveries of a durable subscription are checked by its guarantees: to the group, and to each member."""
+"""The checker verifies a group's deliveries of a durable subscription, for the group and for each member."""
 
 import pytest
 

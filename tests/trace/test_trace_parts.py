@@ -1,4 +1,4 @@
-"""A trace in parts: what clients of a live network write, and what it becomes when it is put together."""
+"""Clients of a live network write parts, and merging the parts gives a trace."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The recorder: what it makes of the calls of a runtime."""
+"""The recorder converts the calls of a runtime to tables."""
 
 import random
 

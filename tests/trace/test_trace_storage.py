@@ -1,4 +1,4 @@
-"""Traces on disk: round trips, the same bytes everywhere, and a sentence for each way in which reading fails."""
+"""Traces on disk: round trips, identical bytes everywhere, and an error for each kind of damage."""
 
 import hashlib
 import os

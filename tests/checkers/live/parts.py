@@ -1,4 +1,4 @@
-"""Runs of the model as the parts that its clients would have written, and what the live judge says of them."""
+"""Runs of the model as the parts that clients would write, and the live checker's verdict on them."""
 
 import random
 from collections import deque
@@ -16,7 +16,7 @@ START_US = 1_000_000
 
 
 def write_parts(run: Run, directory: Path, *, close: bool = True) -> list[str]:
-    """Each client's part of the run; returns who wrote a record, one after the other."""
+    """Write each client's part of the run; return the writer of each record, in order."""
     row = RunRow("model", "model", run.guarantee, "toy", 0, 1, 0, False, "{}")
     publishers = {call.happening.publisher for call in run.calls if call.kind == "deliver"}
     clients = sorted({call.client for call in run.calls} | publishers)
@@ -51,7 +51,7 @@ def lines_of(directory: Path) -> dict[str, list[Line]]:
 
 
 class LiveNetwork:
-    """All that judges, without Spark."""
+    """Runs the live checker without Spark."""
 
     def __init__(self) -> None:
         self.replay = Replay()
@@ -75,7 +75,7 @@ class LiveNetwork:
 
 
 def batches(directory: Path, written: Sequence[str], seed: int) -> Iterator[list[Line]]:
-    """The parts as they are read while they grow, one a moment later than another; then, three times, nothing more."""
+    """Yield the growing parts in batches, each a moment later than the last; then three empty batches."""
     draw = random.Random(seed)
     lines = {part: deque(found) for part, found in lines_of(directory).items()}
     places: dict[str, deque[int]] = {part: deque() for part in lines}

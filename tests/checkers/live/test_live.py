@@ -1,4 +1,4 @@
-"""The live judge while a run is under way: what it finds when, and what it holds."""
+"""The live checker during a run: when it finds anomalies, and which events it keeps."""
 
 import pickle
 from pathlib import Path

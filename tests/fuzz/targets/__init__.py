@@ -1,4 +1,4 @@
-"""The targets, one file each. A further one is a class in a file of its own and a line here."""
+"""The targets, one per file. To add one, write a class in a new file and list it here."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ TARGETS: dict[str, type[Target]] = {
         Connections, Sessions,
     )
 }  # fmt: skip
-"""By name."""
+"""The targets by name."""
 
 
 def name_of(path: Path) -> str | None:
-    """The target of a saved input, whose name begins with it."""
+    """Return the target of a saved input, whose file name begins with it."""
     return next((name for name in sorted(TARGETS, key=len, reverse=True) if path.name.startswith(f"{name}-")), None)

@@ -1,4 +1,4 @@
-"""Filters: whatever can be read means the same in every part that reads it."""
+"""Filters: every part that parses a filter gives it the same meaning."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ EVENTS: tuple[dict[str, Any], ...] = (
     {"a": 2**64, "b": 10**400, "c.d": float("inf"), "$x": False},
 )
 INDEXED = 10
-"""One in so many filters is also looked up in an index, which takes long to make."""
+"""One in this many filters is also looked up in an index, which is expensive to build."""
 KEPT = 20
-"""Filters that were read before: they share an index with the next one, and the last is compared with it."""
+"""Earlier filters, which share an index with the next one and are compared with it."""
 
 
 class Filters(Target):

@@ -1,4 +1,4 @@
-"""Bytes to frames, in pieces of any size: the frames are those that stand there, and nothing after a bad one."""
+"""Bytes to frames, in pieces of any size: frames are decoded exactly, and none after an invalid one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests over HTTP, with anything in them: each is answered, or the connection is closed."""
+"""HTTP requests with arbitrary content: the server answers each or closes the connection."""
 
 from __future__ import annotations
 

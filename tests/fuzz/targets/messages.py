@@ -1,4 +1,4 @@
-"""Batches of messages, as brokers and as clients send them: what is taken can be sent on as it is."""
+"""Batches of messages from brokers and clients: an accepted batch can be forwarded unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Network files: a wrong one is refused with the place, a right one survives being written and read."""
+"""Network files: an invalid one is refused with the place, and a valid one survives writing and reading."""
 
 from __future__ import annotations
 

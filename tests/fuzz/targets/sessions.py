@@ -1,4 +1,4 @@
-"""Two brokers, and clients that say anything to them: the honest ones go on.
+"""Two brokers and malicious clients: correct clients continue.
 
 The brokers are the real state machines; what they send each other and their clients is encoded and decoded as over TCP.
 """
@@ -19,7 +19,7 @@ from tests.protocols.gapless.bench import SPEC, Bench
 FORGERS = ("ann", "bob")
 BROKERS = ("b0", "b1")
 PAUSE_S = 0.25
-"""After each batch: a wave and some timers."""
+"""The time after each batch: a wave and some timers."""
 
 
 class Sessions(Target):

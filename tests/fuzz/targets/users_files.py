@@ -1,4 +1,4 @@
-"""Users' files: a wrong one is refused with the place, and what may be secret in it is not repeated."""
+"""Users files: an invalid one is refused with the place, and the error repeats no secret."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Real brokers of the protocol in virtual time, and clients that may say anything to them.
+"""Real brokers of the protocol in virtual time, with clients that can send arbitrary messages.
 
-What they send each other is encoded and decoded as over TCP.
+Messages are encoded and decoded as over TCP.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Bench:
         }
         self.now = BEGIN_US
         self.inboxes: dict[str, list[Any]] = {}
-        """By client."""
+        """The received messages by client."""
         self.expelled: dict[str, str] = {}
-        """By client: with which sentence it was sent away."""
+        """The reason of each disconnected client."""
         self._waiting: deque[tuple[str, Any]] = deque((name, Start()) for name in self.nodes)
         self._waiting += [(one, Connected(other)) for one in self.nodes for other in self.nodes if one != other]
         self._timers: list[tuple[int, int, str, str]] = []
@@ -74,7 +74,7 @@ class Bench:
         self.pass_time(1.0)
 
     def say(self, client: str, broker: str, *messages: Any) -> None:
-        """A client sends a batch, until it is sent away."""
+        """Send a client's batch, unless the client was disconnected."""
         pieces = self.codec.frames(messages)
         for body in pieces[1::2]:
             self.say_bytes(client, broker, bytes(body))
@@ -134,7 +134,7 @@ class Bench:
         return [message for message in self.inboxes.get(client, []) if isinstance(message, kind)]
 
     def attach(self, client: str, broker: str, session: int = 1, **more: Any) -> None:
-        """A client opens a session, as an honest one does."""
+        """Open a session as a correct client does."""
         fields: dict[str, Any] = {
             "incarnation": None, "resumes": 0, "received": 0, "largest": 0, "published": 0, "confirmed": 0, **more,
         }  # fmt: skip
@@ -146,14 +146,14 @@ class Bench:
         raise AssertionError(f"{client} gets no session at {broker}")
 
     def got(self, client: str, subscription: str) -> list[str]:
-        """The events that were delivered to a subscription of a client."""
+        """Return the events delivered to a client's subscription."""
         return [
             event.id for delivery in self.received_by(client, Delivery) if subscription in delivery.subscriptions
             for event in delivery.events
         ]  # fmt: skip
 
     def begin_honest(self) -> None:
-        """A publisher at the first broker, and a subscriber at the last."""
+        """Start a publisher at the first broker and a subscriber at the last."""
         first, *_, last = self.nodes
         self.attach("honest", first)
         self.attach("reader", last)
@@ -162,8 +162,9 @@ class Bench:
         self.pass_time(1.0)
 
     def check_honest(self) -> None:
-        """An event of the honest one arrives, also for who subscribes now, with a timestamp that a broker's clock gave;
-        and nobody's clock has moved beyond the time."""
+        """Check that an event of the correct client arrives, also at a new subscription, with a timestamp from a
+        broker's clock, and that no clock is ahead of the time.
+        """
         from gapless.event_runs import EventRun
         from gapless.events import Event
 

@@ -1,5 +1,6 @@
-"""Clients that follow the protocol up to some point and then lie: each is sent away with a sentence, or hurts itself
-alone. The traffic of others goes on, and no clock of a broker moves."""
+"""Malicious clients: the broker disconnects each with an error, or the client harms only itself. The traffic of others
+continues, and no broker's clock moves.
+"""
 
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_a_false_claim_during_a_handover_is_refused_after_it() -> None:
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_waiting_messages_are_bounded(frozen: bool) -> None:
-    """For an advertisement that never becomes stable, or for a handover."""
+    """Messages can wait for an advertisement that never becomes stable, or for a handover."""
     bench = Bench()
     bench.begin_honest()
     bench.attach("liar", "b0")
@@ -189,7 +190,7 @@ def test_of_many_attempts_to_attach_one_is_queued() -> None:
 
 
 def test_a_timestamp_that_no_broker_gave_moves_no_clock_and_opens_no_session() -> None:
-    """The client says that it was delivered something of next year: it waits, and nobody else does."""
+    """The client claims a delivery from the future: only this client waits."""
     bench = Bench()
     bench.begin_honest()
     ahead = bench.now + 365 * 86_400_000_000
@@ -249,7 +250,7 @@ def test_forged_pasts_cost_only_the_forger_its_events(
 
 
 def test_a_client_that_missed_its_session_opens_another() -> None:
-    """Its broker is dead, and the answer of the next one was lost. The first session here is in the way."""
+    """The client's broker is dead, and the answer of the next one was lost, so a session already exists."""
     bench = Bench(3, f=1)
     bench.begin_honest()
     bench.attach("mover", "b2")

@@ -122,7 +122,7 @@ def test_live_subscriptions_that_have_received_them_get_no_report(nodes: dict[st
 
 
 def test_a_broker_that_was_away_deletes_them_when_it_is_back(nodes: dict[str, GaplessBroker]) -> None:
-    """Its disk has them still; it reads there that it has to ask, and hears of the deletion from the others."""
+    """The broker's disk still has the events, and the other brokers report the deletion."""
     trace = run(scenario(Crash(1_500.0, "b0"), Restart(4_000.0, "b0")))
     assert reported(trace, "read") == ["ann:1", "ann:2", "ann:3"]
     assert copies_of_the_secret(nodes) == 0
@@ -159,7 +159,7 @@ def test_more_deletions_than_brokers_remember_are_refused(monkeypatch: pytest.Mo
 
 
 def test_a_broker_reports_that_it_deletes_until_it_has_checked_its_entries() -> None:
-    """Also between the moment when all brokers have processed the events and the next tick."""
+    """This includes the time between the processing by all brokers and the next tick."""
     state = Bench(2).nodes["b0"].state
     deleting.delete_events(state, "ann")
     state.stable = deleting.deletions(state)["ann"]

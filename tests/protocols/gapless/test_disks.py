@@ -1,4 +1,4 @@
-"""Brokers of the protocol with disks: what is confirmed is on f + 1 disks, and comes back, once."""
+"""Brokers with disks: a confirmed event is on f + 1 disks, and is delivered once after an outage."""
 
 import msgspec
 import pytest

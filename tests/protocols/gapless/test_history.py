@@ -125,7 +125,7 @@ def test_a_reader_asks_itself_then_the_journals_own_broker_then_the_nearest() ->
 
 
 def test_a_broker_that_has_lost_its_memory_gets_the_history_it_should_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """b1 had a replica of b0's journal. It restarts with nothing, and receives the end of the journal first."""
+    """b1 replicated b0's journal. It restarts without memory, and first receives the end of the journal."""
     monkeypatch.setattr(history, "PAGE_BYTES", 2_000)
     simulation = Simulation(chain(3), find_protocol("gapless"), f=1)
     simulation.add_client("alice", "b0")

@@ -1,4 +1,4 @@
-"""A journal whose oldest entries were dropped still counts, tells last numbers, and can be completed again."""
+"""A journal without its oldest entries still counts, reports last numbers, and can be completed again."""
 
 import pytest
 

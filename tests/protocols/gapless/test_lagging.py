@@ -1,4 +1,4 @@
-"""A client that lags is served from history: nobody waits for it, and it misses nothing that is kept."""
+"""Brokers serve a lagging client from history: no other client waits, and it misses no retained event."""
 
 import pytest
 

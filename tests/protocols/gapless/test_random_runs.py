@@ -1,4 +1,4 @@
-"""Random runs of the protocol: no violation, and one soon without each of its rules.
+"""Random runs of the protocol have no violation, and soon have one without each of its rules.
 
 More of them by hand: `gapless sim search --protocol gapless --faults all --runs 5000`.
 """

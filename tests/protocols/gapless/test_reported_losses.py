@@ -1,4 +1,5 @@
-"""More than f brokers are lost: what is lost is reported exactly, once, to both ends, and to nobody else.
+"""More than f brokers are lost: the losses are reported exactly and once, to the publisher and the affected
+subscriptions.
 
     b0 - b1 - b2 - b3 - b4
 

@@ -1,4 +1,4 @@
-"""A client that had to move goes back to the broker that it was given first, and misses nothing on the way."""
+"""A client that had to move returns to its preferred broker and misses no event."""
 
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""A network of real brokers, each a process, for tests of the source; and what is published to it."""
+"""A network of broker processes for tests of the source, with published events."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ __all__ = ["PATIENCE_S", "history", "patiently", "rows_between", "schema", "serv
 PATIENCE_S = 120.0
 T = TypeVar("T")
 PATIENT = RuntimeSettings(suspect_ms=5_000)
-"""On a machine that is busy with other tests nobody should be taken for dead."""
+"""Settings for a machine that is busy with other tests."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def served(folder: Path, brokers: int = 3, *, name: str = "shop", **options: flo
 
 
 def schema(**kinds: str) -> StructType:
-    """Columns of these types, by the names that Spark gives them in JSON: no session is needed for that."""
+    """Return a schema with these types, by Spark's JSON names; it needs no session."""
     made = StructType()
     for name, kind in kinds.items():
         made = made.add(name, kind)
@@ -47,7 +47,7 @@ def schema(**kinds: str) -> StructType:
 
 
 def speak(fleet: Fleet, broker: str, events: list[dict[str, Any]], payload: bytes = b"", at_once: int = 100) -> None:
-    """Publish at one of them, so many at a time: those get the same timestamp."""
+    """Publish at a broker in calls of the given size; events of one call share a timestamp."""
     url = f"gapless://{fleet.config.addresses[broker]}"
     with sync.connect(url, name=f"at-{broker}", timeout_s=PATIENCE_S) as client:
         client.advertise("TRUE")
@@ -56,7 +56,7 @@ def speak(fleet: Fleet, broker: str, events: list[dict[str, Any]], payload: byte
 
 
 def patiently(query: Callable[[], T]) -> T:
-    """Spark gives a process of Python ten seconds to start, which on a busy machine may be short: then try again."""
+    """Retry if Spark's Python process did not start within ten seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -1,8 +1,8 @@
-"""No micro-batch holds an effect whose cause is neither in it nor in an earlier one.
+"""The cause of each effect in a micro-batch is in the same or an earlier batch.
 
-An asker at one end of a network and an answerer at the other talk while batches are made. Batches whose ends are taken
-broker by broker, each at its own moment, as offsets of partitions are, hold answers without their questions: the same
-judge sees that.
+A client at one end of a network asks and another one at the other end answers while batches are made. Batches with a
+separate end for each broker, like offsets of partitions, contain answers without their questions, which the same check
+detects.
 """
 
 import threading

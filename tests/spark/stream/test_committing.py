@@ -1,4 +1,6 @@
-"""A batch becomes events once, whoever is killed when: real brokers, and processes that die in the middle of it."""
+"""A batch is published exactly once, whichever processes are killed: real brokers, and processes that die in a
+batch.
+"""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Options that cannot be meant so are refused, each with a sentence."""
+"""The source refuses invalid options, each with a clear error."""
 
 import asyncio
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_keywords_are_accepted_in_any_case() -> None:
 
 
 def test_a_connection_of_spark_writes_no_part_of_a_trace(tmp_path: Path) -> None:
-    """A query makes one for each task."""
+    """A query creates a connection for each task."""
     parts = tmp_path / "parts"
     parts.mkdir()
     with Fleet(local_network(1), tmp_path / "network", trace=str(parts)) as fleet:

@@ -1,4 +1,4 @@
-"""The source for Spark has no other way in: its user reads what it may, also in a task of its own making."""
+"""The Spark source has only the rights of its user, even if a task is manipulated."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Spark writes events to a real network: as a stream that is stopped and started again, and as a table."""
+"""Spark writes events to a real network: as a stream that stops and restarts, and as a table."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Each batch is published exactly once, wherever its driver crashes, and whatever the disk forgets then."""
+"""Each batch is published exactly once, wherever its driver crashes, and whatever unsynced data the disk loses."""
 
 import asyncio
 import copy
@@ -125,7 +125,7 @@ def worker(ends_after: int) -> Publisher:
 def test_workers_publish_and_the_driver_crashes_at_any_step(
     tmp_path: Path, ends: tuple[int, int], forget: bool
 ) -> None:
-    """A worker that outlives its driver goes on until its client is taken over."""
+    """A worker that outlives its driver continues until its client is taken over."""
     workers, names = tuple(map(worker, ends)), KINDS["stream"]
     calm = Machine(tmp_path / "calm", names, ModelBrokers(forget), workers)
     steps = calm.run()
@@ -152,7 +152,9 @@ def test_workers_publish_and_the_driver_crashes_at_any_step(
     ],
 )
 def test_a_second_crash_while_the_first_is_repaired(tmp_path: Path, kind: str, forget: bool) -> None:
-    """All pairs of steps around the first batch, where the disk keeps all changes, or only those that were synced."""
+    """The test crashes at all pairs of steps around the first batch; the disk keeps all changes, or only the synced
+    ones.
+    """
     machine, first, seen = Machine(tmp_path, KINDS[kind], ModelBrokers(forget)), 0, list[Any]()
     while machine.run(first) is None and not machine.committed:
         left = [*machine.files.left_after_crash()]

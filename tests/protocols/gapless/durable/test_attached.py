@@ -1,4 +1,4 @@
-"""Durable subscriptions that one client has at a time, in whole runs of the protocols that keep them."""
+"""Durable subscriptions with one client at a time, in whole runs."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Two clients attach under one name at the same time, each as if it were a subscription of its own."""
+"""Two clients attach to the same durable subscription at the same time, with different filters."""
 
 import pytest
 

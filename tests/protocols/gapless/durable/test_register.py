@@ -1,4 +1,4 @@
-"""The register of durable subscriptions: what replicas promise and hold, how changes follow on each other, recovery."""
+"""The register of durable subscriptions: promises and records of replicas, successive changes, recovery."""
 
 import random
 from typing import Any

@@ -152,7 +152,7 @@ def test_a_leaving_member_leaves_unacknowledged_events(story: Story, gone: str) 
 
 @pytest.mark.parametrize("gone", ["bob", "cat"])
 def test_an_unreachable_member_loses_unacknowledged_events(story: Story, gone: str) -> None:
-    """Bob opened it first, so once the one that deals is gone, and once another."""
+    """In one run the coordinator crashes after bob has attached, and in another run before."""
     stays = "cat" if gone == "bob" else "bob"
     faults = out_of_sight(gone, 2_600.0, 20_000.0)
     bob = share("bob", ack="manual" if gone == "bob" else "auto")
