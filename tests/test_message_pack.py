@@ -12,7 +12,7 @@ from gapless.events import Event
 from gapless.message_pack import has_more_entries, length_of
 from gapless.protocols.gapless import client_messages as said
 from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientGroupReport
-from gapless.protocols.gapless.durable.messages import Item, Report
+from gapless.protocols.gapless.durable.messages import Item, Progress, Report
 from gapless.registry import find_protocol
 from gapless.runtime.codec import ENTRIES_MAX, SMALL, Codec
 from gapless.runtime.settings import RuntimeSettings
@@ -62,7 +62,7 @@ def _codec() -> Codec:
     [
         ([said.ClientGot(2, 0)] * 513, "a batch of 513 messages is too large; 512 is the limit"),
         (
-            [ClientAck(2, "s", "n", 1, 1, 0, {str(n): 1 for n in range(150_000)}, 0, 0)],
+            [ClientAck(2, "s", "n", 1, 1, Progress(0, {str(n): 1 for n in range(150_000)}))],
             "has more than 200,000 values",
         ),
         (

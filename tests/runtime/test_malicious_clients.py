@@ -30,7 +30,7 @@ from gapless.protocols.gapless.client_messages import (
     Lagging,
 )
 from gapless.protocols.gapless.durable.client_messages import ClientAck
-from gapless.protocols.gapless.durable.messages import DurableBody
+from gapless.protocols.gapless.durable.messages import DurableBody, Progress
 from gapless.protocols.gapless.link_messages import LinkBody
 from gapless.protocols.gapless.messages import BROKER_MESSAGES, Body
 from gapless.protocols.parts.bounds import TEXT_MAX
@@ -100,7 +100,7 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda honest: publish(event(1, honest.publisher.name)), "cannot publish in the name of 'publisher-",
     ),
     "another's durable subscription": (
-        lambda honest: ClientAck(1, f"{honest.subscriber.name}/s1", "n", 1, 0, 0, {}, 0, 0), "which belongs to",
+        lambda honest: ClientAck(1, f"{honest.subscriber.name}/s1", "n", 1, 0, Progress(0)), "which belongs to",
     ),
     "an acknowledgement of what it never got": (
         lambda _: ClientGot(1, 5), "acknowledges delivery 5, but was sent only 0",

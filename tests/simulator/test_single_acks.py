@@ -1,6 +1,7 @@
 """Single acknowledgements, nacks and dead letters in whole runs, verified by the checker."""
 
 import pytest
+from msgspec.structs import replace
 
 from gapless.checkers import check
 from gapless.simulator import run_scenario
@@ -100,9 +101,10 @@ def test_the_next_client_receives_unacknowledged_events() -> None:
 
 
 def test_the_checker_reports_a_redelivery_after_an_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gapless.protocols.gapless.durable.attachment import Attachment
+    from gapless.protocols.gapless.durable.progress import ProgressTracker
 
-    monkeypatch.setattr(Attachment, "_done", lambda self: {})
+    write = ProgressTracker.write
+    monkeypatch.setattr(ProgressTracker, "write", lambda self, known: replace(write(self, known), done={}))
     trace = play(
         attach("bob"),
         AckEachAction(2_300.0, "bob", "b"),

@@ -33,7 +33,7 @@ from gapless.protocols.gapless.durable.client_messages import (
     ClientList,
     ClientMove,
 )
-from gapless.protocols.gapless.durable.messages import Item, Report, Returned
+from gapless.protocols.gapless.durable.messages import Item, Progress, Report, Returned
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.link_messages import FinalPosition
 from gapless.protocols.gapless.numbers import NUMBER_MAX
@@ -55,7 +55,8 @@ def attach(**changes: Any) -> Attach:
 
 
 def ack(**changes: Any) -> ClientAck:
-    return msgspec.structs.replace(ClientAck(1, "liar/s1", "n", 1, 1, 0, {}, 0, 0), **changes)
+    subscription = changes.pop("subscription", "liar/s1")
+    return ClientAck(1, subscription, "n", 1, 1, msgspec.structs.replace(Progress(0), **changes))
 
 
 def report(**changes: Any) -> ClientGroupReport:

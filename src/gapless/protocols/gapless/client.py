@@ -152,7 +152,7 @@ class GaplessClient(ClientNode):
         connection.is_attached, self._retries = False, 0
         published = publications.last + publications.is_successor  # if in doubt: a broker searches for the last number
         attach = messages.Attach(
-            connection.session, connection.incarnation, self._opened, deliveries.received, deliveries.largest,
+            connection.session, connection.incarnation, self._opened, deliveries.received, connection.largest,
             published, publications.confirmed, publications.base, publications.settled,
         )  # fmt: skip
         connection.emit(Send(self.broker, attach))

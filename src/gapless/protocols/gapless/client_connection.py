@@ -1,8 +1,9 @@
 """The state shared by all parts of a client's node: the session at its broker, and the effects of the step."""
 
 from gapless.errors import CallError
+from gapless.events import Event
 from gapless.filters import Filter, FilterError, parse
-from gapless.protocol import Advertise, Effect, Rejected, Send, Subscribe
+from gapless.protocol import Advertise, Deliver, Effect, Rejected, Send, Subscribe
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.parts.bounds import check_readings, check_texts
 
@@ -27,6 +28,10 @@ class ClientConnection:
         self.now = 0
         """The time of the step."""
         self.effects: list[Effect] = []
+        self.delivered = 0
+        """The number of events delivered to the application."""
+        self.largest = 0
+        """The largest timestamp delivered."""
 
     def emit(self, effect: Effect) -> None:
         """Add an effect of this step."""
@@ -36,6 +41,13 @@ class ClientConnection:
         """Send to the broker, if it has the session."""
         if self.is_attached:
             self.effects.append(Send(self.broker, message))
+
+    def deliver(self, event: Event, subscription: str, deliveries: int, *, is_again: bool) -> int:
+        """Deliver an event of a durable subscription; return the number of the delivery."""
+        self.largest = max(self.largest, event.stamp)
+        self.delivered += 1
+        self.emit(Deliver(event, subscription, is_again, deliveries))
+        return self.delivered
 
     def parse(self, call: Advertise | Subscribe, readings: int = 0) -> Filter | None:
         """Return the filter of the call; None if the call was rejected."""

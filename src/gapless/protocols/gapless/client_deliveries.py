@@ -3,14 +3,13 @@
 from collections import deque
 
 from gapless.event_runs import EventRun
-from gapless.events import Event
 from gapless.filters import parse
 from gapless.positions import Position
 from gapless.protocol import NEWEST, Activated, CaughtUp, CutFixed, Deliver, DeliverMany, Ended, Skipped, Subscribe
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_subscription import HeldState, HeldSubscription
-from gapless.protocols.gapless.durable.attachment import Attachment
+from gapless.protocols.gapless.durable.exclusive import ExclusiveAttachment
 from gapless.protocols.gapless.durable.messages import DurableRecord
 from gapless.protocols.gapless.tombstones import (
     first_lost,
@@ -31,10 +30,6 @@ class ClientDeliveries:
         self._subscriptions: dict[str, HeldSubscription] = {}
         self.received = 0
         """The number of the last delivery or note that arrived in this session."""
-        self.largest = 0
-        """The largest timestamp delivered."""
-        self._count = 0
-        """The number of events delivered to the application."""
         self._taken = 0
         """The number of delivered events that the application has taken."""
         self._untaken: deque[tuple[int, int]] = deque()
@@ -60,10 +55,10 @@ class ClientDeliveries:
         if pattern is not None:
             self._begin(HeldSubscription(call.subscription, pattern, call.since, call.until))
 
-    def resume(self, call: Subscribe, attachment: Attachment, record: DurableRecord) -> None:
+    def resume(self, call: Subscribe, attachment: ExclusiveAttachment, record: DurableRecord) -> None:
         """Begin a durable subscription after the acknowledged events."""
         held = HeldSubscription(call.subscription, parse(call.filter), record.begin, None)
-        held.attachment, held.got = attachment, dict(record.got)
+        held.attachment, held.got = attachment, dict(record.progress.got)
         self._begin(held)
 
     def _begin(self, held: HeldSubscription) -> None:
@@ -216,7 +211,7 @@ class ClientDeliveries:
         lost = None
         if is_tombstone(message.events.publisher):
             lost = message.events
-            self.largest = max(self.largest, lost.stamp)
+            self._connection.largest = max(self._connection.largest, lost.stamp)
         for name in message.subscriptions:
             held = self._subscriptions.get(name)
             if held is None or held.state is not HeldState.ACTIVE:
@@ -229,20 +224,12 @@ class ClientDeliveries:
                 continue
             if held.attachment is not None:
                 for event in due:
-                    deliveries = held.attachment.deliveries_of(event)
-                    count = self.hand_over(event, name, deliveries, is_again=deliveries > 1)
-                    held.attachment.delivered(count, event)
+                    held.attachment.take(event)
             else:
-                self.largest = max(self.largest, due.stamp)
-                self._count += len(due)
-                self._connection.emit(Deliver(due.event(0), name) if len(due) == 1 else DeliverMany(due, name))
-
-    def hand_over(self, event: Event, subscription: str, deliveries: int, *, is_again: bool) -> int:
-        """Deliver an event of a durable subscription; return the number of the delivery."""
-        self.largest = max(self.largest, event.stamp)
-        self._count += 1
-        self._connection.emit(Deliver(event, subscription, is_again, deliveries))
-        return self._count
+                connection = self._connection
+                connection.largest = max(connection.largest, due.stamp)
+                connection.delivered += len(due)
+                connection.emit(Deliver(due.event(0), name) if len(due) == 1 else DeliverMany(due, name))
 
     def _skip(self, held: HeldSubscription, lost: EventRun) -> None:
         """Report the lost numbers of a publisher that were due and did not arrive."""
@@ -250,7 +237,7 @@ class ClientDeliveries:
         ranges = held.lose(publisher, first_lost(lost), lost.last, last_settled(lost), times_of(lost), lost.stamp)
         if ranges:
             if held.attachment is not None:
-                held.attachment.skipped(Event(publisher, held.got[publisher], {}, b"", lost.stamp))
+                held.attachment.skip(publisher, held.got[publisher], lost.stamp)
             self._connection.emit(Skipped(held.name, {publisher: ranges}))
 
     def _due(self, held: HeldSubscription, events: EventRun) -> EventRun | None:
@@ -270,7 +257,7 @@ class ClientDeliveries:
 
     def handled(self) -> None:
         """Note that the last delivery or note was passed to the application."""
-        self._untaken.append((self._count, self.received))
+        self._untaken.append((self._connection.delivered, self.received))
         self._acknowledge()
 
     def _acknowledge(self) -> None:

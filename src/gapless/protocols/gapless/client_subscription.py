@@ -8,7 +8,7 @@ from gapless.filters import Filter
 from gapless.positions import TIMESTAMP_MAX, Position
 from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
-from gapless.protocols.gapless.durable.attachment import Attachment
+from gapless.protocols.gapless.durable.exclusive import ExclusiveAttachment
 from gapless.protocols.gapless.identities import Incarnation, Timed
 from gapless.protocols.parts.ranges import Ranges, add_range, add_ranges, without
 from gapless.protocols.parts.transitions import Transitions, follow
@@ -48,7 +48,7 @@ class HeldSubscription:
         """Nothing after this position is due."""
         self.is_replay = since is not None
         """Whether the application knows that history is read for it."""
-        self.attachment: Attachment | None = None
+        self.attachment: ExclusiveAttachment | None = None
         """For a durable subscription: what is acknowledged of it."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
@@ -136,7 +136,7 @@ class HeldSubscription:
             self.got[publisher], self._got_at[publisher] = last, reported_at
         found = lacking.get(publisher, [])
         if self.attachment is not None:
-            known = self.attachment.left_out(publisher)
+            known = self.attachment.progress.earlier(publisher)
             found = [pair for begin, end in found for pair in without(known, begin, end)]
         return found
 
@@ -153,7 +153,7 @@ class HeldSubscription:
         for publisher, ranges in lost.items():
             known = self._reported.get(publisher, [])
             if self.attachment is not None:
-                known = sorted([*known, *self.attachment.left_out(publisher)])
+                known = sorted([*known, *self.attachment.progress.earlier(publisher)])
             due = max(self.got.get(publisher, 0) + 1, self.cuts.get(publisher, 1))
             for first, last in ranges:
                 for pair in without(known, max(first, due), last):
@@ -163,7 +163,7 @@ class HeldSubscription:
 
     def due(self, events: EventRun) -> EventRun | None:
         """Return the events that are due and have not come; None if there are none."""
-        if self.attachment is None and self._is_due(events, events.first) and self._is_due(events, events.last):
+        if self._is_due(events, events.first) and self._is_due(events, events.last):
             return events
         places = [place for place, seq in enumerate(events.seqs) if self._is_due(events, seq)]
         return events.pick(places) if places else None
@@ -173,7 +173,7 @@ class HeldSubscription:
         if seq <= self.got.get(publisher, 0) or self._is_outside(publisher, timestamp, seq):
             return False
         if self.begins is not None:
-            return self.attachment is None or not self.attachment.leaves_out(publisher, seq, timestamp)
+            return True
         cut = self.cuts.get(publisher)
         return seq >= cut if cut is not None else timestamp > self.begin
 

@@ -26,6 +26,7 @@ from gapless.protocols.gapless import (
     sessions,
 )
 from gapless.protocols.gapless.client_messages import Attach, Retry
+from gapless.protocols.gapless.durable import service as durable_service
 from gapless.protocols.gapless.durable import steps as durable
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
 from gapless.protocols.gapless.events import process
@@ -155,6 +156,6 @@ def _take_from_client(s: BrokerState, client: str, message: Any) -> None:
     if isinstance(message, Attach):
         fences.attach(s, client, message)
     elif isinstance(message, DURABLE_CALLS):
-        durable.receive_call(s, client, message)
+        durable_service.receive_call(s, client, message)
     else:
         calls.receive(s, client, message)

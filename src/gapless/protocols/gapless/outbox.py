@@ -77,7 +77,9 @@ def _send(s: BrokerState, session: Session, item: Outgoing) -> None:
     session.in_flight += item.cost
     if item.kind is Position:
         session.position_sent = item.place, item.fields[0]
-    if not session.client.startswith(GROUP_CLIENT):  # a coordinator removes it from `sent`
+    if session.client.startswith(GROUP_CLIENT):  # the coordinator removes it from `sent`
+        s.durable.due_groups[session.client.removeprefix(GROUP_CLIENT)] = None
+    else:
         s.send_to(session.client, message)
 
 

@@ -9,14 +9,22 @@ import pytest
 from gapless.overlay import star
 from gapless.protocol import Owners, Send
 from gapless.protocols.gapless.disk import take_due
-from gapless.protocols.gapless.durable import proposals, register
+from gapless.protocols.gapless.durable import pages, proposals, register
 from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach, ClientMove
-from gapless.protocols.gapless.durable.messages import AcceptRecord, DurableRecord, Outstanding, PrepareRecord, Version
+from gapless.protocols.gapless.durable.messages import (
+    AcceptRecord,
+    DurableRecord,
+    ListRecords,
+    Outstanding,
+    PrepareRecord,
+    Progress,
+    Version,
+)
 from gapless.protocols.gapless.durable.rules import DELIVERED_AHEAD_US, Asker, Refusal, apply
-from gapless.protocols.gapless.durable.service import take_page
 from gapless.protocols.gapless.durable.state import Change, Command, NoteAbsence, WriteGroup
-from gapless.protocols.gapless.durable.steps import DURABLE_AT_ONCE, start
+from gapless.protocols.gapless.durable.steps import DURABLE_AT_ONCE
 from gapless.protocols.gapless.identities import Ballot, Incarnation
+from gapless.protocols.gapless.link_messages import FinalPosition
 from gapless.protocols.gapless.messages import Frame
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.state import BrokerState
@@ -24,11 +32,13 @@ from gapless.protocols.gapless.topology import Topology
 
 
 def broker(name: str, brokers: int = 5, f: int = 1, number: int = 0) -> BrokerState:
-    return BrokerState(name, number, Topology(star(brokers), f), GaplessOptions())
+    s = BrokerState(name, number, Topology(star(brokers), f), GaplessOptions())
+    s.final = FinalPosition(1)
+    return s
 
 
 def record(generation: int = 1, **fields: Any) -> DurableRecord:
-    return DurableRecord("n", "x > 0", 5, generation, **fields)
+    return DurableRecord("n", "x > 0", Progress(5), generation, **fields)
 
 
 def prepared(s: BrokerState, round_: int, name: str = "n", user: str = "") -> Any:
@@ -143,7 +153,7 @@ class Table:
             pairs = [pair for pair, waiting in self.mail.items() if waiting]
             if ticks and step % 20 == 0:
                 s = self.dice.choice(list(self.brokers.values()))
-                start(s)
+                pages.tick(s)
                 proposals.tick(s)
             if not pairs:
                 continue
@@ -202,12 +212,12 @@ def test_the_owner_writes_again_without_a_prepare() -> None:
     proposals.propose(s, attach("ann"))
     table.run()
     round_ = s.durable.round
-    command = ClientAck(1, "s", "n", 1, 1, 80, {"p": 3}, 85, 85)
+    command = ClientAck(1, "s", "n", 1, 1, Progress(80, {"p": 3}, 85, 85))
     proposals.propose(s, Change(command, "ann"))
     table.run()
     after = s.durable.finished[-1].after
     assert after is not None
-    assert (after.position, after.got, after.serial) == (80, {"p": 3}, 1)
+    assert (after.progress, after.serial) == (command.progress, 1)
     assert s.durable.round == round_
 
 
@@ -217,7 +227,7 @@ def test_an_owner_that_another_has_replaced_is_refused() -> None:
     table.run()
     proposals.propose(table.brokers["b3"], attach("bob"))
     table.run()
-    proposals.propose(table.brokers["b4"], Change(ClientAck(1, "s", "n", 1, 1, 80, {}, 0, 0), "ann"))
+    proposals.propose(table.brokers["b4"], Change(ClientAck(1, "s", "n", 1, 1, Progress(80)), "ann"))
     table.run(2_000)
     change = table.brokers["b4"].durable.finished[-1]
     assert change.refusal.startswith("'bob' has attached to the durable subscription 'n'")
@@ -227,9 +237,9 @@ def test_a_page_of_an_earlier_question_changes_nothing() -> None:
     s = broker("b0", number=1_000)
     other = broker("b1")
     accepted(other, 1, record())
-    page = register.answer_list(other, register.recover(s)[0][1])
+    page = pages.answer_list(other, ListRecords(0, ""))
     assert page is not None
-    take_page(s, "b1", page)
+    pages.take_page(s, "b1", page)
     assert "n" not in s.durable.records, "b1 did not know that b0 has lost its memory"
 
 
@@ -242,17 +252,23 @@ def change(command: Command, value: DurableRecord | None, client: str = "ann", *
 
 
 CALL = ClientAttach(1, "s", "n", "x > 0", line="1")
-ACK = ClientAck(1, "s", "n", 1, 1, 80, {"p": 3}, 85, 85, {"p": [(7, 8)]})
+ACK = ClientAck(1, "s", "n", 1, 1, Progress(80, {"p": 3}, 85, 85, {"p": [(7, 8)]}))
 SHARE = ClientAttach(1, "s", "n", "x > 0", is_shared=True, line="1")
 
 
 def test_to_attach_keeps_what_is_acknowledged_and_fences_the_last_owner() -> None:
     begun = change(CALL, None)
-    assert (begun.position, begun.generation, begun.client, begun.owner) == (77, 1, "ann", Incarnation("b1", 0))
+    assert (begun.progress.position, begun.generation, begun.client, begun.owner) == (
+        77,
+        1,
+        "ann",
+        Incarnation("b1", 0),
+    )
     kept = change(ACK, begun)
-    assert (kept.position, kept.got, kept.done, kept.serial) == (80, {"p": 3}, {"p": [(7, 8)]}, 1)
+    assert (kept.progress, kept.serial) == (ACK.progress, 1)
     taken = change(CALL, kept, "bob")
-    assert (taken.position, taken.got, taken.done, taken.generation, taken.serial) == (80, kept.got, kept.done, 2, 0)
+    progress = msgspec.structs.replace(taken.progress, delivered=85)
+    assert (progress, taken.generation, taken.serial) == (kept.progress, 2, 0)
     with pytest.raises(Refusal, match="'bob' has attached to the durable subscription 'n'"):
         change(ACK, taken)
 
@@ -272,10 +288,10 @@ def test_an_acknowledgement_that_comes_late_changes_nothing() -> None:
 
 def test_possible_deliveries_are_exact_after_a_leave_and_bounded_after_a_crash() -> None:
     begun = change(CALL, None)
-    left = change(msgspec.structs.replace(ACK, is_leaving=True, done={}), begun)
+    left = change(msgspec.structs.replace(ACK, is_leaving=True), begun)
     assert (left.client, left.owner) == ("", None)
-    assert change(CALL, left, "bob").delivered == 85
-    assert change(CALL, change(ACK, begun), "bob").delivered == 80 + DELIVERED_AHEAD_US
+    assert change(CALL, left, "bob").progress.delivered == 85
+    assert change(CALL, change(ACK, begun), "bob").progress.delivered == 80 + DELIVERED_AHEAD_US
 
 
 def test_another_filter_is_refused_unless_it_is_replaced() -> None:
@@ -295,12 +311,13 @@ def test_one_that_was_ended_begins_anew() -> None:
     with pytest.raises(Refusal, match="was ended"):
         change(msgspec.structs.replace(SHARE, was_attached=True), over)
     again = change(CALL, over)
-    assert (again.position, again.generation, again.is_over) == (77, 3, False)
+    assert (again.progress.position, again.generation, again.is_over) == (77, 3, False)
 
 
 def test_one_is_moved_if_it_is_the_one_that_was_meant() -> None:
     moved = change(ClientMove(1, "r", "n", "x > 0", 3, (4, "p", 9)), record(client="ann"))
-    assert (moved.position, moved.got, moved.after, moved.generation, moved.client) == (3, {"p": 9}, (4, "p", 9), 2, "")
+    assert (moved.progress.position, moved.progress.got, moved.after) == (3, {"p": 9}, (4, "p", 9))
+    assert (moved.generation, moved.client) == (2, "")
     with pytest.raises(Refusal, match="has another filter now"):
         change(ClientMove(1, "r", "n", "x > 7", 3), record())
 
@@ -324,10 +341,12 @@ def test_members_join_the_coordinator_unless_it_left() -> None:
 
 def test_the_next_coordinator_knows_what_members_have() -> None:
     begun = change(SHARE, None)
-    write = WriteGroup("n", 1, 90, {"p": 4}, 95, 95, {"p": [(6, 7)]}, [Outstanding("p", 5, 96, "ann", 2)], False)
+    write = WriteGroup(
+        "n", 1, Progress(90, {"p": 4}, 95, 95, {"p": [(6, 7)]}, [Outstanding("p", 5, 96, "ann", 2)]), False
+    )
     written = change(write, begun)
     taken = change(SHARE, written, "bob")
-    assert (taken.position, taken.got, taken.done, taken.outstanding) == (90, {"p": 4}, write.done, write.outstanding)
+    assert msgspec.structs.replace(taken.progress, delivered=95) == write.progress
     with pytest.raises(Refusal):
         change(write, taken)
 

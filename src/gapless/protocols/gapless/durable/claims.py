@@ -82,12 +82,15 @@ def _check_time(client: str, time_us: int) -> None:
 
 
 def _check_ack(client: str, call: ClientAck) -> None:
-    ranges = [number for known in call.done.values() for pair in known for number in pair]
+    known = call.progress
+    ranges = [number for pairs in known.done.values() for pair in pairs for number in pair]
+    returned = [number for each in known.outstanding for number in (each.seq, each.timestamp, each.deliveries)]
     check_numbers(
-        client, call.generation, call.serial, call.position, call.latest, call.delivered, *call.got.values(), *ranges
-    )
-    count = len(call.got) + sum(max(1, len(known)) for known in call.done.values())
-    size = sum(map(len, call.got)) + sum(map(len, call.done))
+        client, call.generation, call.serial, known.position, known.latest, known.delivered, *known.got.values(),
+        *ranges, *returned,
+    )  # fmt: skip
+    count = len(known.got) + sum(max(1, len(pairs)) for pairs in known.done.values())
+    size = sum(map(len, (*known.got, *known.done)))
     if count > ACKED_MAX or size > ACKED_TEXT_MAX:
         raise CallError(
             f"{client!r} acknowledges of {call.name!r}, beyond its position, {count:,} publishers and ranges with "
@@ -110,7 +113,7 @@ def _check_move(client: str, call: ClientMove) -> None:
 def _check_report(client: str, report: Report) -> None:
     _check_label(client, "the name of an attachment", report.line, 2 * NAME_MAX)
     held = report.holds or []
-    numbers = [report.number, report.losses, *(item.seq for item in held), *report.acked, *report.extended]
+    numbers = [report.at, report.losses, *(item.seq for item in held), *report.acked, *report.extended]
     check_numbers(client, *numbers, *(each.number for each in report.returned))
     for each in report.returned:
         _check_time(client, each.delay_us)

@@ -12,10 +12,11 @@ from gapless.names import (
     Nack,
 )
 from gapless.printable import name_complaint
-from gapless.protocol import Rejected, SetTimer, Subscribe
+from gapless.protocol import Ended, Rejected, SetTimer, Subscribe
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_deliveries import ClientDeliveries
 from gapless.protocols.gapless.client_publications import ClientPublications
+from gapless.protocols.gapless.durable.attachment import Attachment, AttachmentState
 from gapless.protocols.gapless.durable.client_messages import (
     AckResult,
     ClientList,
@@ -25,20 +26,19 @@ from gapless.protocols.gapless.durable.client_messages import (
     DurableListed,
     DurableLost,
     DurableMoved,
-    DurableRefused,
     DurableReply,
-    GroupOver,
 )
-from gapless.protocols.gapless.durable.exclusive import AGAIN, ExclusiveSubscriptions
-from gapless.protocols.gapless.durable.joined_groups import BEAT, JoinedGroups
+from gapless.protocols.gapless.durable.exclusive import ExclusiveAttachment
 from gapless.protocols.gapless.durable.letters import Letters
+from gapless.protocols.gapless.durable.membership import Membership
 
 __all__ = ["DURABLE_TIMERS", "DurableClient"]
 
-GATHER = "durable-gather"
+GATHER, BEAT, AGAIN = DURABLE_TIMERS = ("durable-gather", "durable-beat", "durable-again")
 GATHER_US = 20_000
 """How long acknowledgements without a waiting caller are collected before they are sent."""
-DURABLE_TIMERS = (GATHER, BEAT, AGAIN)
+BEAT_US = 1_000_000
+"""The interval of a member's heartbeat."""
 
 
 class DurableClient:
@@ -48,16 +48,17 @@ class DurableClient:
         self, connection: ClientConnection, publications: ClientPublications, deliveries: ClientDeliveries
     ) -> None:
         self._connection = connection
+        self._deliveries = deliveries
         self._letters = Letters(connection, publications)
-        self._exclusive = ExclusiveSubscriptions(connection, deliveries, self._letters)
-        self._groups = JoinedGroups(connection, deliveries, self._letters)
+        self._attachments: dict[str, Attachment] = {}
+        """By subscription."""
         self._questions: dict[int | str, ListDurables | MoveDurable] = {}
         """Requests without an answer."""
         self._found: dict[int, list[DurableInfo]] = {}
-        self._is_gathering = False
+        self._timers: set[str] = set()
 
     def __contains__(self, subscription: str) -> bool:
-        return subscription in self._exclusive or subscription in self._groups
+        return subscription in self._attachments
 
     # ---- calls --------------------------------------------------------------------------------------------
 
@@ -67,10 +68,19 @@ class DurableClient:
             self._questions[call.request] = call
             self._ask(call)
             return
-        if call.subscription in self._exclusive:
-            self._exclusive.call(call)
-        elif call.subscription in self._groups:
-            self._groups.call(call)
+        attachment = self._attachments.get(call.subscription)
+        if attachment is None:
+            return
+        match call:
+            case Acknowledge():
+                attachment.acknowledge(call.count)
+            case AcknowledgeEach():
+                attachment.acknowledge_each(list(call.counts))
+            case Nack():
+                attachment.give_back(list(call.counts), call.delay_us)
+                self._set_again()
+            case ExtendAck():
+                attachment.extend(list(call.counts))
         if isinstance(call, Acknowledge | AcknowledgeEach) and call.is_urgent:
             self._send_reports()
 
@@ -81,10 +91,11 @@ class DurableClient:
             self._connection.emit(Rejected(call, objection))
             return
         self._letters.advertise(call)
+        kind = Membership if call.group else ExclusiveAttachment
+        attachment = self._attachments[call.subscription] = kind(call, self._connection, self._letters)
+        attachment.request()
         if call.group:
-            self._groups.subscribe(call)
-        else:
-            self._exclusive.subscribe(call)
+            self._set_timer(BEAT, BEAT_US)
 
     def _objection(self, call: Subscribe) -> str:
         complaint = name_complaint("the name of a durable subscription", call.name)
@@ -95,28 +106,37 @@ class DurableClient:
                 f"the durable subscription {call.name!r} goes on after what was acknowledged; subscribe without "
                 "`since` and `until`, or move it first"
             )
-        if self._exclusive.has(call.name) or self._groups.has(call.name):
+        if any(attachment.call.name == call.name for attachment in self._attachments.values()):
             return f"this client is attached to the durable subscription {call.name!r} already; close that one first"
         return ""
 
     def unsubscribe(self, subscription: str) -> None:
         """Leave: send the last acknowledgements first."""
-        if subscription in self._groups:
-            self._groups.unsubscribe(subscription)
-        else:
-            self._exclusive.unsubscribe(subscription)
+        attachment = self._attachments[subscription]
+        if attachment.state is AttachmentState.REQUESTED:
+            # The broker may still attach the client, which leaves when it is notified.
+            self._drop(attachment)
+            self._connection.emit(Ended(subscription, {}))
+        elif attachment.state is AttachmentState.ATTACHED:
+            attachment.leave()
 
     def taken(self, count: int) -> None:
         """Note that the application has taken everything up to this delivery."""
-        self._exclusive.taken(count)
-        self._groups.taken(count)
+        for attachment in list(self._attachments.values()):
+            if attachment.call.ack == "auto":
+                attachment.acknowledge(count)
+            elif isinstance(attachment, ExclusiveAttachment) and attachment.has_too_many:
+                self._lose(attachment.call.subscription, attachment.objection())
 
     # ---- the session --------------------------------------------------------------------------------------
 
     def ready(self) -> None:
         """Repeat calls that may not have arrived, at the broker with the session."""
-        self._exclusive.ready()
-        self._groups.ready()
+        for attachment in list(self._attachments.values()):
+            if isinstance(attachment, Membership):
+                self._join_again(attachment)
+            else:
+                attachment.repeat()
         for question in list(self._questions.values()):
             self._ask(question)
 
@@ -137,32 +157,70 @@ class DurableClient:
         """Process an answer of the broker."""
         match message:
             case DurableAttached():
-                if message.subscription in self._groups:
-                    self._groups.attached(message)
-                else:
-                    self._exclusive.attached(message)
-            case DurableRefused() | DurableLost():
-                if message.subscription in self._groups:
-                    self._groups.lose(message.subscription, message.reason)
-                else:
-                    self._exclusive.lose(message.subscription, message.reason)
+                self._attached(message)
+            case DurableLost():
+                self._lose(message.subscription, message.reason)
             case AckResult():
-                self._exclusive.stored(message)
+                attachment = self._attachments.get(message.subscription)
+                if isinstance(attachment, ExclusiveAttachment) and attachment.stored(message.serial):
+                    self._drop(attachment)
+                    self._deliveries.stop_resumed(message.subscription)
             case DurableListed():
                 self._listed(message)
             case DurableMoved():
                 if self._questions.pop(message.request, None) is not None:
                     self._connection.emit(DurableChanged(message.request, message.reason))
-            case GroupOver():
-                self._groups.over(message)
+
+    def _attached(self, message: DurableAttached) -> None:
+        record, subscription = message.record, message.subscription
+        attachment = self._attachments.get(subscription)
+        if attachment is None:
+            if not record.is_shared:  # it was ended before the answer arrived
+                call = Subscribe(subscription, record.filter, name=record.name)
+                attachment = ExclusiveAttachment(call, self._connection, self._letters)
+                self._attachments[subscription] = attachment
+                attachment.attached(record)
+                attachment.leave()
+        elif attachment.state is not AttachmentState.REQUESTED or attachment.line != message.line:
+            return
+        elif isinstance(attachment, ExclusiveAttachment):
+            attachment.attached(record)
+            self._deliveries.resume(attachment.call, attachment, record)
+        elif isinstance(attachment, Membership):
+            attachment.attached(record)
+
+    def _lose(self, subscription: str, reason: str) -> None:
+        """End an attachment that failed or was lost."""
+        attachment = self._attachments.get(subscription)
+        if attachment is None:
+            return
+        self._drop(attachment)
+        if not attachment.generation:
+            self._connection.emit(Rejected(attachment.call, reason))
+        elif isinstance(attachment, Membership):
+            self._connection.emit(Ended(subscription, {}, reason=reason))
+        else:
+            self._deliveries.end_resumed(subscription, reason)
+
+    def _drop(self, attachment: Attachment) -> None:
+        del self._attachments[attachment.call.subscription]
+        self._letters.unadvertise(attachment.call)
+
+    def _join_again(self, member: Membership) -> None:
+        """Join again, because the coordinator is unreachable, or the session is new."""
+        if member.state is AttachmentState.LEAVING:
+            self._lose(member.call.subscription, "")
+        else:
+            member.request()
 
     def _listed(self, message: DurableListed) -> None:
         if message.request not in self._questions:
             return
         found = self._found[message.request]
         for record in message.records:
-            has_all = max(record.position, record.latest) >= message.published
-            lag_s = 0.0 if has_all else max(0, message.newest - record.position) / 1e6
+            known = record.progress
+            has_all = max(known.position, known.latest) >= message.published
+            lag_s = 0.0 if has_all else max(0, message.newest - known.position) / 1e6
             who = "" if record.owner is None else record.owner.broker if record.is_shared else record.client
             found.append(DurableInfo(record.name, record.filter, record.begin, who, lag_s, record.is_shared))
         if message.is_last:
@@ -171,29 +229,48 @@ class DurableClient:
 
     def dealt(self, message: DealtNote) -> None:
         """Process a note of the coordinator of a shared subscription, in its place among the deliveries."""
-        self._groups.dealt(message)
+        member = self._attachments.get(message.subscription)
+        if isinstance(member, Membership) and member.take(message.deal):
+            self._join_again(member)
 
-    # ---- acknowledgements ---------------------------------------------------------------------------------
+    # ---- timers, and acknowledgements ---------------------------------------------------------------------
 
     def timer_fired(self, key: str) -> None:
         """Handle a timer."""
+        self._timers.discard(key)
         if key == GATHER:
-            self._is_gathering = False
             self._send_reports()
-        elif key == AGAIN:
-            self._exclusive.deliver_again()
-        else:
-            self._groups.beat()
+            return
+        for attachment in self._attachments.values():
+            if key == AGAIN and isinstance(attachment, ExclusiveAttachment):
+                attachment.deliver_again()
+            elif key == BEAT and isinstance(attachment, Membership):
+                if attachment.state is not AttachmentState.REQUESTED:
+                    attachment.report()
+                self._set_timer(BEAT, BEAT_US)
+        self._set_again()
+
+    def _set_timer(self, key: str, delay_us: int) -> None:
+        if key not in self._timers:
+            self._timers.add(key)
+            self._connection.emit(SetTimer(key, delay_us))
+
+    def _set_again(self) -> None:
+        """Schedule the next redelivery after a negative acknowledgement."""
+        exclusive = [each for each in self._attachments.values() if isinstance(each, ExclusiveAttachment)]
+        due = min((each.next_again for each in exclusive if each.next_again is not None), default=None)
+        if due is not None:
+            self._connection.emit(SetTimer(AGAIN, max(0, due - self._connection.now)))
 
     def after_step(self) -> None:
         """Schedule due acknowledgements, including those of events whose dead letters are confirmed."""
-        for letter in self._letters.take_confirmed():
-            self._exclusive.letter_confirmed(letter.subscription, letter.count)
-            self._groups.letter_confirmed(letter.subscription, letter.count)
-        if not self._is_gathering and (self._exclusive.is_due or self._groups.is_due):
-            self._is_gathering = True
-            self._connection.emit(SetTimer(GATHER, GATHER_US))
+        for subscription, count in self._letters.take_confirmed():
+            if subscription in self._attachments:
+                self._attachments[subscription].letter_confirmed(count)
+        if GATHER not in self._timers and any(each.is_due for each in self._attachments.values()):
+            self._set_timer(GATHER, GATHER_US)
 
     def _send_reports(self) -> None:
-        self._exclusive.send_reports()
-        self._groups.send_reports()
+        for attachment in self._attachments.values():
+            if attachment.is_due:
+                attachment.report()

@@ -2,30 +2,13 @@
 
 from typing import TypeAlias
 
-import msgspec
-
-from gapless.protocols.gapless.durable.messages import Deal, DurableRecord, Outstanding, Report
-from gapless.protocols.parts.messages import Cuts, Message
-from gapless.protocols.parts.ranges import Ranges
+from gapless.protocols.gapless.durable.messages import Deal, DurableRecord, Progress, Report
+from gapless.protocols.parts.messages import Message
 
 __all__ = [
-    "DURABLE_CALLS",
-    "AckResult",
-    "ClientAck",
-    "ClientAttach",
-    "ClientGroupReport",
-    "ClientList",
-    "ClientMove",
-    "DealtNote",
-    "DurableAnswer",
-    "DurableAttached",
-    "DurableListed",
-    "DurableLost",
-    "DurableMoved",
-    "DurableRefused",
-    "DurableReply",
-    "GroupOver",
-]
+    "DURABLE_CALLS", "AckResult", "ClientAck", "ClientAttach", "ClientGroupReport", "ClientList", "ClientMove",
+    "DealtNote", "DurableAnswer", "DurableAttached", "DurableListed", "DurableLost", "DurableMoved", "DurableReply",
+]  # fmt: skip
 
 
 class _OfSession(Message, frozen=True):
@@ -60,14 +43,8 @@ class ClientAck(_OfSession, frozen=True):
     name: str
     generation: int
     serial: int
-    position: int
-    got: Cuts
-    latest: int
-    delivered: int
-    done: Ranges = msgspec.field(default_factory=dict)
+    progress: Progress
     is_leaving: bool = False
-    tries: list[Outstanding] = msgspec.field(default_factory=list)
-    """Unacknowledged events with a `nack`, and how often each was delivered."""
 
 
 class ClientMove(_OfSession, frozen=True):
@@ -112,15 +89,8 @@ class DurableAttached(DurableReply, frozen=True):
     record: DurableRecord
 
 
-class DurableRefused(DurableReply, frozen=True):
-    """Says that the client cannot be attached."""
-
-    subscription: str
-    reason: str
-
-
 class DurableLost(DurableReply, frozen=True):
-    """Says that the client is no longer attached."""
+    """Says that the client is not attached, or no longer."""
 
     subscription: str
     reason: str
@@ -152,13 +122,6 @@ class DurableMoved(DurableReply, frozen=True):
     reason: str
 
 
-class GroupOver(DurableReply, frozen=True):
-    """Says that the coordinator of this line is unreachable: the client must attach again."""
-
-    subscription: str
-    line: str
-
-
 class DealtNote(_OfSession, frozen=True):
     """A note of the coordinator, in its place among the client's deliveries."""
 
@@ -167,6 +130,4 @@ class DealtNote(_OfSession, frozen=True):
     deal: Deal
 
 
-DurableAnswer: TypeAlias = (
-    DurableAttached | DurableRefused | DurableLost | AckResult | DurableListed | DurableMoved | GroupOver
-)
+DurableAnswer: TypeAlias = DurableAttached | DurableLost | AckResult | DurableListed | DurableMoved

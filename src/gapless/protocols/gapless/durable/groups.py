@@ -21,16 +21,17 @@ from gapless.positions import Position as Place
 from gapless.protocols.gapless.claims import bear
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe, Delivery, Position, Reached
 from gapless.protocols.gapless.client_state import LocalSubscription, Session, SessionPhase
-from gapless.protocols.gapless.durable.members import WAITING_MAX, assign, assign_all, part, say_to, take_report
+from gapless.protocols.gapless.durable.members import WAITING_MAX, assign, assign_all, part, say_to
 from gapless.protocols.gapless.durable.membership import SILENT_US
 from gapless.protocols.gapless.durable.messages import Deal, DealItem, DurableRecord, Item, Outstanding
+from gapless.protocols.gapless.durable.progress import ProgressTracker
 from gapless.protocols.gapless.durable.proposals import propose
 from gapless.protocols.gapless.durable.state import (
     GROUP_CLIENT,
-    Assignment,
     Change,
     Group,
     GroupItem,
+    GroupPhase,
     ItemState,
     Member,
     WriteGroup,
@@ -40,13 +41,9 @@ from gapless.protocols.gapless.local import remove_local, subscribe
 from gapless.protocols.gapless.outbox import acknowledge
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import first_lost, is_tombstone, publisher_of
-from gapless.protocols.parts.ranges import Ranges, add_range, without
+from gapless.protocols.parts.ranges import without
 
 __all__ = ["advance_groups", "end_group", "found_group", "written_group"]
-
-POSITION_STEP_US = 5_000_000
-"""How far a position advances without acknowledgements before it is written."""
-
 
 # ---- begin and end -------------------------------------------------------------------------------------------
 
@@ -55,13 +52,10 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
     """Start coordinating a shared subscription that this broker owns now: read from its position, and wait for the
     members."""
     end_group(s, record.name)
-    name, now = Name(GROUP_CLIENT + record.name, str(record.generation)), s.clock.now
-    group = s.durable.groups[record.name] = Group(record, name, now, position=record.position)
-    group.reported_position, group.delivered = record.position, record.delivered
-    group.got = {publisher: (seq, record.latest) for publisher, seq in record.got.items()}
-    group.read = dict(record.got)
-    group.done = {publisher: list(ranges) for publisher, ranges in record.done.items()}
-    for each in record.outstanding:
+    name, now, known = Name(GROUP_CLIENT + record.name, str(record.generation)), s.clock.now, record.progress
+    group = s.durable.groups[record.name] = Group(record, name, now, ProgressTracker(record), dict(known.got))
+    s.durable.due_groups[record.name] = None
+    for each in known.outstanding:
         key = Item(each.publisher, each.seq)
         item = GroupItem(key, each.timestamp, state=ItemState.RETURNED, client=each.client, count=each.deliveries)
         group.by_key[key] = group.outstanding[key] = item
@@ -71,7 +65,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
     session = Session(name.client, 0, Attach(0, None, 0, 0, 0, 0, 0), phase=SessionPhase.OPEN)
     s.sessions[name.client] = session
     bear(session, name.local, parse(record.filter))
-    call = ClientSubscribe(0, name.local, record.filter, record.position)
+    call = ClientSubscribe(0, name.local, record.filter, known.position)
     subscribe(s, session, call, LocalSubscription(name, parse(record.filter), Attempt(0, 0)))
 
 
@@ -87,22 +81,22 @@ def end_group(s: BrokerState, name: str) -> None:
 
 
 def advance_groups(s: BrokerState) -> bool:
-    """Process reports and read events, assign events, and write the changes."""
-    reports, is_busy = s.durable.reports, bool(s.durable.reports)
-    while reports:
-        peer, report = reports.popleft()
-        take_report(s, peer, report)
-    for name, group in list(s.durable.groups.items()):
-        _read(s, group)
-        _report_gaps(s, group)
-        assign_all(s, group)
-        is_busy |= _write(s, name, group)
+    """Read events, assign them, and write the changes, for groups in which something has changed."""
+    due, s.durable.due_groups = s.durable.due_groups, {}
+    is_busy = False
+    for name in due:
+        group = s.durable.groups.get(name)
+        if group is not None:
+            _read(s, group)
+            _report_gaps(s, group)
+            assign_all(s, group)
+            is_busy |= _write(s, group)
     return is_busy
 
 
 def _read(s: BrokerState, group: Group) -> None:
     session = s.sessions[group.name.client]
-    while session.sent and len(group.order) < WAITING_MAX:
+    while session.sent and len(group.progress) < WAITING_MAX:
         message = session.sent[0][0]
         acknowledge(s, session, message.number)
         if isinstance(message, Delivery):
@@ -114,11 +108,8 @@ def _read(s: BrokerState, group: Group) -> None:
         elif isinstance(message, Position | Reached):
             if isinstance(message, Reached):
                 _take_reached(group, message)
-            if group.order and group.order[-1].is_position:
-                group.order.pop()
-            group.order.append(GroupItem(Item("", 0), message.position, is_position=True))
-            _pass_done(group)
-            group.is_changed |= group.position - group.reported_position >= POSITION_STEP_US
+            group.progress.reached(message.position)
+            group.advance()
 
 
 def _report_gaps(s: BrokerState, group: Group) -> None:
@@ -132,7 +123,7 @@ def _report_gaps(s: BrokerState, group: Group) -> None:
 
 def _take_event(group: Group, event: Event) -> None:
     record = group.record
-    if event.seq <= group.read.get(event.publisher, 0) or event.stamp <= record.position:
+    if event.seq <= group.read.get(event.publisher, 0) or event.stamp <= record.progress.position:
         return
     if record.after is not None and Place.after(event.stamp, event.publisher, event.seq) <= record.begin:
         return
@@ -141,20 +132,16 @@ def _take_event(group: Group, event: Event) -> None:
     item = group.by_key.get(key)
     if item is None:
         item = group.by_key[key] = GroupItem(key, event.stamp, event)
-        known = group.done.get(event.publisher, [])
-        if any(first <= event.seq <= last for first, last in known):
-            group.mark_done(item)
-        else:
+        if group.progress.came(key, event.stamp):
             group.fresh.append(item)
-        while known and known[0][1] <= event.seq:
-            known.pop(0)
-    else:
-        item.event = event
-        if item.state is ItemState.RETURNED:
-            group.returned.append(item)
-        if item.is_lost:
-            return
-    group.order.append(item)
+        else:
+            group.mark_done(item)
+        return
+    item.event = event
+    if item.state is ItemState.RETURNED:
+        group.returned.append(item)
+    if not item.is_lost:
+        group.progress.came(key, event.stamp)
 
 
 def _take_loss(group: Group, events: EventRun) -> None:
@@ -177,11 +164,13 @@ def _take_reached(group: Group, message: Reached) -> None:
 def _lose(group: Group, publisher: str, first: int, last: int) -> None:
     """Mark unreadable numbers as lost, unless they are acknowledged, or a member has them."""
     first = max(first, group.read.get(publisher, 0) + 1)
-    taken = list(group.done.get(publisher, []))
-    for item in [each for key, each in group.by_key.items() if key.publisher == publisher and first <= key.seq <= last]:
+    taken = list(group.progress.earlier(publisher))
+    for key, item in list(group.by_key.items()):
+        if key.publisher != publisher or not first <= key.seq <= last:
+            continue
         if item.event is None and not item.is_lost:
             item.is_lost = True
-            group.order.append(item)
+            group.progress.came(key, item.timestamp)
             if item.state is ItemState.RETURNED:
                 group.mark_done(item)
                 continue
@@ -190,85 +179,49 @@ def _lose(group: Group, publisher: str, first: int, last: int) -> None:
         group.add_lost(publisher, *pair)
 
 
-def _pass_done(group: Group) -> None:
-    """Compact acknowledged events without an unacknowledged one before them into a position and last numbers."""
-    order = group.order
-    while order and (order[0].is_position or order[0].state is ItemState.DONE):
-        item = order.popleft()
-        if not item.is_position:
-            del group.by_key[item.key], group.acknowledged[item.key]
-            group.got[item.key.publisher] = item.key.seq, item.timestamp
-        elif item.timestamp > group.position:
-            group.position = item.timestamp
-            group.got = {name: last for name, last in group.got.items() if last[1] > item.timestamp}
-
-
 # ---- the register --------------------------------------------------------------------------------------------
 
 
-def _write(s: BrokerState, name: str, group: Group) -> bool:
+def _write(s: BrokerState, group: Group) -> bool:
     """Write changes to the register, one write at a time."""
-    if group.writing is not None:
-        return False
     is_idle = not group.members and s.clock.now - group.idle_since >= SILENT_US
-    if not group.is_changed and not is_idle:
+    if group.phase is not GroupPhase.IDLE or not (group.is_changed or is_idle):
         return False
-    _pass_done(group)
-    group.is_changed, group.is_ending = False, is_idle
-    group.writing, group.assigned = group.assigned, []
-    group.acking = [(member, member.acked) for member in group.members.values() if member.acked]
-    for member, _ in group.acking:
-        member.acked = []
-    group.reported_position = group.position
+    group.advance()
+    group.phase, group.is_changed = GroupPhase.ENDING if is_idle else GroupPhase.WRITING, False
+    for member in group.members.values():
+        member.writing, member.assigned, member.acked = (member.assigned, member.acked), [], []
     outstanding = [
         Outstanding(*key, item.timestamp, item.client if item.state is ItemState.ASSIGNED else "", item.count)
         for key, item in group.outstanding.items()
     ]
-    got = {publisher: seq for publisher, (seq, _) in group.got.items()}
-    latest = max((timestamp for _, timestamp in group.got.values()), default=0)
-    generation = group.record.generation
-    write = WriteGroup(
-        name, generation, group.position, got, latest, group.delivered, _done(group), outstanding, is_idle
-    )
-    propose(s, Change(write))
+    record = group.record
+    propose(s, Change(WriteGroup(record.name, record.generation, group.progress.write(outstanding), is_idle)))
     return True
 
 
-def _done(group: Group) -> Ranges:
-    """Return the acknowledged events beyond an unacknowledged one."""
-    found: Ranges = {publisher: list(ranges) for publisher, ranges in group.done.items() if ranges}
-    for publisher, seq in sorted(group.acknowledged):
-        add_range(found, publisher, seq, seq)
-    return found
-
-
-def written_group(s: BrokerState, change: Change) -> None:
+def written_group(s: BrokerState, command: WriteGroup, refusal: str) -> None:
     """Finish the last write, or stop if another broker owns the record."""
-    command = change.command
     group = s.durable.groups.get(command.name)
-    if group is None or not isinstance(command, WriteGroup) or group.record.generation != command.generation:
+    if group is None or group.record.generation != command.generation:
         return
-    if change.refusal:
+    if refusal or group.phase is GroupPhase.ENDING:
         end_group(s, command.name)
         return
-    writing, acking = group.writing or [], group.acking
-    group.writing, group.acking = None, []
-    acked = {id(member): numbers for member, numbers in acking}
+    group.phase = GroupPhase.IDLE
+    s.durable.due_groups[command.name] = None
     for member in list(group.members.values()):
-        sent = [each for each in writing if each.member is member and member.items.get(each.number) is each.item]
-        numbers = acked.get(id(member), [])
-        if sent or numbers:
+        (assigned, acked), member.writing = member.writing, ([], [])
+        sent = [each for each in assigned if each.number in member.items]
+        if sent or acked:
             since = min((each.since for each in sent), default=0)
-            items = [_dealt(group, each) for each in sent]
-            say_to(s, member.broker, command.name, member.client, Deal(member.line, since, items, numbers))
-        if member.is_leaving and not member.acked:
+            items = [_dealt(group, member.items[each.number]) for each in sent]
+            say_to(s, member.broker, command.name, member.client, Deal(member.line, since, items, acked))
+        if member.has_left:
             part(s, group, member)
-    if group.is_ending:
-        end_group(s, command.name)
 
 
-def _dealt(group: Group, assignment: Assignment) -> DealItem:
-    item = assignment.item
+def _dealt(group: Group, item: GroupItem) -> DealItem:
     assert item.event is not None, "only what was read is assigned anew"
-    is_again = item.count > 1 or item.timestamp <= group.record.delivered
-    return DealItem(assignment.number, item.count, is_again, item.event)
+    is_again = item.count > 1 or item.timestamp <= group.record.progress.delivered
+    return DealItem(item.number, item.count, is_again, item.event)

@@ -87,7 +87,6 @@ class Letters:
         self._publications = publications
         self._waiting: deque[Letter] = deque()
         self._sent: deque[tuple[int, Letter]] = deque()
-        self._known: set[tuple[str, int]] = set()
         self._confirmed = 0
 
     def advertise(self, call: Subscribe) -> None:
@@ -101,13 +100,10 @@ class Letters:
             self._publications.unadvertise(Unadvertise(f"{call.subscription}#0"))
 
     def write(self, call: Subscribe, count: int, event: Event, deliveries: int, reason: str) -> None:
-        """Publish the letter of this delivery, unless there is one."""
-        key = call.subscription, count
-        if key not in self._known:
-            self._known.add(key)
-            letter = letter_of(call.name, event, deliveries, reason, call.letter_max)
-            self._waiting.append(Letter(call.subscription, count, event, deliveries, reason, letter))
-            self._send()
+        """Publish the letter of this delivery."""
+        letter = letter_of(call.name, event, deliveries, reason, call.letter_max)
+        self._waiting.append(Letter(call.subscription, count, event, deliveries, reason, letter))
+        self._send()
 
     def _send(self) -> None:
         while self._waiting:
@@ -123,13 +119,13 @@ class Letters:
                 )
             )  # fmt: skip
 
-    def take_confirmed(self) -> list[Letter]:
-        """Return the letters confirmed since the last call: their events can be acknowledged."""
+    def take_confirmed(self) -> list[tuple[str, int]]:
+        """Return the deliveries whose letters were confirmed since the last call, and their subscriptions."""
         found = []
         while self._publications.confirmed > self._confirmed:
             self._confirmed = self._publications.confirmed
             while self._sent and self._sent[0][0] <= self._confirmed:
-                found.append(self._sent.popleft()[1])
-                self._known.discard((found[-1].subscription, found[-1].count))
+                letter = self._sent.popleft()[1]
+                found.append((letter.subscription, letter.count))
             self._send()
         return found

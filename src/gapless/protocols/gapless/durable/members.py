@@ -3,13 +3,14 @@
 A member of a line exists from its first report until it leaves or is removed.
 """
 
+from collections import deque
+
 from gapless.protocols.gapless.durable.membership import SILENT_US
 from gapless.protocols.gapless.durable.messages import Deal, GroupDealt, GroupReport, Item, Report
-from gapless.protocols.gapless.durable.relay import receive_dealt
-from gapless.protocols.gapless.durable.state import Assignment, Group, GroupItem, ItemState, Member
+from gapless.protocols.gapless.durable.state import Assignment, Group, GroupItem, GroupPhase, ItemState, Member
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["WAITING_MAX", "assign", "assign_all", "part", "say_to", "take_report", "tick_groups"]
+__all__ = ["WAITING_MAX", "assign", "assign_all", "part", "receive_dealt", "say_to", "take_report", "tick_groups"]
 
 WINDOW = 32
 """The maximum number of unacknowledged events of one member."""
@@ -35,7 +36,8 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
         is_gone = group is None or group.record.generation != message.generation
         say_to(s, peer, message.name, message.client, Deal(report.line, 0, is_over=True, is_gone=is_gone))
         return
-    member.reported_at, member.broker, member.report = s.clock.now, peer, report.number
+    s.durable.due_groups[message.name] = None
+    member.reported_at, member.broker, member.report = s.clock.now, peer, report.at
     member.losses = min(report.losses, group.losses)
     if all(each.losses == group.losses for each in group.members.values() if each.line):
         group.gaps, group.lost = [], {}
@@ -54,7 +56,7 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
     if report.is_leaving:
         member.is_leaving = True
         _return_all(group, member, s.clock.now)
-        if not member.acked and not any(each is member for each, _ in group.acking):
+        if member.has_left:
             part(s, group, member)
 
 
@@ -81,7 +83,7 @@ def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) 
             assign(group, member, item, now)
     if old is not None:
         _return_all(group, old, now)
-    say_to(s, peer, group.record.name, client, Deal(report.line, report.number, revoked=revoked))
+    say_to(s, peer, group.record.name, client, Deal(report.line, report.at, revoked=revoked))
     return member
 
 
@@ -119,6 +121,14 @@ def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> N
         s.send(broker, GroupDealt(name, client, deal))
 
 
+def receive_dealt(s: BrokerState, peer: str, message: GroupDealt) -> None:
+    """Keep a coordinator's message for a member here until it can be forwarded (`relay`)."""
+    stamps = [item.event.stamp for item in message.deal.items]
+    latest = max(stamps, default=0) if peer != s.name else 0
+    s.durable.dealt.setdefault(message.client, deque()).append((latest, message))
+    s.durable.dealt_at = min(s.durable.dealt_at, latest)
+
+
 # ---- assignments ---------------------------------------------------------------------------------------------
 
 
@@ -133,7 +143,7 @@ def assign(group: Group, member: Member, item: GroupItem, now: int) -> None:
 def assign_all(s: BrokerState, group: Group) -> None:
     """Assign all events that can be assigned, returned ones first."""
     now = s.clock.now
-    while not group.is_ending and (group.returned or group.fresh):
+    while group.phase is not GroupPhase.ENDING and (group.returned or group.fresh):
         item = next((each for each in group.returned if each.deadline <= now), None)
         if item is None and (not group.fresh or len(group.outstanding) >= WAITING_MAX):
             return
@@ -149,7 +159,7 @@ def assign_all(s: BrokerState, group: Group) -> None:
         member.turn = group.turn
         group.outstanding[item.key] = item
         assign(group, member, item, now)
-        group.assigned.append(Assignment(item, member, item.number, member.report))
+        member.assigned.append(Assignment(item.number, member.report))
         group.is_changed = True
 
 
@@ -163,7 +173,9 @@ def _next_member(group: Group, item: GroupItem | None) -> Member | None:
 def tick_groups(s: BrokerState) -> None:
     """Take back overdue events, and those of removed members; end groups without members."""
     now = s.clock.now
-    for group in s.durable.groups.values():
+    for name, group in s.durable.groups.items():
+        if group.returned or not group.members:
+            s.durable.due_groups[name] = None
         for member in list(group.members.values()):
             if s.is_frozen:
                 member.reported_at = now  # this broker was paused itself

@@ -11,25 +11,10 @@ from gapless.protocols.parts.messages import Cuts, Message
 from gapless.protocols.parts.ranges import Ranges
 
 __all__ = [
-    "AcceptRecord",
-    "Deal",
-    "DealItem",
-    "DurableBody",
-    "DurableRecord",
-    "GroupDealt",
-    "GroupReport",
-    "Item",
-    "ListRecords",
-    "Outstanding",
-    "OwnerLost",
-    "PrepareRecord",
-    "RecordPage",
-    "Report",
-    "Returned",
-    "StoredRecord",
-    "Version",
-    "Vote",
-]
+    "AcceptRecord", "Deal", "DealItem", "DurableBody", "DurableRecord", "GroupDealt", "GroupReport", "Item",
+    "ListRecords", "Outstanding", "OwnerLost", "PrepareRecord", "Progress", "RecordPage", "Report", "Returned",
+    "StoredRecord", "Version", "Vote",
+]  # fmt: skip
 
 
 class Version(NamedTuple):
@@ -58,17 +43,32 @@ class Outstanding(NamedTuple):
     """The number of its deliveries."""
 
 
+class Progress(Message, frozen=True):
+    """Which events of a durable subscription are acknowledged, and which others were delivered."""
+
+    position: int
+    """Everything up to this timestamp is acknowledged."""
+    got: Cuts = msgspec.field(default_factory=dict)
+    """Acknowledgements beyond the position: the last number of each publisher."""
+    latest: int = 0
+    """The largest timestamp of the events that `got` acknowledges."""
+    delivered: int = 0
+    """An upper bound of the timestamps of delivered events, unless one client is attached exclusively now."""
+    done: Ranges = msgspec.field(default_factory=dict)
+    """Acknowledgements beyond `got`."""
+    outstanding: list[Outstanding] = msgspec.field(default_factory=list)
+    """Unacknowledged events that were delivered; if it is not shared, only those that its clients returned with
+    `nack`."""
+
+
 class DurableRecord(Message, frozen=True):
     """The state of a durable subscription: the value of its register."""
 
     name: str
     filter: str
-    position: int
-    """Everything up to this timestamp is acknowledged."""
+    progress: Progress
     generation: int
     """Grows with each attach, move and deletion: an owner of an earlier generation has lost the subscription."""
-    got: Cuts = msgspec.field(default_factory=dict)
-    """Acknowledgements beyond the position: the last number of each publisher."""
     serial: int = 0
     """The number of the owner's last acknowledgement: repeating it changes nothing."""
     client: str = ""
@@ -79,10 +79,6 @@ class DurableRecord(Message, frozen=True):
     """The incarnation of the broker that serves the attached client; of a shared one, its coordinator."""
     is_over: bool = False
     """Whether it was deleted. The record stays, so that generations grow."""
-    latest: int = 0
-    """The largest timestamp of the events that `got` acknowledges."""
-    delivered: int = 0
-    """An upper bound of the timestamps of delivered events, unless one client is attached exclusively now."""
     after: tuple[int, str, int] | None = None
     """If it was moved to the position after an event: its timestamp, publisher and number."""
     user: str = ""
@@ -92,15 +88,11 @@ class DurableRecord(Message, frozen=True):
     """Shared: an event that is not acknowledged for so long is redelivered to another member."""
     max_deliveries: int = 0
     """The number of deliveries after which an event becomes a dead letter (see `letters`); 0 for never."""
-    done: Ranges = msgspec.field(default_factory=dict)
-    """Acknowledgements beyond `got`."""
-    outstanding: list[Outstanding] = msgspec.field(default_factory=list)
-    """For one that is not shared: events that its clients returned with `nack`."""
 
     @property
     def begin(self) -> Position:
         """Return the position where a subscription continues, apart from the numbers that it skips."""
-        position = Position.at(self.position)
+        position = Position.at(self.progress.position)
         return position if self.after is None else max(position, Position.after(*self.after))
 
 
@@ -192,8 +184,8 @@ class Report(Message, frozen=True):
 
     line: str
     """An attachment of the member to a coordinator: it begins a new one whenever it attaches again."""
-    number: int
-    """The number of the report in the line."""
+    at: int
+    """When the member sent it, by its own clock."""
     holds: list[Item] | None = None
     """In the first report of a line: the member's deliveries, which get the numbers from 1 on."""
     acked: list[int] = msgspec.field(default_factory=list)
@@ -229,7 +221,7 @@ class Deal(Message, frozen=True):
 
     line: str
     since: int
-    """The last report that the coordinator had received when it assigned the items."""
+    """When the member sent the last report that the coordinator had received when it assigned the items."""
     items: list[DealItem] = msgspec.field(default_factory=list)
     acked: list[int] = msgspec.field(default_factory=list)
     """Deliveries whose acknowledgements are stored."""

@@ -6,41 +6,25 @@ by f + 1. Any two majorities share a replica, so changes are sequential, whichev
 keeps its ballot makes the next change at once, under the next serial: no other broker has written since, or a
 replica of the majority refuses it.
 
-A restarted replica takes part in nothing before enough others have sent it all their records: f + 1 that have not
-restarted, or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk, its own
-included (`recovery` has the same rules for journals, and explains them). Each vote contains the latest incarnations of
-the replicas that the voter knows, and votes of earlier incarnations are void. So any f + 1 others contain one that
-knows what a lost incarnation had promised or accepted in a valid vote: either it voted before the recovering one asked,
-and its answer includes that; or it voted later, and its vote made the lost one's void.
+A restarted replica takes part in nothing before it has recovered (`pages`).
 
 `store` is the only place that changes a replica's records.
 """
 
-import msgspec
+from msgspec.structs import replace
 
-from gapless.protocols.gapless.durable.messages import (
-    AcceptRecord,
-    ListRecords,
-    PrepareRecord,
-    RecordPage,
-    StoredRecord,
-    Version,
-    Vote,
-)
-from gapless.protocols.gapless.durable.state import NO_BALLOT, NO_VERSION, Recovery
+from gapless.protocols.gapless.durable.messages import AcceptRecord, PrepareRecord, StoredRecord, Version, Vote
+from gapless.protocols.gapless.durable.state import NO_BALLOT, NO_VERSION
 from gapless.protocols.gapless.identities import Ballot
-from gapless.protocols.gapless.membership_messages import Memory
 from gapless.protocols.gapless.state import BrokerState
 
 __all__ = [
-    "answer_list", "counted", "incarnations_of", "is_replica", "majority", "receive_accept",
-    "receive_prepare", "recover", "replicas", "store", "take_recovery_page",
+    "counted", "incarnations_of", "is_replica", "majority", "merge", "receive_accept", "receive_prepare", "replicas",
+    "store",
 ]  # fmt: skip
 
 NAMES_MAX = 10_000
 ENDED_MAX = 10_000
-PAGE = 100
-"""The number of records in one message."""
 
 
 def replicas(s: BrokerState) -> tuple[str, ...]:
@@ -88,7 +72,7 @@ def receive_prepare(s: BrokerState, message: PrepareRecord) -> Vote | None:
         refusal = _no_room(s, held, message.user)
         if not refusal:
             user = held.user if message.name in s.durable.records else message.user
-            held = msgspec.structs.replace(held, promised=Ballot(*message.ballot), user=user)
+            held = replace(held, promised=Ballot(*message.ballot), user=user)
             store(s, held)
     return Vote(message.request, Version(message.ballot, 0), held, refusal, incarnations_of(s))
 
@@ -159,70 +143,10 @@ def _forget_ended(s: BrokerState) -> None:
             return
 
 
-# ---- pages, and recovery -------------------------------------------------------------------------------------
-
-
-def answer_list(s: BrokerState, message: ListRecords) -> RecordPage | None:
-    """Send some of the records. Before it has recovered, a replica sends them only to others that recover."""
-    if not is_replica(s) or (message.request and not s.durable.has_recovered):
-        return None
-    memory = Memory.SETTLED if s.durable.has_recovered else s.memory
-    names = sorted(name for name in s.durable.records if name > message.after)[:PAGE]
-    records = [s.durable.records[name] for name in names]
-    return RecordPage(message.request, message.after, records, incarnations_of(s), memory.value)
-
-
-def recover(s: BrokerState) -> list[tuple[str, ListRecords]]:
-    """Send the requests of a replica without memory."""
-    d = s.durable
-    _end_recovery(s)
-    if d.has_recovered or not is_replica(s):
-        return []
-    stale = d.recovery.answered.keys() - set(counted(s, d.recovery.answered))
-    for name in stale:  # they have lost their memory since
-        del d.recovery.answered[name]
-        d.recovery.after.pop(name, None)
-        d.recovery.memories.pop(name, None)
-    others = [name for name in replicas(s) if name != s.name and name not in d.recovery.answered]
-    return [(name, ListRecords(0, d.recovery.after.get(name, ""))) for name in others]
-
-
-def take_recovery_page(s: BrokerState, peer: str, page: RecordPage) -> bool:
-    """Store the page of another replica. Return whether there is more to request."""
-    d = s.durable
-    if d.has_recovered or page.after != d.recovery.after.get(peer, "") or peer in d.recovery.answered:
-        return False
-    if page.incarnations[replicas(s).index(s.name)] < s.number:
-        return True  # it was sent before the peer knew this incarnation
-    for other in page.records:
-        _merge(s, other)
-    if page.records:
-        d.recovery.after[peer] = page.records[-1].name
-        return True
-    d.recovery.answered[peer], d.recovery.memories[peer] = page.incarnations, page.memory
-    _end_recovery(s)
-    return False
-
-
-def _end_recovery(s: BrokerState) -> None:
-    """Take part again if enough is known."""
-    d, quorum = s.durable, s.topology.quorum
-    if d.has_recovered or not is_replica(s):
-        return
-    names = counted(s, d.recovery.answered)
-    memories = [Memory(d.recovery.memories[name]) for name in names]
-    remembering = (s.memory is not Memory.NONE) + len(memories) - memories.count(Memory.NONE)
-    if (
-        memories.count(Memory.SETTLED) >= quorum
-        or all(name in names or s.is_forgotten(name) for name in replicas(s) if name != s.name)
-        or (s.has_waited and remembering >= s.needed(replicas(s), quorum))
-    ):
-        d.has_recovered, d.recovery = True, Recovery()
-
-
-def _merge(s: BrokerState, other: StoredRecord) -> None:
+def merge(s: BrokerState, other: StoredRecord) -> None:
+    """Store what another replica has promised or accepted, while this one recovers."""
     own = _held(s, other.name)
     newer = other if other.version > own.version else own
-    merged = msgspec.structs.replace(newer, promised=max(own.promised, other.promised))
+    merged = replace(newer, promised=max(own.promised, other.promised))
     if merged != own:
         store(s, merged)

@@ -8,71 +8,56 @@ Only messages of a client that attached in this session are accepted, because th
 report only for itself.
 """
 
+from math import inf
+
 from gapless.event_runs import EventRun
 from gapless.protocols.gapless.client_state import Session
-from gapless.protocols.gapless.durable.client_messages import ClientAttach, ClientGroupReport, DealtNote, GroupOver
-from gapless.protocols.gapless.durable.messages import DurableRecord, GroupDealt, GroupReport
+from gapless.protocols.gapless.durable.client_messages import ClientGroupReport, DealtNote
+from gapless.protocols.gapless.durable.members import take_report
+from gapless.protocols.gapless.durable.messages import Deal, GroupDealt, GroupReport
 from gapless.protocols.gapless.journal_state import cost_of
 from gapless.protocols.gapless.outbox import note
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["begin_line", "deliver_dealt", "receive_dealt", "receive_report", "relay_report"]
-
-
-def begin_line(s: BrokerState, session: Session, command: ClientAttach, record: DurableRecord) -> None:
-    """Note that a client of this broker is a member now."""
-    assert record.owner is not None, "a client is attached to a coordinator"
-    key = session.client, command.name
-    s.durable.lines[key] = session.number, command.subscription, command.line, record.owner, record.generation
+__all__ = ["deliver_dealt", "relay_report"]
 
 
 def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -> None:
     """Forward a member's report to its coordinator."""
-    key = session.client, message.name
-    number, subscription, line, owner, generation = s.durable.lines.get(key, (0, "", "", None, 0))
-    if (number, subscription, line) != (session.number, message.subscription, message.report.line):
-        return  # of an earlier line, or it never attached
-    assert owner is not None
-    report = GroupReport(message.name, generation, session.client, message.report)
+    known = s.durable.attached.get((session.client, message.name))
+    if known is None or not known.is_shared:
+        return
+    if known[:3] != (session.number, message.subscription, message.report.line):
+        return  # of an earlier line
+    owner, report = known.owner, GroupReport(message.name, known.generation, session.client, message.report)
     if not s.is_live(owner.broker) or s.current(owner.broker).number != owner.number:
-        del s.durable.lines[key]
-        s.send_to(session.client, GroupOver(session.number, subscription, line))
+        del s.durable.attached[session.client, message.name]
+        note(s, session, DealtNote, known.subscription, Deal(known.line, 0, is_over=True))
     elif owner.broker == s.name:
-        receive_report(s, s.name, report)
+        take_report(s, s.name, report)
     else:
         s.send(owner.broker, report)
 
 
-def receive_report(s: BrokerState, peer: str, message: GroupReport) -> None:
-    """Pass a member's report to this coordinator."""
-    s.durable.reports.append((peer, message))
-
-
-def receive_dealt(s: BrokerState, peer: str, message: GroupDealt) -> None:
-    """Process a coordinator's message for a member here."""
-    is_local = peer == s.name
-    latest = 0 if is_local else max((item.event.stamp for item in message.deal.items), default=0)
-    s.durable.dealt.append((latest, message))
-
-
 def deliver_dealt(s: BrokerState) -> bool:
     """Forward the coordinators' messages that need not wait any longer, in their order for each client."""
-    waiting: dict[str, None] = {}
-    count = len(s.durable.dealt)
-    for _ in range(count):
-        latest, message = s.durable.dealt.popleft()
-        if latest > s.final.timestamp or message.client in waiting:
-            waiting[message.client] = None
-            s.durable.dealt.append((latest, message))
+    d, is_busy = s.durable, False
+    d.dealt_at = inf
+    for client, waiting in list(d.dealt.items()):
+        while waiting and waiting[0][0] <= s.final.timestamp:
+            _pass_on(s, waiting.popleft()[1])
+            is_busy = True
+        if waiting:
+            d.dealt_at = min(d.dealt_at, waiting[0][0])
         else:
-            _pass_on(s, message)
-    return len(s.durable.dealt) < count
+            del d.dealt[client]
+    return is_busy
 
 
 def _pass_on(s: BrokerState, message: GroupDealt) -> None:
     session = s.sessions.get(message.client)
-    known = s.durable.lines.get((message.client, message.name))
-    if session is None or known is None or known[0] != session.number or known[2] != message.deal.line:
+    known = s.durable.attached.get((message.client, message.name))
+    if session is None or known is None or known.session != session.number or known.line != message.deal.line:
         return
     cost = sum(cost_of(EventRun.of([item.event])) for item in message.deal.items)
-    note(s, session, DealtNote, known[1], message.deal, cost=cost)
+    note(s, session, DealtNote, known.subscription, message.deal, cost=cost)

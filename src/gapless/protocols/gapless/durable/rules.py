@@ -10,11 +10,11 @@ A shared subscription belongs to the user whose client attached first, because m
 from dataclasses import dataclass
 from functools import singledispatch
 
-import msgspec
+from msgspec.structs import replace
 
 from gapless.protocol import Owners
 from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach, ClientMove
-from gapless.protocols.gapless.durable.messages import DurableRecord
+from gapless.protocols.gapless.durable.messages import DurableRecord, Progress
 from gapless.protocols.gapless.durable.state import Change, NoteAbsence, WriteGroup
 from gapless.protocols.gapless.identities import Incarnation
 
@@ -62,7 +62,7 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
         if command.was_attached:
             raise Refusal(f"the durable subscription {command.name!r} was ended")
         return DurableRecord(
-            command.name, command.filter, asker.position, generation, client=client, line=command.line,
+            command.name, command.filter, Progress(asker.position), generation, client=client, line=command.line,
             owner=asker.owner, user=user,
             is_shared=command.is_shared, redeliver_us=command.redeliver_us, max_deliveries=command.max_deliveries,
         )  # fmt: skip
@@ -75,29 +75,31 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
         )
     if record.is_shared != command.is_shared and not command.replace:
         raise Refusal(_sharing(record))
-    stays = record.is_shared and command.is_shared and record.filter == command.filter
+    goes_on = record.is_shared == command.is_shared and record.filter == command.filter
+    stays = goes_on and record.is_shared
     if stays and record.owner in asker.live and record.generation > command.gone:
         return record
     if client and (record.client, record.line) == (client, command.line):
-        return msgspec.structs.replace(record, owner=asker.owner)
-    goes_on = record.is_shared == command.is_shared and record.filter == command.filter
-    return msgspec.structs.replace(
+        return replace(record, owner=asker.owner)
+    progress = replace(
+        record.progress, delivered=record.progress.delivered if stays else _delivered(record, asker.newest)
+    )
+    return replace(
         record, filter=command.filter, generation=generation, serial=0, client=client, line=command.line,
         owner=asker.owner,
         is_shared=command.is_shared, redeliver_us=command.redeliver_us, max_deliveries=command.max_deliveries,
         user=user if command.is_shared and not record.is_shared else record.user or user,
-        delivered=record.delivered if stays else _delivered(record, asker.newest),
-        done=record.done if goes_on else {},
-        outstanding=record.outstanding if goes_on else [],
+        progress=progress if goes_on else replace(progress, done={}, outstanding=[]),
     )  # fmt: skip
 
 
 def _delivered(record: DurableRecord, newest: int) -> int:
     """Return an upper bound of the timestamps of delivered events. An exclusive client reports it only when
     it leaves."""
-    if not record.client and not (record.is_shared and (record.outstanding or record.done)):
-        return record.delivered
-    return max(record.delivered, newest + DELIVERED_AHEAD_US)
+    known = record.progress
+    if not record.client and not (record.is_shared and (known.outstanding or known.done)):
+        return known.delivered
+    return max(known.delivered, newest + DELIVERED_AHEAD_US)
 
 
 def _sharing(record: DurableRecord) -> str:
@@ -128,10 +130,9 @@ def _ack(command: ClientAck, record: DurableRecord | None, asker: Asker) -> Dura
         return record
     if record.client != asker.client:
         raise Refusal(f"{asker.client!r} is not attached to the durable subscription {command.name!r}")
-    return msgspec.structs.replace(
-        record, position=command.position, got=command.got, latest=command.latest, serial=command.serial,
+    return replace(
+        record, progress=command.progress, serial=command.serial,
         client="" if command.is_leaving else asker.client, owner=None if command.is_leaving else asker.owner,
-        delivered=command.delivered, done=command.done, outstanding=command.tries,
     )  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def _ack(command: ClientAck, record: DurableRecord | None, asker: Asker) -> Dura
 def _note_absence(command: NoteAbsence, record: DurableRecord | None, asker: Asker) -> DurableRecord:
     if record is None or (record.generation, record.client) != (command.generation, command.client):
         raise Refusal(f"{command.client!r} is not attached any more")
-    return msgspec.structs.replace(record, owner=None)
+    return replace(record, owner=None)
 
 
 @_apply.register
@@ -152,11 +153,13 @@ def _move(command: ClientMove, record: DurableRecord | None, asker: Asker) -> Du
         raise Refusal(f"the durable subscription {command.name!r} has another filter now, {record.filter!r}")
     after = command.after
     return DurableRecord(
-        command.name, record.filter, max(0, command.position), record.generation + 1,
-        got={} if after is None else {after[1]: after[2]}, is_over=command.position < 0,
-        latest=0 if after is None else after[0], delivered=_delivered(record, asker.newest), after=after,
-        user=record.user, is_shared=record.is_shared, redeliver_us=record.redeliver_us,
-        max_deliveries=record.max_deliveries,
+        command.name, record.filter,
+        Progress(
+            max(0, command.position), {} if after is None else {after[1]: after[2]}, 0 if after is None else after[0],
+            _delivered(record, asker.newest),
+        ),
+        record.generation + 1, is_over=command.position < 0, after=after, user=record.user, is_shared=record.is_shared,
+        redeliver_us=record.redeliver_us, max_deliveries=record.max_deliveries,
     )  # fmt: skip
 
 
@@ -166,8 +169,4 @@ def _write_group(command: WriteGroup, record: DurableRecord | None, asker: Asker
         raise _unknown(command.name)
     if record.generation != command.generation or record.owner != asker.owner:
         raise Refusal(_taken(record))
-    return msgspec.structs.replace(
-        record, position=command.position, got=command.got, latest=command.latest, done=command.done,
-        outstanding=command.outstanding, delivered=max(record.delivered, command.delivered),
-        owner=None if command.is_leaving else record.owner,
-    )  # fmt: skip
+    return replace(record, progress=command.progress, owner=None if command.is_leaving else record.owner)

@@ -1,34 +1,36 @@
 """The state of durable subscriptions at one incarnation of a broker, as plain data.
 
 A broker can have four roles: a **replica** of the register (`records`), the **proposer** of changes for its clients and
-groups (`proposals`), the broker of **attached** clients (`attached`, `lines`), and the **coordinator** of shared
-subscriptions (`groups`).
+groups (`proposals`), the broker of **attached** clients, and the **coordinator** of shared subscriptions (`groups`).
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from math import inf
+from typing import NamedTuple, TypeAlias
 
 from gapless.events import Event
 from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientAttach, ClientMove
 from gapless.protocols.gapless.durable.messages import (
     DurableRecord,
     GroupDealt,
-    GroupReport,
     Item,
-    Outstanding,
+    Progress,
+    RecordPage,
     StoredRecord,
     Version,
     Vote,
 )
+from gapless.protocols.gapless.durable.progress import ProgressTracker
 from gapless.protocols.gapless.identities import Ballot, Incarnation, Name
 from gapless.protocols.parts.ranges import Ranges, add_range
 from gapless.protocols.parts.transitions import Transitions, follow
 
 __all__ = [
-    "GROUP_CLIENT", "NO_BALLOT", "NO_VERSION", "Assignment", "Change", "Command", "DurableState", "Group", "GroupItem",
-    "ItemState", "Listing", "Member", "NoteAbsence", "Proposal", "ProposalPhase", "Recovery", "WriteGroup",
+    "GROUP_CLIENT", "NO_BALLOT", "NO_VERSION", "Assignment", "Attached", "Change", "Command", "DurableState", "Group",
+    "GroupItem", "GroupPhase", "ItemState", "Member", "NoteAbsence", "PageRead", "Proposal", "ProposalPhase",
+    "WriteGroup",
 ]  # fmt: skip
 
 NO_BALLOT = Ballot(0, "")
@@ -56,12 +58,7 @@ class WriteGroup:
 
     name: str
     generation: int
-    position: int
-    got: dict[str, int]
-    latest: int
-    delivered: int
-    done: Ranges
-    outstanding: list[Outstanding]
+    progress: Progress
     is_leaving: bool
 
 
@@ -88,12 +85,11 @@ class Change:
 class ProposalPhase(Enum):
     """The phase of the first change of a queue.
 
-    READING    only for attachments to shared subscriptions: a majority sends its records. If the change turns out to
-    change
-               nothing, and all of them are equal, it is done
-    PREPARING  a majority promises to take part in no smaller ballot, and sends its records ACCEPTING  a majority stores
-    the changed record: the change is done WAITING    another ballot was larger: begin again with a larger one after a
-    while
+    - READING, only for attachments to shared subscriptions: a majority sends its records. If all of them are equal, and
+      the change changes nothing, it is done.
+    - PREPARING: a majority promises to take part in no smaller ballot, and sends its records.
+    - ACCEPTING: a majority stores the changed record; then the change is done.
+    - WAITING: begin again after some ticks, because another ballot was larger, or no position is final yet.
 
     A change can be done, or refused, in every phase but WAITING. Then the next one begins, if there is one: with
     ACCEPTING, if the ballot is still valid.
@@ -137,28 +133,18 @@ class Proposal:
 
 
 @dataclass(eq=False)
-class Recovery:
-    """The recovery of a replica without memory, which asks the others for their records."""
+class PageRead:
+    """All records of the replicas, read page by page: by a replica without memory, or for a client's list."""
 
     after: dict[str, str] = field(default_factory=dict)
     """By replica: the last name that it sent."""
-    answered: dict[str, list[int]] = field(default_factory=dict)
-    """The replicas that have sent all their records, and the incarnations of replicas that they knew."""
-    memories: dict[str, int] = field(default_factory=dict)
-    """The basis of their answers."""
-
-
-@dataclass(eq=False)
-class Listing:
-    """A client's request for all durable subscriptions."""
-
-    client: str
-    session: int
-    request: int
+    answered: dict[str, RecordPage] = field(default_factory=dict)
+    """By replica: its last, empty page."""
+    client: str = ""
+    session: int = 0
+    request: int = 0
     """The number of the client's request."""
     found: dict[str, StoredRecord] = field(default_factory=dict)
-    after: dict[str, str] = field(default_factory=dict)
-    answered: set[str] = field(default_factory=set)
 
 
 # ---- shared subscriptions ------------------------------------------------------------------------------------
@@ -167,9 +153,10 @@ class Listing:
 class ItemState(Enum):
     """The state of an event at the coordinator.
 
-    FRESH     it was never delivered RETURNED  it was delivered and returned: it goes to a member before the fresh ones,
-    after its delay ASSIGNED  it has a member; it is sent when the register contains the assignment (`is_written`) DONE
-    it is acknowledged; it is removed when the register contains that
+    - FRESH: it was never delivered.
+    - RETURNED: it was delivered and returned. It goes to a member before the fresh ones, after its delay.
+    - ASSIGNED: it has a member. It is sent when the register contains the assignment.
+    - DONE: it is acknowledged.
 
     A member that had a RETURNED event can claim it. An event with a dead letter is DONE without another assignment.
     """
@@ -190,14 +177,12 @@ ITEMS: Transitions = {
 
 @dataclass(eq=False)
 class GroupItem:
-    """An event at the coordinator, in the order of arrival; or a position among them."""
+    """An event at the coordinator."""
 
     key: Item
     timestamp: int
-    """For a position: the position itself."""
     event: Event | None = None
     """The event; None until it is read, after a change of the coordinator."""
-    is_position: bool = False
     is_lost: bool = False
     """Whether it can no longer be read. The member that has it can still acknowledge it."""
     state: ItemState = ItemState.FRESH
@@ -209,6 +194,14 @@ class GroupItem:
     """The number of its deliveries."""
     deadline: int = 0
     """ASSIGNED: when its acknowledgement times out. RETURNED: when it can be redelivered."""
+
+
+class Assignment(NamedTuple):
+    """An event to be sent to a member when the register contains the assignment."""
+
+    number: int
+    since: int
+    """When the member had sent its last report at that time."""
 
 
 @dataclass(eq=False)
@@ -227,22 +220,35 @@ class Member:
     turn: int = 0
     """A counter of the coordinator at its last assignment."""
     report: int = 0
-    """The number of its last report."""
+    """When it sent its last report, by its own clock."""
+    assigned: list[Assignment] = field(default_factory=list)
     acked: list[int] = field(default_factory=list)
-    """Its acknowledgements that are not in the register yet."""
+    """Its assignments and acknowledgements that no write contains yet,"""
+    writing: tuple[list[Assignment], list[int]] = ([], [])
+    """and those in the write in flight."""
     losses: int = 0
     """All losses up to this number were sent to it, or were acknowledged by it."""
     is_leaving: bool = False
 
+    @property
+    def has_left(self) -> bool:
+        """Return whether all that it has reported is written, and it reports no more."""
+        return self.is_leaving and not self.acked and not self.writing[1]
 
-class Assignment(NamedTuple):
-    """An event to be sent to a member when the register contains the assignment."""
 
-    item: GroupItem
-    member: Member
-    number: int
-    since: int
-    """The member's last report at that time."""
+class GroupPhase(Enum):
+    """Whether a write is in flight, and whether it is the last one."""
+
+    IDLE = "idle"
+    WRITING = "writing"
+    ENDING = "ending"
+
+
+GROUPS: Transitions = {
+    GroupPhase.IDLE: {GroupPhase.WRITING, GroupPhase.ENDING},
+    GroupPhase.WRITING: {GroupPhase.IDLE},
+    GroupPhase.ENDING: set(),
+}
 
 
 @dataclass(eq=False)
@@ -255,44 +261,27 @@ class Group:
     """The name of the subscription that reads for it."""
     idle_since: int
     """When it lost its last member; it ends some time after."""
+    progress: ProgressTracker
+    read: dict[str, int]
+    """By publisher: the last number that was read or skipped."""
+    phase: GroupPhase = GroupPhase.IDLE
+    is_changed: bool = False
+    """Whether there are changes to write."""
     members: dict[str, Member] = field(default_factory=dict)
     """The members, by client."""
-    order: deque[GroupItem] = field(default_factory=deque)
+    turn: int = 0
     by_key: dict[Item, GroupItem] = field(default_factory=dict)
-    """The events in `order`, and those delivered by an earlier coordinator that were not read yet."""
+    """The events read beyond the progress, and those delivered by an earlier coordinator that were not read yet."""
     fresh: deque[GroupItem] = field(default_factory=deque)
     returned: deque[GroupItem] = field(default_factory=deque)
     outstanding: dict[Item, GroupItem] = field(default_factory=dict)
     """Delivered events that are not acknowledged."""
-    acknowledged: dict[Item, GroupItem] = field(default_factory=dict)
-    """Acknowledged events before an unacknowledged one."""
-    read: dict[str, int] = field(default_factory=dict)
-    """By publisher: the last number that was read or skipped."""
-    done: Ranges = field(default_factory=dict)
-    """Events acknowledged to an earlier coordinator that were not read yet."""
-    position: int = 0
-    got: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
-    delivered: int = 0
-    """An upper bound of the timestamps of acknowledged events."""
-    turn: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Lost ranges that no member knows."""
-    losses: int = 0
-    """How many times lost ranges were added."""
     lost: Ranges = field(default_factory=dict)
     """The lost ranges, as numbers of publishers."""
-    assigned: list[Assignment] = field(default_factory=list)
-    """Changes that no write contains yet."""
-    writing: list[Assignment] | None = None
-    """Changes in the write in flight."""
-    acking: list[tuple[Member, list[int]]] = field(default_factory=list)
-    """The acknowledgements in it."""
-    is_changed: bool = False
-    """Whether there are changes to write."""
-    reported_position: int = 0
-    is_ending: bool = False
-    """Whether the last write is in flight."""
+    losses: int = 0
+    """How many times lost ranges were added."""
 
     def add_lost(self, publisher: str, first: int, last: int) -> None:
         """Record numbers that can no longer be read."""
@@ -301,10 +290,27 @@ class Group:
 
     def mark_done(self, item: GroupItem) -> None:
         """Mark the event as acknowledged."""
-        self.delivered = max(self.delivered, item.timestamp)
         item.state = ItemState.DONE
         self.outstanding.pop(item.key, None)
-        self.acknowledged[item.key] = item
+        self.progress.acknowledge(item.key)
+        self.progress.delivered = max(self.progress.delivered, item.timestamp)
+
+    def advance(self) -> None:
+        """Let acknowledged events pass if there is no unacknowledged one before them."""
+        for key in self.progress.advance():
+            del self.by_key[key]
+        self.is_changed |= self.progress.has_advanced
+
+
+class Attached(NamedTuple):
+    """A client that is attached here."""
+
+    session: int
+    subscription: str
+    line: str
+    generation: int
+    owner: Incarnation
+    is_shared: bool
 
 
 class DurableState:
@@ -314,7 +320,7 @@ class DurableState:
         # the replica
         self.records: dict[str, StoredRecord] = {}
         self.has_recovered = is_first
-        self.recovery = Recovery()
+        self.recovery = PageRead()
         self.names: dict[str, int] = {}
         """By user: the number of records that are not deleted."""
         self.ended: dict[str, dict[str, None]] = {}
@@ -327,22 +333,20 @@ class DurableState:
         self.leading: dict[str, Proposal] = {}
         """Records without pending changes whose ballot can be reused."""
         self.finished: deque[Change] = deque()
-        self.listings: dict[int, Listing] = {}
+        self.lists: dict[int, PageRead] = {}
         # attached clients
-        self.early: list[tuple[str, Any]] = []
-        """Calls to attach that wait for the first final position."""
         self.pending: dict[str, int] = {}
         """By client: unfinished changes."""
-        self.attached: dict[tuple[str, str], tuple[str, int]] = {}
-        """By client and name: the subscription and the generation. Not for shared ones."""
-        self.lines: dict[tuple[str, str], tuple[int, str, str, Incarnation, int]] = {}
-        """By client and name of shared ones: session, subscription, line, owner and generation."""
-        self.dealt: deque[tuple[int, GroupDealt]] = deque()
-        """The coordinators' messages that wait until a final position includes this timestamp."""
+        self.attached: dict[tuple[str, str], Attached] = {}
+        """By client and name."""
+        self.dealt: dict[str, deque[tuple[int, GroupDealt]]] = {}
+        """By client: the coordinators' messages that wait until a final position includes this timestamp."""
+        self.dealt_at: float = inf
+        """The smallest of the first timestamps."""
         # coordinators
         self.groups: dict[str, Group] = {}
-        self.reports: deque[tuple[str, GroupReport]] = deque()
-        """Reports of members, with their brokers."""
+        self.due_groups: dict[str, None] = {}
+        """Those for which something has changed."""
 
     def take_register(self, old: "DurableState") -> None:
         """Take over the replica of an incarnation that did not lose its memory."""
@@ -352,3 +356,4 @@ class DurableState:
 
 follow(Proposal, "phase", PROPOSALS)
 follow(GroupItem, "state", ITEMS)
+follow(Group, "phase", GROUPS)
