@@ -98,32 +98,27 @@ class Attachment:
 
     @property
     def is_due(self) -> bool:
-        """Return whether there is something to send now."""
         return self.is_changed and self.state is not AttachmentState.REQUESTED
 
     # ---- what all have in common ---------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Send the last acknowledgements."""
         self.state = AttachmentState.LEAVING
         self.is_changed = True
         if self.is_due:
             self.report()
 
     def deliver(self, event: Event, deliveries: int, *, is_again: bool, number: int = 0) -> Held:
-        """Deliver an event to the application."""
         count = self._connection.deliver(event, self.call.subscription, deliveries, is_again=is_again)
         held = self.open[count] = Held(event, deliveries, count, number)
         return held
 
     def acknowledge(self, count: int) -> None:
-        """Acknowledge everything up to a delivery."""
         if count > self._count:
             self._count = count
             self._ack([self.open.pop(each) for each in list(takewhile(lambda each: each <= count, self.open))])
 
     def acknowledge_each(self, counts: list[int]) -> None:
-        """Acknowledge these deliveries."""
         found = [self.open.pop(count) for count in counts if count in self.open]
         for held in found:
             held.is_each = True
@@ -142,11 +137,9 @@ class Attachment:
             self._connection.emit(Revoked(self.call.subscription, [held.count for held in again]))
 
     def is_last(self, event: Event, deliveries: int) -> bool:
-        """Return whether an event with this number of deliveries is not delivered again."""
         return is_last_delivery(self.call, self._max_deliveries, event, deliveries)
 
     def bury(self, held: Held, reason: str) -> None:
-        """Publish a dead letter."""
         self.buried[held.count] = held
         self._letters.write(self.call, held.count, held.event, held.deliveries, reason)
 

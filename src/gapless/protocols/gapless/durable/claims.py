@@ -9,13 +9,7 @@ from typing import Any
 from gapless.errors import CallError
 from gapless.filters import FilterError, parse
 from gapless.printable import name_complaint
-from gapless.protocols.gapless.durable.client_messages import (
-    ClientAck,
-    ClientAttach,
-    ClientGroupReport,
-    ClientList,
-    ClientMove,
-)
+from gapless.protocols.gapless.durable import client_messages as calls
 from gapless.protocols.gapless.durable.messages import Report
 from gapless.protocols.gapless.numbers import NAME_MAX, NUMBER_MAX, check_name, check_numbers
 
@@ -34,23 +28,23 @@ REPORTED_MAX = 10_000
 
 def check_durable_call(client: str, message: Any) -> None:
     """Refuse a call that no regular client makes."""
-    if isinstance(message, ClientList):
+    if isinstance(message, calls.ClientList):
         check_numbers(client, message.request)
         return
     _check_label(client, "the name of a durable subscription", message.name)
-    if isinstance(message, ClientMove):
+    if isinstance(message, calls.ClientMove):
         _check_label(client, "the name of a request", message.request, NAME_MAX)
     else:
         check_name(client, message.subscription)
     match message:
-        case ClientAttach():
+        case calls.ClientAttach():
             _check_attach(client, message)
-        case ClientAck():
+        case calls.ClientAck():
             _check_ack(client, message)
-        case ClientMove():
+        case calls.ClientMove():
             _check_filter(client, message.filter)
             _check_move(client, message)
-        case ClientGroupReport():
+        case calls.ClientGroupReport():
             _check_report(client, message.report)
 
 
@@ -67,10 +61,10 @@ def _check_filter(client: str, text: str) -> None:
         raise CallError(f"{client!r} asks for a filter that cannot be read: {error}") from None
 
 
-def _check_attach(client: str, call: ClientAttach) -> None:
+def _check_attach(client: str, call: calls.ClientAttach) -> None:
     _check_filter(client, call.filter)
     _check_label(client, "the name of an attachment", call.line, 2 * NAME_MAX)
-    check_numbers(client, call.max_deliveries, call.gone)
+    check_numbers(client, call.max_deliveries)
     _check_time(client, call.redeliver_us)
 
 
@@ -81,7 +75,7 @@ def _check_time(client: str, time_us: int) -> None:
         )
 
 
-def _check_ack(client: str, call: ClientAck) -> None:
+def _check_ack(client: str, call: calls.ClientAck) -> None:
     known = call.progress
     ranges = [number for pairs in known.done.values() for pair in pairs for number in pair]
     returned = [number for each in known.outstanding for number in (each.seq, each.timestamp, each.deliveries)]
@@ -98,7 +92,7 @@ def _check_ack(client: str, call: ClientAck) -> None:
         )
 
 
-def _check_move(client: str, call: ClientMove) -> None:
+def _check_move(client: str, call: calls.ClientMove) -> None:
     if not -1 <= call.position <= NUMBER_MAX:
         raise CallError(f"{client!r} moves {call.name!r} to {call.position}: positions go from 0 to {NUMBER_MAX}")
     if call.after is not None:

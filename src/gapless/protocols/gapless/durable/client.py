@@ -1,33 +1,13 @@
 """The durable subscriptions of a client's node: calls of the application, and answers of the broker."""
 
-from gapless.names import (
-    Acknowledge,
-    AcknowledgeEach,
-    DurableChanged,
-    DurableInfo,
-    DurablesListed,
-    ExtendAck,
-    ListDurables,
-    MoveDurable,
-    Nack,
-)
+from gapless import names
 from gapless.printable import name_complaint
 from gapless.protocol import Ended, Rejected, SetTimer, Subscribe
 from gapless.protocols.gapless.client_connection import ClientConnection
 from gapless.protocols.gapless.client_deliveries import ClientDeliveries
 from gapless.protocols.gapless.client_publications import ClientPublications
+from gapless.protocols.gapless.durable import client_messages as messages
 from gapless.protocols.gapless.durable.attachment import Attachment, AttachmentState
-from gapless.protocols.gapless.durable.client_messages import (
-    AckResult,
-    ClientList,
-    ClientMove,
-    DealtNote,
-    DurableAttached,
-    DurableListed,
-    DurableLost,
-    DurableMoved,
-    DurableReply,
-)
 from gapless.protocols.gapless.durable.exclusive import ExclusiveAttachment
 from gapless.protocols.gapless.durable.letters import Letters
 from gapless.protocols.gapless.durable.membership import Membership
@@ -42,8 +22,6 @@ BEAT_US = 1_000_000
 
 
 class DurableClient:
-    """The durable subscriptions of one client."""
-
     def __init__(
         self, connection: ClientConnection, publications: ClientPublications, deliveries: ClientDeliveries
     ) -> None:
@@ -52,9 +30,9 @@ class DurableClient:
         self._letters = Letters(connection, publications)
         self._attachments: dict[str, Attachment] = {}
         """By subscription."""
-        self._questions: dict[int | str, ListDurables | MoveDurable] = {}
+        self._questions: dict[int | str, names.ListDurables | names.MoveDurable] = {}
         """Requests without an answer."""
-        self._found: dict[int, list[DurableInfo]] = {}
+        self._found: dict[int, list[names.DurableInfo]] = {}
         self._timers: set[str] = set()
 
     def __contains__(self, subscription: str) -> bool:
@@ -62,9 +40,16 @@ class DurableClient:
 
     # ---- calls --------------------------------------------------------------------------------------------
 
-    def call(self, call: Acknowledge | AcknowledgeEach | Nack | ExtendAck | ListDurables | MoveDurable) -> None:
-        """Process a call of the application, except subscribe and unsubscribe."""
-        if isinstance(call, ListDurables | MoveDurable):
+    def call(
+        self,
+        call: names.Acknowledge
+        | names.AcknowledgeEach
+        | names.Nack
+        | names.ExtendAck
+        | names.ListDurables
+        | names.MoveDurable,
+    ) -> None:
+        if isinstance(call, names.ListDurables | names.MoveDurable):
             self._questions[call.request] = call
             self._ask(call)
             return
@@ -72,20 +57,19 @@ class DurableClient:
         if attachment is None:
             return
         match call:
-            case Acknowledge():
+            case names.Acknowledge():
                 attachment.acknowledge(call.count)
-            case AcknowledgeEach():
+            case names.AcknowledgeEach():
                 attachment.acknowledge_each(list(call.counts))
-            case Nack():
+            case names.Nack():
                 attachment.give_back(list(call.counts), call.delay_us)
                 self._set_again()
-            case ExtendAck():
+            case names.ExtendAck():
                 attachment.extend(list(call.counts))
-        if isinstance(call, Acknowledge | AcknowledgeEach) and call.is_urgent:
+        if isinstance(call, names.Acknowledge | names.AcknowledgeEach) and call.is_urgent:
             self._send_reports()
 
     def subscribe(self, call: Subscribe) -> None:
-        """Attach."""
         objection = self._objection(call)
         if objection:
             self._connection.emit(Rejected(call, objection))
@@ -125,8 +109,8 @@ class DurableClient:
         for attachment in list(self._attachments.values()):
             if attachment.call.ack == "auto":
                 attachment.acknowledge(count)
-            elif isinstance(attachment, ExclusiveAttachment) and attachment.has_too_many:
-                self._lose(attachment.call.subscription, attachment.objection())
+            elif isinstance(attachment, ExclusiveAttachment) and (objection := attachment.objection()):
+                self._lose(attachment.call.subscription, objection)
 
     # ---- the session --------------------------------------------------------------------------------------
 
@@ -140,38 +124,37 @@ class DurableClient:
         for question in list(self._questions.values()):
             self._ask(question)
 
-    def _ask(self, call: ListDurables | MoveDurable) -> None:
+    def _ask(self, call: names.ListDurables | names.MoveDurable) -> None:
         session = self._connection.session
-        if isinstance(call, ListDurables):
+        if isinstance(call, names.ListDurables):
             self._found[call.request] = []
-            self._connection.say(ClientList(session, call.request))
+            self._connection.say(messages.ClientList(session, call.request))
             return
         to = call.position
         after = None if to is None or to.is_network_wide else (to.timestamp, to.publisher, to.number)
         position = -1 if to is None else to.floor
-        self._connection.say(ClientMove(session, call.request, call.name, call.filter, position, after))
+        self._connection.say(messages.ClientMove(session, call.request, call.name, call.filter, position, after))
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def receive(self, message: DurableReply) -> None:
-        """Process an answer of the broker."""
+    def receive(self, message: messages.DurableReply) -> None:
         match message:
-            case DurableAttached():
+            case messages.DurableAttached():
                 self._attached(message)
-            case DurableLost():
+            case messages.DurableLost():
                 self._lose(message.subscription, message.reason)
-            case AckResult():
+            case messages.AckResult():
                 attachment = self._attachments.get(message.subscription)
                 if isinstance(attachment, ExclusiveAttachment) and attachment.stored(message.serial):
                     self._drop(attachment)
                     self._deliveries.stop_resumed(message.subscription)
-            case DurableListed():
+            case messages.DurableListed():
                 self._listed(message)
-            case DurableMoved():
+            case messages.DurableMoved():
                 if self._questions.pop(message.request, None) is not None:
-                    self._connection.emit(DurableChanged(message.request, message.reason))
+                    self._connection.emit(names.DurableChanged(message.request, message.reason))
 
-    def _attached(self, message: DurableAttached) -> None:
+    def _attached(self, message: messages.DurableAttached) -> None:
         record, subscription = message.record, message.subscription
         attachment = self._attachments.get(subscription)
         if attachment is None:
@@ -213,7 +196,7 @@ class DurableClient:
         else:
             member.request()
 
-    def _listed(self, message: DurableListed) -> None:
+    def _listed(self, message: messages.DurableListed) -> None:
         if message.request not in self._questions:
             return
         found = self._found[message.request]
@@ -222,12 +205,12 @@ class DurableClient:
             has_all = max(known.position, known.latest) >= message.published
             lag_s = 0.0 if has_all else max(0, message.newest - known.position) / 1e6
             who = "" if record.owner is None else record.owner.broker if record.is_shared else record.client
-            found.append(DurableInfo(record.name, record.filter, record.begin, who, lag_s, record.is_shared))
+            found.append(names.DurableInfo(record.name, record.filter, record.begin, who, lag_s, record.is_shared))
         if message.is_last:
             del self._questions[message.request], self._found[message.request]
-            self._connection.emit(DurablesListed(message.request, found, message.newest))
+            self._connection.emit(names.DurablesListed(message.request, found, message.newest))
 
-    def dealt(self, message: DealtNote) -> None:
+    def dealt(self, message: messages.DealtNote) -> None:
         """Process a note of the coordinator of a shared subscription, in its place among the deliveries."""
         member = self._attachments.get(message.subscription)
         if isinstance(member, Membership) and member.take(message.deal):
@@ -236,7 +219,6 @@ class DurableClient:
     # ---- timers, and acknowledgements ---------------------------------------------------------------------
 
     def timer_fired(self, key: str) -> None:
-        """Handle a timer."""
         self._timers.discard(key)
         if key == GATHER:
             self._send_reports()

@@ -32,8 +32,6 @@ class ClientAttach(_OfSession, frozen=True):
     """Identifies this attachment of the client. With a shared subscription, each retry has a new identifier."""
     was_attached: bool = False
     """Shared: whether the client was attached before, so that a missing subscription is not created again."""
-    gone: int = 0
-    """Shared: the coordinators of this generation and of all earlier ones are unreachable."""
 
 
 class ClientAck(_OfSession, frozen=True):
@@ -58,8 +56,6 @@ class ClientMove(_OfSession, frozen=True):
 
 
 class ClientList(_OfSession, frozen=True):
-    """Asks for the list of durable subscriptions."""
-
     request: int
 
 

@@ -38,7 +38,6 @@ class ExclusiveAttachment(Attachment):
         )  # fmt: skip
 
     def attached(self, record: DurableRecord) -> None:
-        """Begin the attachment."""
         self.state = AttachmentState.ATTACHED
         self.generation, self._serial, self._max_deliveries = record.generation, record.serial, record.max_deliveries
         self.progress = ProgressTracker(record)
@@ -103,13 +102,10 @@ class ExclusiveAttachment(Attachment):
             for held in due:
                 self.deliver(held.event, held.deliveries + 1, is_again=True)
 
-    @property
-    def has_too_many(self) -> bool:
-        """Return whether the application acknowledges too little."""
-        return self.call.ack != "auto" and len(self.open) > MANUAL_MAX
-
     def objection(self) -> str:
-        """Return why it ends if it has too many deliveries."""
+        """Return why the attachment ends if the application acknowledges too little; empty if it does not."""
+        if self.call.ack == "auto" or len(self.open) <= MANUAL_MAX:
+            return ""
         return (
             f"{MANUAL_MAX:,} events of the durable subscription {self.call.name!r} wait to be "
             "acknowledged, which is the limit; acknowledge them, and subscribe again"

@@ -145,7 +145,6 @@ def _take_event(group: Group, event: Event) -> None:
 
 
 def _take_loss(group: Group, events: EventRun) -> None:
-    """Process a publisher's lost numbers that were not read."""
     publisher = publisher_of(events.publisher)
     _lose(group, publisher, first_lost(events), events.last)
     group.read[publisher] = max(events.last, group.read.get(publisher, 0))

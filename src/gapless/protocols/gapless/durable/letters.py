@@ -34,7 +34,6 @@ def letter_filter(name: str) -> str:
 
 
 def is_letter_of(name: str, event: Event) -> bool:
-    """Return whether the event is a dead letter of this subscription."""
     return event.attributes.get(f"{DEAD_LETTER}subscription") == name
 
 
@@ -68,8 +67,6 @@ def is_last_delivery(call: Subscribe, deliveries_max: int, event: Event, deliver
 
 @dataclass(eq=False)
 class Letter:
-    """An unconfirmed letter."""
-
     subscription: str
     count: int
     """The number of the delivery to the client."""
@@ -95,7 +92,6 @@ class Letters:
             self._publications.advertise(Advertise(f"{call.subscription}#0", letter_filter(call.name)))
 
     def unadvertise(self, call: Subscribe) -> None:
-        """Withdraw the advertisement of an ended subscription."""
         if call.max_deliveries:
             self._publications.unadvertise(Unadvertise(f"{call.subscription}#0"))
 

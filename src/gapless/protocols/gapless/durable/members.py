@@ -33,8 +33,7 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
         if report.holds is not None and (member is None or member.line != report.line):
             member = _join(s, group, peer, message.client, report)
     if group is None or member is None or member.line != report.line:
-        is_gone = group is None or group.record.generation != message.generation
-        say_to(s, peer, message.name, message.client, Deal(report.line, 0, is_over=True, is_gone=is_gone))
+        say_to(s, peer, message.name, message.client, Deal(report.line, 0, is_over=True))
         return
     s.durable.due_groups[message.name] = None
     member.reported_at, member.broker, member.report = s.clock.now, peer, report.at
@@ -112,7 +111,6 @@ def part(s: BrokerState, group: Group, member: Member) -> None:
 
 
 def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> None:
-    """Send a message to a member."""
     if not broker:
         return  # it has not attached again after a change of the coordinator
     if broker == s.name:

@@ -26,8 +26,6 @@ class Membership(Attachment):
 
     def __init__(self, call: Subscribe, connection: ClientConnection, letters: Letters) -> None:
         super().__init__(call, connection, letters)
-        self._gone = 0
-        """The coordinators up to this generation are unreachable."""
         self._lines = 0
         self._lease_us = 0
         self._received = 0
@@ -54,7 +52,7 @@ class Membership(Attachment):
             ClientAttach(
                 session, call.subscription, call.name, call.filter, call.replace and not was_attached, True,
                 int(call.redeliver_s * 1e6), call.max_deliveries,
-                line=self.line, was_attached=was_attached, gone=self._gone,
+                line=self.line, was_attached=was_attached,
             )
         )  # fmt: skip
 
@@ -105,8 +103,6 @@ class Membership(Attachment):
         stored = [held for held in self.acked if held.number in deal.acked]
         self.acked = [held for held in self.acked if held not in stored and held not in revoked]
         self.forget(stored)
-        if deal.is_gone:
-            self._gone = self.generation
         return deal.is_over
 
     def _take_item(self, item: DealItem) -> None:

@@ -25,8 +25,6 @@ class Version(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One event."""
-
     publisher: str
     seq: int
 
@@ -198,8 +196,6 @@ class Report(Message, frozen=True):
 
 
 class GroupReport(Message, frozen=True):
-    """A member's report, sent to the coordinator."""
-
     name: str
     generation: int
     client: str
@@ -235,13 +231,9 @@ class Deal(Message, frozen=True):
     """The number of additions to these; they are repeated until the member reports this number."""
     is_over: bool = False
     """Whether the line has ended. A member that is not leaving attaches again."""
-    is_gone: bool = False
-    """Whether the sender no longer coordinates the subscription, whatever the register says."""
 
 
 class GroupDealt(Message, frozen=True):
-    """The coordinator's message, sent to the broker of a member."""
-
     name: str
     client: str
     deal: Deal

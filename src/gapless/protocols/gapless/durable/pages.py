@@ -118,7 +118,6 @@ def _end_recovery(s: BrokerState) -> None:
 
 
 def begin_list(s: BrokerState, session: Session, message: ClientList) -> None:
-    """Read all records for a client."""
     number = s.durable.next_request
     s.durable.next_request += 1
     read = s.durable.lists[number] = PageRead(client=session.client, session=session.number, request=message.request)

@@ -59,7 +59,6 @@ class ProgressTracker:
         self.advance()
 
     def reached(self, position: int) -> None:
-        """Record that everything up to a position has arrived."""
         if self._order and self._order[-1].key is None:
             self._order.pop()
         self._order.append(_Arrival(None, position))

@@ -83,7 +83,6 @@ def _asker(s: BrokerState, change: Change, record: DurableRecord | None) -> Aske
 
 
 def _finish(s: BrokerState, proposal: Proposal) -> None:
-    """Finish the first change, and begin the next."""
     s.durable.finished.append(proposal.changes.popleft())
     proposal.attempts = 0
     proposal.done += 1
@@ -132,7 +131,6 @@ def _question(s: BrokerState, proposal: Proposal) -> Any:
 
 
 def receive_vote(s: BrokerState, voter: str, vote: Vote) -> None:
-    """Process a replica's answer."""
     s.durable.round = max(s.durable.round, vote.held.promised.round)
     proposal = s.durable.proposals.get(vote.held.name)
     if proposal is None or proposal.request != vote.request:

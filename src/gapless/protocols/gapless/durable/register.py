@@ -11,6 +11,8 @@ A restarted replica takes part in nothing before it has recovered (`pages`).
 `store` is the only place that changes a replica's records.
 """
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from gapless.protocols.gapless.durable.messages import AcceptRecord, PrepareRecord, StoredRecord, Version, Vote
@@ -28,13 +30,11 @@ ENDED_MAX = 10_000
 
 
 def replicas(s: BrokerState) -> tuple[str, ...]:
-    """Return the brokers with replicas of the register."""
     first = s.topology.brokers[0]
     return (first, *s.topology.acceptors[first])
 
 
 def is_replica(s: BrokerState) -> bool:
-    """Return whether this broker has a replica."""
     return s.name in replicas(s)
 
 
@@ -92,10 +92,11 @@ def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
     """Return why there cannot be one more durable subscription, if this would be a new one."""
     if held.name in s.durable.records and not _is_over(held):
         return ""
-    if sum(s.durable.names.values()) >= NAMES_MAX:
+    users = [_user_of(each) for each in s.durable.records.values() if not _is_over(each)]
+    if len(users) >= NAMES_MAX:
         return f"there are {NAMES_MAX:,} durable subscriptions, which is the limit of the network; end some of them"
     most = s.owners.names_max(user) if user else 0
-    if most and s.durable.names.get(user, 0) >= most:
+    if most and users.count(user) >= most:
         return (
             f"user {user!r} has {most:,} durable subscriptions, which is the limit; end one of them, or ask an "
             "operator to raise `names` in the users file"
@@ -107,38 +108,32 @@ def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
 
 
 def store(s: BrokerState, held: StoredRecord) -> None:
-    """Store a record."""
-    known = s.durable.records.get(held.name)
-    if known is not None:
-        _count(s, known, -1)
-    s.durable.records[held.name] = held
+    d = s.durable
+    d.records[held.name] = held
     s.disk.changed_records.add(held.name)
-    _count(s, held, 1)
-    if sum(map(len, s.durable.ended.values())) > ENDED_MAX:
-        _forget_ended(s)
+    if not _is_over(held):
+        d.ended.pop(held.name, None)
+    else:
+        d.ended.setdefault(held.name, _user_of(held))
+        if len(d.ended) > ENDED_MAX:
+            _forget_ended(s)
 
 
 def _is_over(held: StoredRecord) -> bool:
     return held.record is not None and held.record.is_over
 
 
-def _count(s: BrokerState, held: StoredRecord, by: int) -> None:
-    user = held.user if held.record is None else held.record.user
-    if not _is_over(held):
-        s.durable.names[user] = s.durable.names.get(user, 0) + by
-    elif by > 0:
-        s.durable.ended.setdefault(user, {})[held.name] = None
-    else:
-        s.durable.ended[user].pop(held.name, None)
+def _user_of(held: StoredRecord) -> str:
+    return held.user if held.record is None else held.record.user
 
 
 def _forget_ended(s: BrokerState) -> None:
     """Forget a deleted record of the user with the most, but not one to which a client is attaching."""
-    ended = max(s.durable.ended.values(), key=len)
-    for name in ended:
-        held = s.durable.records[name]
-        if held.promised == held.version.ballot:
-            del s.durable.records[name], ended[name]
+    d = s.durable
+    (most, _), *_ = Counter(d.ended.values()).most_common(1)
+    for name, user in d.ended.items():
+        if user == most and d.records[name].promised == d.records[name].version.ballot:
+            del d.records[name], d.ended[name]
             s.disk.changed_records.add(name)
             return
 

@@ -23,7 +23,6 @@ __all__ = ["deliver_dealt", "relay_report"]
 
 
 def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -> None:
-    """Forward a member's report to its coordinator."""
     known = s.durable.attached.get((session.client, message.name))
     if known is None or not known.is_shared:
         return

@@ -8,7 +8,6 @@ A shared subscription belongs to the user whose client attached first, because m
 """
 
 from dataclasses import dataclass
-from functools import singledispatch
 
 from msgspec.structs import replace
 
@@ -45,15 +44,22 @@ class Asker:
 
 def apply(change: Change, record: DurableRecord | None, asker: Asker) -> DurableRecord:
     """Return the record after the change. It is called again whenever the current record turns out to be another."""
-    return _apply(change.command, record, asker)
+    match change.command:
+        case ClientAttach() as command:
+            return _attach(command, record, asker)
+        case ClientMove() as command:
+            return _move(command, record, asker)
+        case NoteAbsence() as command:
+            if record is None or (record.generation, record.client) != (command.generation, command.client):
+                raise Refusal(f"{command.client!r} is not attached any more")
+            return replace(record, owner=None)
+        case command:
+            if record is None:
+                name = command.name
+                raise Refusal(f"the durable subscription {name!r} is not known any more: more brokers than f lost it")
+            return _ack(command, record, asker) if isinstance(command, ClientAck) else _write(command, record, asker)
 
 
-@singledispatch
-def _apply(command: object, record: DurableRecord | None, asker: Asker) -> DurableRecord:
-    raise AssertionError(f"no change of a durable subscription: {command!r}")
-
-
-@_apply.register
 def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -> DurableRecord:
     user = asker.owners.user_of(asker.client)
     client = "" if command.is_shared else asker.client
@@ -74,10 +80,11 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
             "or with replace=True, or choose another name"
         )
     if record.is_shared != command.is_shared and not command.replace:
-        raise Refusal(_sharing(record))
+        how = "shared; attach with group=True" if record.is_shared else "not shared; attach without group"
+        raise Refusal(f"the durable subscription {record.name!r} is {how}, or with replace=True")
     goes_on = record.is_shared == command.is_shared and record.filter == command.filter
     stays = goes_on and record.is_shared
-    if stays and record.owner in asker.live and record.generation > command.gone:
+    if stays and record.owner in asker.live:
         return record
     if client and (record.client, record.line) == (client, command.line):
         return replace(record, owner=asker.owner)
@@ -102,12 +109,6 @@ def _delivered(record: DurableRecord, newest: int) -> int:
     return max(known.delivered, newest + DELIVERED_AHEAD_US)
 
 
-def _sharing(record: DurableRecord) -> str:
-    if record.is_shared:
-        return f"the durable subscription {record.name!r} is shared; attach with group=True, or with replace=True"
-    return f"the durable subscription {record.name!r} is not shared; attach without group, or with replace=True"
-
-
 def _taken(record: DurableRecord) -> str:
     if record.is_over:
         return f"the durable subscription {record.name!r} was ended"
@@ -116,14 +117,7 @@ def _taken(record: DurableRecord) -> str:
     return f"{record.client!r} has attached to the durable subscription {record.name!r}: one client at a time has it"
 
 
-def _unknown(name: str) -> Refusal:
-    return Refusal(f"the durable subscription {name!r} is not known any more: more brokers than f lost it")
-
-
-@_apply.register
-def _ack(command: ClientAck, record: DurableRecord | None, asker: Asker) -> DurableRecord:
-    if record is None:
-        raise _unknown(command.name)
+def _ack(command: ClientAck, record: DurableRecord, asker: Asker) -> DurableRecord:
     if record.generation != command.generation or record.is_shared:
         raise Refusal(_taken(record))
     if command.serial <= record.serial:
@@ -136,14 +130,6 @@ def _ack(command: ClientAck, record: DurableRecord | None, asker: Asker) -> Dura
     )  # fmt: skip
 
 
-@_apply.register
-def _note_absence(command: NoteAbsence, record: DurableRecord | None, asker: Asker) -> DurableRecord:
-    if record is None or (record.generation, record.client) != (command.generation, command.client):
-        raise Refusal(f"{command.client!r} is not attached any more")
-    return replace(record, owner=None)
-
-
-@_apply.register
 def _move(command: ClientMove, record: DurableRecord | None, asker: Asker) -> DurableRecord:
     if record is None or record.is_over:
         raise Refusal(
@@ -163,10 +149,7 @@ def _move(command: ClientMove, record: DurableRecord | None, asker: Asker) -> Du
     )  # fmt: skip
 
 
-@_apply.register
-def _write_group(command: WriteGroup, record: DurableRecord | None, asker: Asker) -> DurableRecord:
-    if record is None:
-        raise _unknown(command.name)
+def _write(command: WriteGroup, record: DurableRecord, asker: Asker) -> DurableRecord:
     if record.generation != command.generation or record.owner != asker.owner:
         raise Refusal(_taken(record))
     return replace(record, progress=command.progress, owner=None if command.is_leaving else record.owner)

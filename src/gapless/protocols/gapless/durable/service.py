@@ -10,17 +10,7 @@ and its broker is notified at once if possible.
 from typing import Any
 
 from gapless.protocols.gapless.client_state import Session, SessionPhase
-from gapless.protocols.gapless.durable.client_messages import (
-    AckResult,
-    ClientAck,
-    ClientAttach,
-    ClientGroupReport,
-    ClientList,
-    ClientMove,
-    DurableAttached,
-    DurableLost,
-    DurableMoved,
-)
+from gapless.protocols.gapless.durable import client_messages as messages
 from gapless.protocols.gapless.durable.groups import end_group, found_group, written_group
 from gapless.protocols.gapless.durable.messages import OwnerLost
 from gapless.protocols.gapless.durable.pages import begin_list
@@ -44,12 +34,12 @@ def receive_call(s: BrokerState, client: str, message: Any) -> None:
     if session is None or session.phase is not SessionPhase.OPEN or session.number != message.session:
         return
     match message:
-        case ClientGroupReport():
+        case messages.ClientGroupReport():
             relay_report(s, session, message)
-        case ClientList():
+        case messages.ClientList():
             if sum(each.client == client for each in s.durable.lists.values()) < PENDING_MAX:
                 begin_list(s, session, message)
-        case ClientAttach() | ClientAck() | ClientMove():
+        case messages.ClientAttach() | messages.ClientAck() | messages.ClientMove():
             pending = s.durable.pending.get(client, 0)
             if pending < PENDING_MAX:
                 s.durable.pending[client] = pending + 1
@@ -89,29 +79,32 @@ def finish_changes(s: BrokerState) -> bool:
 
 
 def _finish(
-    s: BrokerState, session: Session | None, command: ClientAttach | ClientAck | ClientMove, change: Change
+    s: BrokerState,
+    session: Session | None,
+    command: messages.ClientAttach | messages.ClientAck | messages.ClientMove,
+    change: Change,
 ) -> None:
     match command:
-        case ClientMove():
+        case messages.ClientMove():
             if session is not None:
-                s.send_to(session.client, DurableMoved(session.number, command.request, change.refusal))
+                s.send_to(session.client, messages.DurableMoved(session.number, command.request, change.refusal))
             if change.after is not None:
                 _notify_lost(s, change, f"was {'ended' if change.after.is_over else 'moved'} by {change.client!r}")
             return
-        case ClientAttach():
+        case messages.ClientAttach():
             _attached(s, session, command, change)
-        case ClientAck():
+        case messages.ClientAck():
             if change.refusal or command.is_leaving:
                 s.durable.attached.pop((change.client, command.name), None)
             elif session is not None:
                 _note_attached(s, session, command, change)
             if session is not None and not change.refusal:
-                s.send_to(session.client, AckResult(session.number, command.subscription, command.serial))
+                s.send_to(session.client, messages.AckResult(session.number, command.subscription, command.serial))
     if session is not None and change.refusal:
-        s.send_to(session.client, DurableLost(session.number, command.subscription, change.refusal))
+        s.send_to(session.client, messages.DurableLost(session.number, command.subscription, change.refusal))
 
 
-def _attached(s: BrokerState, session: Session | None, command: ClientAttach, change: Change) -> None:
+def _attached(s: BrokerState, session: Session | None, command: messages.ClientAttach, change: Change) -> None:
     record = change.after
     if record is None:
         return
@@ -123,15 +116,17 @@ def _attached(s: BrokerState, session: Session | None, command: ClientAttach, ch
         found_group(s, record)
     if session is not None:
         _note_attached(s, session, command, change)
-        s.send_to(session.client, DurableAttached(session.number, command.subscription, command.line, record))
+        s.send_to(session.client, messages.DurableAttached(session.number, command.subscription, command.line, record))
 
 
-def _note_attached(s: BrokerState, session: Session, command: ClientAttach | ClientAck, change: Change) -> None:
+def _note_attached(
+    s: BrokerState, session: Session, command: messages.ClientAttach | messages.ClientAck, change: Change
+) -> None:
     record = change.after
     assert record is not None, "the change was made"
     assert record.owner is not None, "the client is attached"
     s.durable.attached[session.client, record.name] = Attached(
-        session.number, command.subscription, record.line if isinstance(command, ClientAck) else command.line,
+        session.number, command.subscription, record.line if isinstance(command, messages.ClientAck) else command.line,
         record.generation, record.owner, record.is_shared,
     )  # fmt: skip
 
@@ -159,4 +154,4 @@ def lose_owner(s: BrokerState, _peer: str, message: OwnerLost) -> None:
         del s.durable.attached[message.client, message.name]
         session = s.sessions.get(message.client)
         if session is not None:
-            s.send_to(session.client, DurableLost(session.number, known.subscription, message.reason))
+            s.send_to(session.client, messages.DurableLost(session.number, known.subscription, message.reason))

@@ -314,17 +314,13 @@ class Attached(NamedTuple):
 
 
 class DurableState:
-    """All state of durable subscriptions."""
-
     def __init__(self, *, is_first: bool) -> None:
         # the replica
         self.records: dict[str, StoredRecord] = {}
         self.has_recovered = is_first
         self.recovery = PageRead()
-        self.names: dict[str, int] = {}
-        """By user: the number of records that are not deleted."""
-        self.ended: dict[str, dict[str, None]] = {}
-        """By user: the names of deleted ones, oldest first."""
+        self.ended: dict[str, str] = {}
+        """The names of deleted ones, oldest first, and their users."""
         # the proposer
         self.round = 0
         self.next_request = 1
@@ -351,7 +347,7 @@ class DurableState:
     def take_register(self, old: "DurableState") -> None:
         """Take over the replica of an incarnation that did not lose its memory."""
         self.records, self.has_recovered, self.recovery = old.records, old.has_recovered, old.recovery
-        self.names, self.ended, self.round = old.names, old.ended, old.round
+        self.ended, self.round = old.ended, old.round
 
 
 follow(Proposal, "phase", PROPOSALS)

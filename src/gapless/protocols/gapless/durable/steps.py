@@ -47,7 +47,6 @@ def settle(s: BrokerState) -> bool:
 
 
 def tick(s: BrokerState) -> None:
-    """Do periodic work."""
     pages.tick(s)
     proposals.tick(s)
     members.tick_groups(s)
