@@ -28,6 +28,11 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
     """Process the report of a member, or of a client whose coordinator this broker is not."""
     group, report = s.durable.groups.get(message.name), message.report
     member = None
+    is_current = group is not None and group.record.generation >= message.generation
+    if not is_current and message.name in s.durable.proposals:  # other brokers can know its result before this one
+        if report.holds is not None:
+            s.durable.early.setdefault(message.name, {})[message.client] = peer, message
+        return
     if group is not None and group.record.generation == message.generation:
         member = group.members.get(message.client)
         if report.holds is not None and (member is None or member.line != report.line):

@@ -12,6 +12,7 @@ from typing import Any
 from gapless.protocols.gapless.client_state import Session, SessionPhase
 from gapless.protocols.gapless.durable import client_messages as messages
 from gapless.protocols.gapless.durable.groups import end_group, found_group, written_group
+from gapless.protocols.gapless.durable.members import take_report
 from gapless.protocols.gapless.durable.messages import OwnerLost
 from gapless.protocols.gapless.durable.pages import begin_list
 from gapless.protocols.gapless.durable.proposals import propose
@@ -75,6 +76,8 @@ def finish_changes(s: BrokerState) -> bool:
             if session is not None and (session.number != change.session or session.phase is not SessionPhase.OPEN):
                 session = None
             _finish(s, session, command, change)
+        for peer, report in s.durable.early.pop(command.name, {}).values():
+            take_report(s, peer, report)
     return is_busy
 
 

@@ -15,6 +15,7 @@ from gapless.protocols.gapless.durable.client_messages import ClientAck, ClientA
 from gapless.protocols.gapless.durable.messages import (
     DurableRecord,
     GroupDealt,
+    GroupReport,
     Item,
     Progress,
     RecordPage,
@@ -341,6 +342,8 @@ class DurableState:
         """The smallest of the first timestamps."""
         # coordinators
         self.groups: dict[str, Group] = {}
+        self.early: dict[str, dict[str, tuple[str, GroupReport]]] = {}
+        """By subscription and client: first reports with their brokers, while this one may become the coordinator."""
         self.due_groups: dict[str, None] = {}
         """Those for which something has changed."""
 
