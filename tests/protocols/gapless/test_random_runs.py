@@ -1,4 +1,4 @@
-"""Random runs of the protocol have no violation, and soon have one without each of its rules.
+"""Random runs of the protocol: no violation. `test_killers` shows that one is found without each of its rules.
 
 More of them by hand: `gapless sim search --protocol gapless --faults all --runs 5000`.
 """
@@ -17,9 +17,9 @@ EARLIER = sorted((SCENARIOS / "earlier").glob("*.toml"))
 
 @pytest.mark.parametrize(
     ("faults", "runs"),
-    [("none", 5), ("crash", 8), ("cut", 5), ("suspicion", 5), ("partition", 5), ("all", 8), ("beyond-f", 5)],
+    [("none", 2), ("crash", 5), ("cut", 3), ("suspicion", 3), ("partition", 3), ("all", 5), ("beyond-f", 3)],
 )
-@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_no_violation(faults: str, runs: int, times: int) -> None:
     report = search("gapless", runs * times, first_seed=7000, faults=faults, processes=1, scale="small")
     assert report.finding is None, report.finding.repeat
@@ -61,7 +61,7 @@ def test_a_random_run_that_once_failed_is_valid(faults: str, seed: int) -> None:
 @pytest.mark.parametrize("faults", ["crash", "all"])
 def test_waiting_inputs_may_be_taken_one_in_each_step(faults: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "WORK_MAX", 1)
-    for seed in range(7100, 7106):
+    for seed in range(7100, 7103):
         outcome = try_scenario(generate(seed, "gapless", faults=faults))
         assert outcome.status == "valid", (seed, outcome.symptoms)
 
@@ -69,16 +69,3 @@ def test_waiting_inputs_may_be_taken_one_in_each_step(faults: str, monkeypatch: 
 def test_the_same_seed_gives_the_same_trace() -> None:
     first, second = (try_scenario(generate(7001, "gapless", faults="crash")) for _ in range(2))
     assert first == second
-
-
-@pytest.mark.parametrize(
-    ("rule", "faults", "seed"),
-    [
-        ("fence", "all", 5), ("void", "crash", 1), ("void", "all", 5), ("majority", "all", 22),
-        ("active-only", "all", 0), ("active-only", "crash", 0), ("last-numbers", "all", 12),
-    ],
-)  # fmt: skip
-def test_without_a_rule_the_checker_finds_a_violation(rule: str, faults: str, seed: int) -> None:
-    options = {"switched_off": (rule,)}
-    assert try_scenario(generate(seed, "gapless", faults=faults, options=options)).failed
-    assert not try_scenario(generate(seed, "gapless", faults=faults)).failed
