@@ -1,11 +1,10 @@
 """With the shortest possible turns of the event loop, tasks wait for each other and every message arrives."""
 
 import asyncio
-import time
 
 import pytest
 
-from gapless.client import Client, connect
+from gapless.client import Subscription, connect
 from gapless.runtime import turns
 from gapless.runtime.connection import Connection
 from gapless.runtime.event_loop import run
@@ -14,7 +13,7 @@ from gapless.runtime.turns import Turns
 from .local import Local, local
 
 CLIENTS = 12
-EVENTS = 300
+EVENTS = 100
 
 
 @pytest.fixture
@@ -29,13 +28,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             return False
         return True
 
-    monkeypatch.setattr(turns, "TURN_US", 0)
+    monkeypatch.setattr(turns, "TURN_US", -1)  # over before it has begun
     monkeypatch.setattr(Turns, "has_time_for", noted)
     return found
 
 
-async def take_all(client: Client) -> dict[str, list[int]]:
-    subscription = await client.subscribe("TRUE")
+async def take_all(subscription: Subscription) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     async for event in subscription:
         found.setdefault(event.publisher, []).append(event.seq)
@@ -48,15 +46,15 @@ def test_messages_of_a_waiting_client_are_all_processed_later(waits: list[str]) 
     async def talk(network: Local) -> None:
         clients = [await connect(network.at(f"b{number % 3}"), name=f"c{number}") for number in range(CLIENTS)]
         await asyncio.gather(*(client.advertise("TRUE") for client in clients))
-        taking = [asyncio.create_task(take_all(client)) for client in clients[:3]]
-        await asyncio.sleep(0.2)
+        subscriptions = await asyncio.gather(*(client.subscribe("TRUE") for client in clients[:3]))
+        taking = [asyncio.create_task(take_all(subscription)) for subscription in subscriptions]
         await asyncio.gather(*(client.publish_many(({"n": n}, b"") for n in range(EVENTS)) for client in clients))
         for found in await asyncio.gather(*taking):
             assert found == {client.name: list(range(1, EVENTS + 1)) for client in clients}
         await asyncio.gather(*(client.close() for client in clients))
 
     async def main() -> None:
-        async with local(3) as network, asyncio.timeout(60):
+        async with local(3) as network:
             await talk(network)
 
     run(main())
@@ -65,7 +63,7 @@ def test_messages_of_a_waiting_client_are_all_processed_later(waits: list[str]) 
 
 def test_a_client_that_leaves_while_waiting_is_removed(waits: list[str]) -> None:
     async def main() -> None:
-        async with local(1, f=0) as network, asyncio.timeout(60):
+        async with local(1, f=0) as network:
             links = network.brokers["b0"].links
             clients = [await connect(network.url, name=f"c{number}") for number in range(CLIENTS)]
             await asyncio.gather(*(client.advertise("TRUE") for client in clients))
@@ -76,10 +74,8 @@ def test_a_client_that_leaves_while_waiting_is_removed(waits: list[str]) -> None
             assert link.connection is not None
             link.connection.abort()
             await asyncio.gather(*publishing)
-            until = time.monotonic() + 10
-            while links.turns._waiting and time.monotonic() < until:
+            while links.turns._waiting:
                 await asyncio.sleep(0.01)
-            assert not links.turns._waiting
             await asyncio.gather(*(client.close() for client in clients))
 
     run(main())

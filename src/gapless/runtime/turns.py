@@ -66,16 +66,16 @@ class Turns:
             self._loop.call_soon(self._read_peers)
 
     def _read_peers(self) -> None:
-        """Read waiting peers in order, as far as the time allows."""
+        """Read waiting peers in order, as far as the time allows: at least one, even if the process was suspended."""
         if self._begun_us is None:
             self._loop.call_soon(self._begin)
         self._begun_us = begun = now_us()
         for connection in list(self._waiting):
-            if now_us() - begun > TURN_US:
-                break
             if self._waiting.pop(connection, self) is self:
                 continue  # it was closed meanwhile
             if connection.is_open:
                 if self._is_readable(connection):
                     connection.resume_reading()
                 connection.go_on()
+            if now_us() - begun > TURN_US:
+                break
