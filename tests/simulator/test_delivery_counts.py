@@ -61,14 +61,10 @@ def play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 
 def test_in_a_group_each_delivery_of_an_event_counts_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = extended = runs = 0
-    for seed in range(3000):
+    most = extended = 0
+    for seed in (291, 1104, 1377):  # members of groups give events back
         scenario = generate(seed, "gapless", faults="none")
-        durable = [each for each in scenario.actions if isinstance(each, SubscribeAction) and each.name]
-        if not durable or not all(each.group for each in durable):
-            continue
-        if not any(isinstance(each, NackAction) for each in scenario.actions):
-            continue
+        assert any(isinstance(each, NackAction) for each in scenario.actions)
         seen = play(scenario, monkeypatch)
         for deliveries in seen.deliveries.values():
             counts = [each.deliveries for each in deliveries]
@@ -76,9 +72,6 @@ def test_in_a_group_each_delivery_of_an_event_counts_one_more(monkeypatch: pytes
             assert all(each.redelivered is (each.deliveries > 1) for each in deliveries)
             most = max(most, *counts)
         extended += seen.extended.total()
-        runs += 1
-        if runs == 6:
-            break
     assert most > 2
     assert extended
 

@@ -29,18 +29,18 @@ def test_scenarios_that_once_failed(faults: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("f", [1, 2, 3])
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_with_crashes(f: int, times: int) -> None:
     limits = GeneratorLimits(f=f)
-    report = search("delta", 6 * times, first_seed=10_000 * f, faults="crash", processes=1, limits=limits)
+    report = search("delta", 3 * times, first_seed=10_000 * f, faults="crash", processes=1, limits=limits)
     assert report.finding is None, report.finding.repeat
     assert report.unknown <= 2
 
 
 @pytest.mark.parametrize("faults", ["none", "cut", "suspicion", "all"])
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_otherwise(faults: str, times: int) -> None:
-    report = search("delta", 6 * times, faults=faults, processes=1)
+    report = search("delta", 3 * times, faults=faults, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown <= 2
 

@@ -24,9 +24,9 @@ EVERYTHING = "crash,cut,suspicion,relink,loss,duplication"
 
 
 @pytest.mark.parametrize("recovery", RECOVERIES)
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_no_violation(recovery: Recovery, times: int) -> None:
-    report = search("epidemic", 5 * times, faults=EVERYTHING, options={"recovery": recovery}, processes=1)
+    report = search("epidemic", 3 * times, faults=EVERYTHING, options={"recovery": recovery}, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
@@ -40,9 +40,9 @@ def test_no_violation(recovery: Recovery, times: int) -> None:
         {"at_once": True, "gossip_max_ms": 900},
     ],
 )
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_no_violation_where_everything_is_scarce(options: dict[str, object], times: int) -> None:
-    report = search("epidemic", 5 * times, 500, EVERYTHING, options, processes=1)
+    report = search("epidemic", 3 * times, 500, EVERYTHING, options, processes=1)
     assert report.finding is None, report.finding.repeat
 
 

@@ -72,10 +72,10 @@ def test_without_numbers_a_quiet_publisher_starts_only_with_its_own_marker(paths
 @pytest.mark.parametrize(
     "options", [{"switched_off": ["numbers"]}, {"switched_off": ["numbers"], "paths": "one"}], ids=str
 )
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_without_numbers_there_are_no_findings(options: dict[str, Any], times: int) -> None:
     scale = "graph" if "paths" not in options else "small"
-    report = search("locaps", 7 * times, options=options, processes=1, scale=scale)
+    report = search("locaps", 4 * times, options=options, processes=1, scale=scale)
     assert report.finding is None, report.finding.repeat
 
 
@@ -119,24 +119,24 @@ def test_the_publishers_broker_may_crash_at_any_time_after_a_subscription(crash_
 
 
 @pytest.mark.parametrize("options", [{}, {"full_markers": True}, {"coverage": False}], ids=str)
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_on_graphs(options: dict[str, Any], times: int) -> None:
-    report = search("locaps", 5 * times, 1000, options=options, processes=1, scale="graph")
+    report = search("locaps", 3 * times, 1000, options=options, processes=1, scale="graph")
     assert report.finding is None, report.finding.repeat
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_with_crashes(times: int) -> None:
-    report = search("locaps", 10 * times, 2000, "crash", processes=1)
+    report = search("locaps", 5 * times, 2000, "crash", processes=1)
     assert report.finding is None, report.finding.repeat
 
 
 @pytest.mark.parametrize("f", [1, 2, 3])
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_on_large_trees_under_crashes_and_suspicions(f: int, times: int) -> None:
     limits = GeneratorLimits(f=f)
     report = search(
-        "locaps", 3 * times, 500 * f, "crash,in-flight,suspicion", processes=1, limits=limits, scale="large"
+        "locaps", 2 * times, 500 * f, "crash,in-flight,suspicion", processes=1, limits=limits, scale="large"
     )
     assert report.finding is None, report.finding.repeat
 

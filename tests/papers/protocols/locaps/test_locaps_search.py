@@ -16,8 +16,8 @@ CROWDED = GeneratorLimits(
 )
 
 
-@pytest.mark.parametrize(("coverage", "runs"), [(True, 14), (False, 7)])
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("coverage", "runs"), [(True, 7), (False, 4)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation(coverage: bool, runs: int, times: int) -> None:
     report = search("locaps", runs * times, options={"coverage": coverage, "paths": "one"}, processes=1)
     assert report.finding is None, report.finding.repeat

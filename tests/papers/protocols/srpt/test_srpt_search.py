@@ -19,7 +19,7 @@ MS = 1000
 
 
 def test_no_violation() -> None:
-    report = search("srpt", 30, processes=1)
+    report = search("srpt", 10, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 

@@ -16,9 +16,9 @@ CROWDED = GeneratorLimits(
 )
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation(times: int) -> None:
-    report = search("vcube", 10 * times, processes=1)
+    report = search("vcube", 5 * times, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
@@ -30,15 +30,15 @@ def test_no_violation_with_many_subscriptions(times: int) -> None:
         assert outcome.status == "valid", (seed, outcome.symptoms)
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_where_brokers_stop_acknowledging_at_once(times: int) -> None:
-    report = search("vcube", 6 * times, first_seed=500, options={"waiting_max": 1}, processes=1)
+    report = search("vcube", 3 * times, first_seed=500, options={"waiting_max": 1}, processes=1)
     assert report.finding is None, report.finding.repeat
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_with_the_order_and_the_barriers_of_the_printed_algorithm(times: int) -> None:
-    report = search("vcube", 9 * times, first_seed=800, options={"first": "smallest", "barrier": "all"}, processes=1)
+    report = search("vcube", 5 * times, first_seed=800, options={"first": "smallest", "barrier": "all"}, processes=1)
     assert report.finding is None, report.finding.repeat
     assert report.unknown == 0
 
