@@ -18,6 +18,7 @@ second, or if a turn of its event loop that served a request took more than 20 m
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -74,7 +75,10 @@ class GaplessWithHttp(Gapless):
 
 
 async def look(address: str) -> None:
-    """Open or close ten consoles for each line of standard input."""
+    """Open or close ten consoles for each line of standard input.
+
+    Browsers run on other machines, so this process uses only the processor time that the others leave."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     consoles: list[asyncio.Task[None]] = []
     while await asyncio.to_thread(sys.stdin.readline):
         if consoles:

@@ -177,6 +177,21 @@ def test_order_is_that_of_adding() -> None:
     assert index.match({"a": 1, "b": "x"}) == ["a", "b", "d", "c"]
 
 
+def test_equal_filters_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapless.filters.index.FEW", 16)
+    index: FilterIndex[str] = FilterIndex()
+    for key, text in {"a": "x = 1", "b": "y = 2", "c": "x = 1", "d": "y = 2", "e": "x = 1"}.items():
+        index.add(key, parse(text))
+    assert [keys for _, keys in index._tests] == [["a", "c", "e"], ["b", "d"]]
+    assert index.match({"x": 1, "y": 2}) == ["a", "b", "c", "d", "e"]
+    found = index.match({"x": 1})
+    assert found == ["a", "c", "e"]
+    found.clear()
+    assert index.match({"x": 1}) == ["a", "c", "e"], "the caller owns the answer"
+    index.remove("c")
+    assert index.match_many([{"x": 1}, {"y": 2}, {}]) == [["a", "e"], ["b", "d"], []]
+
+
 def test_values_of_other_types_count_as_absent() -> None:
     index: FilterIndex[int] = FilterIndex()
     for key, text in enumerate(("a = 1", "a > 0", "a = 'x'", "a IS NULL", "a")):

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from gapless.filters.evaluation import Attributes, Test
@@ -51,8 +52,8 @@ class FilterIndex(Generic[K]):
         self._next_order = 0
         self._repeated = 0
         """The number of filters with several conjunctions: only these can be found twice."""
-        self._tests: list[tuple[K, Test]] = []
-        """The tests to evaluate while there are few filters."""
+        self._tests: list[tuple[Test, list[K]]] = []
+        """The tests to evaluate while there are few filters: one for each set of equal filters."""
         self._rare = RareValues()
         self._store = Store()
         self._searching = 0
@@ -130,7 +131,7 @@ class FilterIndex(Generic[K]):
 
     def _match(self, attributes: Attributes) -> list[K]:
         if len(self._orders) <= FEW:
-            return [key for key, test in self._tests if test(attributes)]
+            return self._test(attributes)
         return self._keys_of(self._rare.match(attributes) + self._store.match(attributes))
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
@@ -156,11 +157,17 @@ class FilterIndex(Generic[K]):
 
     def _match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
         if len(self._orders) <= FEW:
-            tests = self._tests
-            return [[key for key, test in tests if test(attributes)] for attributes in batch]
+            return list(map(self._test, batch))
         orders = [self._rare.match(attributes) for attributes in batch]
         self._store.match_many(batch, orders)
         return list(map(self._keys_of, orders))
+
+    def _test(self, attributes: Attributes) -> list[K]:
+        """Evaluate all filters."""
+        found = [keys for test, keys in self._tests if test(attributes)]
+        if len(found) == 1:
+            return found[0].copy()
+        return sorted(chain.from_iterable(found), key=self._orders.__getitem__)
 
     def may_cover(self, narrower: Filter) -> list[K]:
         """Return the keys of all filters that cover this one, and possibly of others, in the order
@@ -171,8 +178,11 @@ class FilterIndex(Generic[K]):
 
     def _note_tests(self) -> None:
         if len(self._orders) <= FEW:
-            members = [(key, self._members[order]) for key, order in self._orders.items()]
-            self._tests = [(key, some[0].filter.test) for key, some in members if some]
+            equal: dict[str, tuple[Test, list[K]]] = {}
+            for key, order in self._orders.items():
+                for member in self._members[order][:1]:
+                    equal.setdefault(member.filter.text, (member.filter.test, []))[1].append(key)
+            self._tests = list(equal.values())
 
     def _keys_of(self, orders: list[int]) -> list[K]:
         if self._repeated:

@@ -69,11 +69,19 @@ class NetworkView:
         return await self._ask_all("samples")
 
     async def _ask_all(self, about: str) -> dict[str, Any]:
-        answers = await ask_all(self._broker.config.addresses, self.access, about)
+        answers = await self._answers(about)
         return {name: answer.report[about] for name, answer in answers.items() if answer.report is not None}
 
+    async def _answers(self, about: str = "") -> dict[str, Answer]:
+        """Return the reports of all brokers; only the other ones are queried over the network."""
+        own, addresses = self._broker.name, self._broker.config.addresses
+        others = await ask_all({name: at for name, at in addresses.items() if name != own}, self.access, about)
+        await asyncio.sleep(0)
+        reports = others | {own: Answer(self._broker.report(about))}
+        return {name: reports[name] for name in addresses}
+
     async def _ask_brokers(self) -> dict[str, Any]:
-        answers = await ask_all(self._broker.config.addresses, self.access)
+        answers = await self._answers()
         document = self._document(answers)
         await asyncio.sleep(0)
         document["findings"] = [

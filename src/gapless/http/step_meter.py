@@ -5,7 +5,7 @@ A request runs in the loop that also delivers events, so each of its steps count
 No step may take more than `STEP_MAX_MS` of processor time: longer work yields to other tasks in between.
 
 Many requests can arrive at the same time. The steps of all of them together take about `TURN_MS` in each turn of the
-event loop; further steps wait for the next turn, in order.
+event loop, by the wall clock; further steps wait for the next turn, in order.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ class StepMeter:
 
     def __init__(self, turns: TurnMeter) -> None:
         self.longest_ms = 0.0
-        """The longest step, in processor time."""
+        """The longest step: its wall-clock time, or the processor time of its turn if that is less."""
         self.what = ""
         """The path of the request with the longest step."""
         self._turns = turns
         self._spent_ns = 0
-        """The time of all steps in this turn."""
+        """The wall-clock time of all steps in this turn."""
         self._is_turn_due = False
         self._tickets = count()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -59,14 +59,14 @@ class StepMeter:
                     raise
                 except BaseException as raised:
                     error = raised
-            begun, worked = self._turns.begin(), time.thread_time_ns()
+            begun, started = self._turns.begin(), time.monotonic_ns()
             try:
                 waited_for = work.send(sent) if error is None else work.throw(error)
             except StopIteration as done:
                 result: T = done.value
                 return result
             finally:
-                self._note(time.thread_time_ns() - worked, what, is_inner=begun < 0)
+                self._note(time.monotonic_ns() - started, what, is_inner=begun < 0)
                 self._turns.end(begun, "a request over HTTP", what)
             sent, error = None, None
             try:
@@ -94,7 +94,9 @@ class StepMeter:
         self._await_turn()
         self._spent_ns += 0 if is_inner else spent_ns
         if spent_ns > self.longest_ms * 1e6:
-            self.longest_ms, self.what = spent_ns / 1e6, what
+            worked_ns = min(spent_ns, self._turns.processor_ns())
+            if worked_ns > self.longest_ms * 1e6:
+                self.longest_ms, self.what = worked_ns / 1e6, what
 
     def _next_turn(self, ticket: int) -> Generator[Any, None, None]:
         """Wait for another turn of the event loop."""

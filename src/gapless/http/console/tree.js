@@ -9,7 +9,7 @@ const GAP = 26;
 const LEVEL = 118;
 const MARGIN = 22;
 const FLOW_MS = 1100;
-const [SCALE_MIN, SCALE_MAX] = [0.55, 1.15];
+const [SCALE_MIN, SCALE_MAX] = [0.8, 1.15];
 
 /** By broker: where its middle is. The root is the middle of the tree, so that the picture is flat. */
 export function layout(names, links) {
