@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check lint collect docs bench chaos fuzz night wheels
+.PHONY: help setup demo test test-slow check lint collect docs bench chaos jepsen fuzz night wheels
 
 bin := .venv/bin
 
@@ -58,6 +58,9 @@ fuzz: setup ## Send malformed input to every entry point; ARGS="--minutes 5 --ta
 
 chaos: setup ## Inject faults into a real network for 15 minutes, then audit it; ARGS="--minutes 3" is shorter
 	@$(bin)/python -m trials.chaos_run $(ARGS)
+
+jepsen: setup ## Repeat the faults of Jepsen's NATS analysis on real brokers; ARGS="--minutes 2 --f 1" is shorter
+	@$(bin)/python -m trials.jepsen $(ARGS)
 
 night: setup ## Search for hours, continuing the last search, and list branches not reached; ARGS="--hours 1"
 	@$(bin)/python -m trials.night $(ARGS)

@@ -76,11 +76,12 @@ class Chaos:
         seed: int,
         load: Load | None = None,
         proxy: CutProxyProcess | None = None,
+        make_faults: type[Faults] = Faults,
     ) -> None:
         self._fleet = fleet
         self._directory = directory
         self._dice = random.Random(seed)
-        self._faults = Faults(fleet, proxy, self._dice, self._note_fault)
+        self._faults = make_faults(fleet, proxy, self._dice, self._note_fault)
         self._load = load or Load()
         self._clients: list[Client] = []
         self._last_delivery = time.monotonic()

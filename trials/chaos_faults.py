@@ -23,7 +23,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from gapless.overlay import Overlay
@@ -55,6 +55,9 @@ def can_fake_clocks() -> bool:
 class Faults:
     """Injects faults into one fleet; calls `note` before each fault."""
 
+    alone: tuple[str, ...] = ALONE
+    clock_s: tuple[int, ...] = CLOCK_S
+
     def __init__(
         self, fleet: Fleet, proxy: CutProxyProcess | None, dice: random.Random, note: Callable[[str], None]
     ) -> None:
@@ -72,7 +75,7 @@ class Faults:
         """Inject these faults at about the same time, at neighbouring brokers; a fault of the whole network happens
         alone.
         """
-        alone = [kind for kind in kinds if kind in ALONE]
+        alone = [kind for kind in kinds if kind in self.alone]
         if alone:
             kinds = alone[:1]
         victims = self._neighbours(len(kinds))
@@ -88,7 +91,10 @@ class Faults:
 
     async def _fault(self, kind: str, broker: str, delay: float) -> None:
         await asyncio.sleep(delay)
-        await {
+        await self._actions()[kind](broker)
+
+    def _actions(self) -> dict[str, Callable[[str], Awaitable[None]]]:
+        return {
             "kill": self._kill,
             "freeze": self._freeze,
             "cut": self._cut,
@@ -99,7 +105,7 @@ class Faults:
             "beyond": self._beyond,
             "blackout": self._black_out,
             "disk": self._slow_disk,
-        }[kind](broker)
+        }
 
     async def _rest(self, *suspicions: float) -> None:
         """Wait as long as one of so many suspicions takes."""
@@ -148,7 +154,7 @@ class Faults:
         """Restart a broker with a wrong clock. With a large error it waits, and joins after a restart with the correct
         clock; a small error lasts until the next restart.
         """
-        seconds = self._dice.choice(CLOCK_S)
+        seconds = self._dice.choice(self.clock_s)
         self._note(f"clock {broker}, by {seconds:+d} s")
         self._fleet.kill(broker)
         environment = {"LD_PRELOAD": _faketime(), "FAKETIME": f"{seconds:+d}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}

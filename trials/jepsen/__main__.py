@@ -1,0 +1,3 @@
+from trials.jepsen.command import main
+
+raise SystemExit(main())
