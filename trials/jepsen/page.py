@@ -2,27 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
 
 from trials.jepsen.trial import Second, Trial
 
 __all__ = ["page"]
 
 WIDTH, HEIGHT, ROW = 960, 120, 16
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #6a737d; --line: #d0d7de; --good: #1a7f37; --bad: #cf222e;
-  --one: #0969da; --two: #bf5700; --page: #fff; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --good: #3fb950;
-  --bad: #f85149; --one: #58a6ff; --two: #f0883e; --page: #0d1117; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 60rem;
-  margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; } .valid { color: var(--good); }
-.invalid, .unknown { color: var(--bad); } td, th { text-align: right; padding: .2rem .8rem;
-  border-bottom: 1px solid var(--line); } td:first-child, th:first-child { text-align: left; }
-svg { width: 100%; height: auto; } text { fill: var(--soft); font-size: 11px; } .axis { stroke: var(--line); }
-.one { stroke: var(--one); fill: none; } .two { stroke: var(--two); fill: none; }
-rect { fill: var(--bad); opacity: .7; }
-li { overflow-wrap: anywhere; }
-"""
+STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 
 
 def page(trials: Sequence[Trial]) -> str:

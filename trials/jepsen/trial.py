@@ -30,7 +30,7 @@ SETTINGS = RuntimeSettings(suspect_ms=2_000, join_ms=2_000)
 
 
 class Second(msgspec.Struct, frozen=True):
-    """What happened in one second of a run."""
+    """The counts and latencies of one second of a run."""
 
     time_ms: float
     published: int

@@ -9,8 +9,8 @@ longest piece. Between pieces, other code may use the processor, such as the app
 client. A turn takes no longer than the sum of its pieces' wall-clock times, and no longer than the
 processor time since its first piece: the smaller of the two counts. Reading the processor
 time is a system call: for every piece, it took a sixth of the time of a broker with a thousand
-subscribers. So it is read at the beginning of a turn, and at the end only if the turn may be the
-longest, or too long.
+subscribers. The meter reads it at the beginning of a turn, and at the end only if the turn may be
+the longest, or too long.
 """
 
 import asyncio
