@@ -82,7 +82,7 @@ def lab_figures(
 @quick_option
 @json_option
 def lab_report(directory: Path, paper: tuple[str, ...], quick: bool, json: bool) -> int:
-    """Write the report as an HTML page and a PDF. Runs nothing.
+    """Write the report as an HTML page and a PDF, from the stored runs.
 
     Example:  gapless lab report out/figures --quick
     """

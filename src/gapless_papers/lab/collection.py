@@ -1,4 +1,4 @@
-"""The experiments that ship with Gapless: those of the papers."""
+"""Finds the experiment files that ship with Gapless, one set for each paper."""
 
 import re
 from pathlib import Path

@@ -35,7 +35,7 @@ def conduct(case: Case) -> tuple[list[Metric], Trace | None]:
         found = workload.results(case.seed)
         return [Metric(name, subject, float(value)) for name in case.measure for subject, value in found[name]], None
     assert isinstance(workload, ScenarioWorkload)
-    known = workload.worked_out(case.protocol, case.seed)
+    known = workload.computed(case.protocol, case.seed)
     if known is not None:
         return _known(case, known), None
     run = _observe(workload, case)

@@ -169,7 +169,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_of: float | None = None
     """The whole from which the reading is subtracted, if the claim is about a missing part."""
     paper_deviation: float | None = None
-    """The standard deviation of single runs according to the paper, and its number of runs."""
+    """The standard deviation of single runs that the paper reports. `paper_runs` is the number of those runs."""
     paper_runs: int = 0
     shape: Literal["flat", "grows", "falls"] | None = None
     along: str = ""
@@ -188,7 +188,7 @@ class Interpretation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: str
     where: Where = {}
     free: int = 0
-    """The number of choices made to fit the paper's numbers; the numbers cannot confirm these choices."""
+    """The number of choices that were fitted to the paper's numbers, which therefore cannot confirm them."""
 
 
 class Quick(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,7 +211,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: str = ""
     """The path of the file."""
     document: dict[str, Any] = {}
-    """The scenario, if it is a file."""
+    """The parsed scenario file, if the experiment runs one."""
     paper: str = ""
     place: str = ""
     setup: str = ""

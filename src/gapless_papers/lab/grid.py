@@ -20,7 +20,7 @@ from gapless_papers.lab.experiment import Axis, Experiment, Scalar
 __all__ = ["Case", "cases_of", "code_version"]
 
 CASES_MAX = 100_000
-"""More cases than this are a mistake in the file."""
+"""An experiment with more cases than this is rejected as a mistake."""
 
 _PARTS = ("errors.py", "events.py", "filters", "overlay", "protocol", "protocols", "simulator", "trace")
 """The parts of `gapless` that take part in a run."""
@@ -53,7 +53,7 @@ class Case(msgspec.Struct, frozen=True):
         return f"{self.experiment}/{self.name}"
 
     def key(self) -> str:
-        """Return the key, which is equal for equal cases carried out by equal code."""
+        """Return the hash of the case and the code; equal keys mean equal results."""
         text = msgspec.json.encode([code_version(), self], order="deterministic")
         return hashlib.sha256(text).hexdigest()[:24]
 

@@ -78,7 +78,7 @@ def _delivery_latency(run: Observed) -> Iterator[Pair]:
 
 
 def _reception_latency(run: Observed) -> Iterator[Pair]:
-    """Return the latency without waiting for causes. Only some brokers report that time; it is subtracted there."""
+    """Yield the delivery latency minus the time spent waiting for causes, as far as brokers report that time."""
     latencies = run.observer.latencies_us
     if latencies:
         waited = sum(delay * count for delay, count in _measured(run, "delays_us").items())
@@ -117,7 +117,7 @@ def _state(run: Observed) -> Iterator[Pair]:
 
 
 def _measured(run: Observed, what: str) -> Counter[int]:
-    """Return the sum over all brokers."""
+    """Return one of the brokers' counters, summed over all brokers."""
     total: Counter[int] = Counter()
     for node in run.simulation.broker_nodes():
         total.update(node.measured().get(what, {}))

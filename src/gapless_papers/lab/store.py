@@ -5,8 +5,8 @@
 | `sweep.json` | identifies the directory as that of a sweep, with the name of its experiment |
 | `runs/KEY` | one folder for each finished run: `metrics.parquet`, and the tables of its trace, if it is kept |
 | `cases` | the runs with their parameters (Parquet) |
-| `metrics` | run, metric, subject, value of all of them (Parquet) |
-| `trace` | the traces of all of them, as one trace that can be audited |
+| `metrics` | run, metric, subject and value of all runs (Parquet) |
+| `trace` | the traces of all runs, merged into one that can be audited |
 | `failures.json` | the failed runs, with the reason and the command that repeats each |
 
 A run is built under another name and renamed when it is complete, so that everything in `runs` is finished and need not
@@ -101,7 +101,7 @@ class Store:
     # ---- runs
 
     def has(self, key: str) -> bool:
-        """Return whether this run is finished."""
+        """Return whether the run with this key is finished."""
         return (self.runs / key / "metrics.parquet").exists()
 
     def clear_tables(self) -> None:

@@ -20,15 +20,15 @@ def both(system: str, depth: int, *, covered: bool, pivot: int, f: int) -> list[
 @pytest.mark.parametrize("depth", [3, 6])
 @pytest.mark.parametrize("pivot", [None, 0, 1, 2])
 def test_the_closed_form_is_what_a_run_gives(system: str, depth: int, pivot: int | None) -> None:
-    worked_out, measured = both(system, depth, covered=pivot is not None, pivot=pivot or 0, f=1)
-    assert worked_out == measured
+    computed, measured = both(system, depth, covered=pivot is not None, pivot=pivot or 0, f=1)
+    assert computed == measured
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(("depth", "pivot"), [(3, 0), (5, 2)])
 def test_the_same_holds_for_more_failures(system: str, depth: int, pivot: int) -> None:
-    worked_out, measured = both(system, depth, covered=True, pivot=pivot, f=3)
-    assert worked_out == measured
+    computed, measured = both(system, depth, covered=True, pivot=pivot, f=3)
+    assert computed == measured
 
 
 def test_measures_that_were_not_computed_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Compares a paper's claims with our measurements: does a claim hold, and if not, how large is the difference?
+"""Compares a paper's claims with our measurements, and quantifies each difference.
 
 A number agrees if ours is within the noise that the claim allows, which is a share of the effect that the paper
 reports. Three cases are undecided: fewer than `RUNS_LEAST` runs, an interval wider than the noise, and a difference
@@ -22,7 +22,7 @@ from gapless_papers.lab.figures.estimate import Estimate, deviation_of, student_
 __all__ = ["RUNS_LEAST", "Judgement", "judge_claim", "paper_half_width"]
 
 RUNS_LEAST = 20
-"""With fewer runs no number is judged."""
+"""A number measured with fewer runs than this gets no verdict."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Judgement(msgspec.Struct, frozen=True):
     deviation: float | None = None
     """Ours minus the paper's, as a share of the paper's."""
     lines: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    """For a shape: each line with its means, in the order of the axis."""
+    """For a shape: the name of each line, and its means in the order of the axis."""
     runs: int = 0
     """The number of runs behind the number, or behind the point with the fewest runs."""
 

@@ -1,4 +1,4 @@
-"""The runs of a sweep with all their numbers, and how to take a reading of them."""
+"""The runs of a sweep with all their measurements, and the evaluation of readings on them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
@@ -23,7 +23,7 @@ class Run(msgspec.Struct, frozen=True):
     metrics: dict[str, list[Pair]]
 
     def read(self, reading: Reading) -> float | None:
-        """Return the number; None if the run has none."""
+        """Return the value of the reading; None if the run did not measure it."""
         rows = self.metrics.get(reading.metric, [])
         if reading.subject is not None:
             rows = [row for row in rows if row[0] == reading.subject]
@@ -62,7 +62,7 @@ class Runs:
         return iter(self._runs)
 
     def where(self, wanted: Mapping[str, Any]) -> "Runs":
-        """Return the runs whose axes have these values, or one of several."""
+        """Return the runs whose axes have these values; a list matches any of its values."""
         return Runs(
             run for run in self._runs if all(_fits(run.axes.get(axis), value) for axis, value in wanted.items())
         )

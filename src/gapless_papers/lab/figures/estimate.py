@@ -23,7 +23,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def estimate(numbers: Iterable[float]) -> Estimate | None:
-    """Return the estimate of the mean; None without any number."""
+    """Return the estimate of the mean; None if there are no numbers."""
     found = list(numbers)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""The papers whose figures are measured again: their names and sources."""
+"""The papers whose measurements are repeated: their names and sources."""
 
 from collections.abc import Mapping
 

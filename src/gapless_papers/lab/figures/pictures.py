@@ -34,7 +34,7 @@ DASHES: Sequence[Any] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 LINES = ("lines", "course")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "||||", "----", "oooo")
-"""For bars of the same colour."""
+"""Hatches that distinguish bars of the same colour."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DASH_LENGTH = 4.0
 """The length of a dash, in line widths."""
@@ -78,9 +78,9 @@ def save_picture(figure: Figure, stem: Path) -> str:
 
 
 def _style(table: FigureTable, number: int) -> tuple[str, str, int]:
-    """Return the colour, the marker, and a number that distinguishes lines of the same colour by dashes or hatches.
+    """Return the colour, the marker, and a number that selects the dashes or hatch among lines of one colour.
 
-    The axis whose values have colours of their own decides, else the first axis.
+    The colour follows the axis whose values are in `COLOURS`, or else the first axis.
     """
     names = [_colour_name(row) for row in table.series]
     place = list(dict.fromkeys(names)).index(names[number])
@@ -191,7 +191,7 @@ def _draw_bars(axes: Axes, table: FigureTable) -> _Places:
 
 
 def _draw_paper(axes: Axes, table: FigureTable, claims: Sequence[Claim], places: _Places) -> list[float]:
-    """Draw the paper's numbers that are points of this picture."""
+    """Draw the paper's numbers that belong to points of this picture, and return them."""
     found = [
         (x, claim.paper)
         for series, row in zip(table.series, places, strict=True)

@@ -27,7 +27,7 @@ from gapless_papers.lab.figures.papers import PAPERS
 __all__ = ["Chapter", "Origin", "Shown", "report_html", "too_few"]
 
 _WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
-"""The words for each verdict."""
+"""How the report words each verdict."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Chapter(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The inputs of a report, and its date."""
+    """The date of a report, and the versions that produced it."""
 
     date: str
     version: str

@@ -24,7 +24,7 @@ class Point(msgspec.Struct, frozen=True):
     estimate: Estimate
     reading: Reading
     value: Scalar | None = None
-    """The value on the axis; a bin has none."""
+    """The value on the axis; None for a bin."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ def _place_label(value: Scalar, place: float) -> str:
 
 
 def _course(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
-    """Return a point for each subject that some run has."""
+    """Yield a point for each subject that any run measured."""
     subjects = {subject for run in runs for subject, _ in run.metrics.get(spec.y.metric, ())}
     for subject in sorted(subjects, key=float):
         reading = msgspec.structs.replace(spec.y, subject=subject)
@@ -91,7 +91,7 @@ def _course(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
 
 
 def _bins(spec: FigureSpec, runs: Runs) -> Iterable[Point]:
-    """Return the share of each bin if `by` is subjects, else the number of subjects with a value in it."""
+    """Yield the share of each bin if `by` is `subjects`, else the number of subjects whose values are in it."""
     ends = [-inf, *spec.bins]
     for number, (low, high) in enumerate(pairwise(ends)):
         reading = msgspec.structs.replace(spec.y, **{spec.by: Range(above=None if low == -inf else low, most=high)})

@@ -52,6 +52,6 @@ def everybody_subscribes(
 
 
 def delivered(run: Observed, due: int) -> Iterator[Pair]:
-    """Return all deliveries, in percent of those due."""
+    """Yield the number of deliveries as a percentage of those due."""
     came = len(run.observer.latencies_us) + run.observer.own_deliveries
     yield "percent", 100 * came / due

@@ -7,8 +7,8 @@ is how the workload replaces a broker that left permanently.
 
 | measure | subject | value |
 | --- | --- | --- |
-| `throughput` | second | deliveries within the half second from then on, in percent of those due without failures |
-| `delivered` | `percent` | deliveries in all, of those due |
+| `throughput` | second | deliveries in the half second that begins then, in percent of those due without failures |
+| `delivered` | `percent` | deliveries in the whole run, as a percentage of those due |
 """
 
 import random
@@ -41,12 +41,12 @@ class FailureCourse(ScenarioWorkload, frozen=True):
     """The number of brokers or links that fail."""
     what: Literal["brokers", "links"] = "brokers"
     away_ms: float = 0.0
-    """After how long they return; 0: never."""
+    """How long they stay down; 0 means that they never return."""
     memory: bool = False
     """Whether returning brokers still have their state."""
     every_ms: float = 50.0
     length_ms: float = 8_000.0
-    """How long clients publish, beginning two seconds before the failures."""
+    """How long clients publish. They begin two seconds before the failures."""
 
     own_measures: ClassVar[tuple[str, ...]] = ("throughput", "delivered")
 

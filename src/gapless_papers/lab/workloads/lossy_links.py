@@ -11,8 +11,8 @@ second into the middle. During each replacement the tree is split in two for `ga
 
 | measure | subject | value |
 | --- | --- | --- |
-| `delivered` | `percent` | of the deliveries due for events published in the middle |
-| `delivered-course` | second | the same, for events published in the quarter of a second from then on, in the middle |
+| `delivered` | `percent` | deliveries of events published in the middle, as a percentage of those due |
+| `delivered-course` | second | the same percentage for events published in the quarter of a second that begins then |
 | `overhead` | `messages` | recovery messages between brokers, for each event published |
 """
 
@@ -42,7 +42,7 @@ from gapless_papers.lab.workloads.workload import ScenarioWorkload
 __all__ = ["LossyLinks"]
 
 START_MS = 2_000.0
-"""By then all brokers know all subscriptions, though links lose subscription messages, too."""
+"""When all brokers know all subscriptions, although links also lose subscription messages."""
 LINK_MS = 5.0
 SPAN_US = 250_000
 GOSSIP = ("PushDigest", "SubscriberPull", "PublisherPull", "Request", "Retransmission")
@@ -130,7 +130,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 at_ms += self.burst_ms + dice.expovariate(1 / between_ms) + 0.01
 
     def _relinks(self, edges: Sequence[tuple[str, str]], dice: random.Random) -> Iterator[Fault]:
-        """Return link replacements; each new link joins the two parts at newly drawn brokers."""
+        """Yield link replacements; each new link joins the two parts at brokers drawn anew."""
         left = list(edges)
         for turn in range(self.relinks):
             old = left.pop(dice.randrange(len(left)))
@@ -159,7 +159,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 at_ms += 1000 / self.rate
 
     def _delivered(self, run: Observed) -> Iterator[Pair]:
-        """Return the delivered share of all pairs of an event of the middle and a matching subscription."""
+        """Yield the percentage of pairs of a counted event and a matching subscription that were delivered."""
         events = list(self._events(run))
         yield "percent", 100 * sum(came for _, _, came in events) / sum(due for _, due, _ in events)
 
@@ -174,7 +174,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 yield f"{span * SPAN_US / 1e6:g}", 100 * came / due
 
     def _events(self, run: Observed) -> Iterator[tuple[int, int, int]]:
-        """Return for each event of the middle: its publication time, the deliveries due, and the actual deliveries."""
+        """Yield the publication time, the deliveries due, and the actual deliveries of each counted event."""
         wanted: dict[str, int] = {}
         for action in run.scenario.actions:
             if isinstance(action, SubscribeAction):
@@ -192,7 +192,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
 
 
 def _part(start: str, edges: Sequence[tuple[str, str]]) -> set[str]:
-    """Return all brokers connected with this one."""
+    """Return the brokers connected with `start` by these edges."""
     found, ring = {start}, [start]
     while ring:
         name = ring.pop()
@@ -205,6 +205,6 @@ def _part(start: str, edges: Sequence[tuple[str, str]]) -> set[str]:
 
 
 def _overhead(run: Observed) -> Iterator[Pair]:
-    """Return the recovery messages between brokers for each published event."""
+    """Yield the number of recovery messages between brokers per published event."""
     counts = run.result.message_counts
     yield "messages", sum(counts.get(kind, 0) for kind in GOSSIP) / max(1, len(run.observer.published_us))

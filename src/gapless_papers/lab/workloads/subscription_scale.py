@@ -62,10 +62,10 @@ class SubscriptionScale(DirectWorkload, frozen=True):
 
     def results(self, seed: int) -> Mapping[str, Iterable[Pair]]:
         """Return the latency in milliseconds, and the number of messages."""
-        hops, messages = self._worked_out() if self.is_model else self._measured(seed)
+        hops, messages = self._computed() if self.is_model else self._measured(seed)
         return {"latency": [("ms", hops * HOP_MS)], "messages-caused": [("count", messages)]}
 
-    def _worked_out(self) -> tuple[float, float]:
+    def _computed(self) -> tuple[float, float]:
         d, k, f = self.depth, self.pivot, self.f
         last = min(k + f, d)
         match self.system:

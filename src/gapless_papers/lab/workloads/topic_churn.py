@@ -19,7 +19,7 @@ class TopicChurn(TopicWorkload, frozen=True):
     """
 
     churn: float = 0.125
-    """How many of the subscribers leave."""
+    """The share of the subscribers that leave."""
     drawn: Literal["once", "with replacement"] = "once"
     """Whether no node is drawn twice. With replacement the number of draws is the same, so fewer nodes leave and join.
     Joining nodes are drawn from all that are not subscribed at that time, including those that have just left.
@@ -47,7 +47,7 @@ class TopicChurn(TopicWorkload, frozen=True):
             options = {**options, "switched_off": ["receivers", "starting-cut"]}
         return self.assemble("topic-churn", protocol, options, seed, {topic: sorted(members)}, actions=actions)
 
-    def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
+    def computed(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
         """Return the deliveries by closed form.
 
         A member that stays gets everything. A member that leaves gets one message that it no longer wants; if it has to

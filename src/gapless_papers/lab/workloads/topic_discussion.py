@@ -52,7 +52,7 @@ class TopicDiscussion(TopicWorkload, frozen=True):
         options = {**options, "barrier": self.barrier}
         return self.assemble("topic-discussion", protocol, options, seed, wanted, actions=actions, replies=replies)
 
-    def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
+    def computed(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
         """Return the measures from the model of barriers, if that suffices."""
         if not self.is_model:
             return None

@@ -43,9 +43,9 @@ class TopicPopularity(TopicWorkload, frozen=True):
         ]
         return self.assemble("topic-popularity", protocol, options, seed, wanted, actions=actions)
 
-    def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
+    def computed(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
         """Return the measures from the model of queues, if that suffices."""
-        return self.work_out(protocol, self._names(seed), list(self._publications(seed))) if self.is_model else None
+        return self.compute(protocol, self._names(seed), list(self._publications(seed))) if self.is_model else None
 
     def _names(self, seed: int) -> list[str]:
         chosen = seed if self.map is None else self.map

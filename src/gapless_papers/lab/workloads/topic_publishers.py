@@ -32,12 +32,12 @@ class TopicPublishers(TopicWorkload, frozen=True):
         wanted = {topic: range(self.nodes)}
         return self.assemble("topic-publishers", protocol, options, seed, wanted, actions=actions)
 
-    def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
+    def computed(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
         """Return the measures from the model of queues, if that suffices."""
         if not self.is_model:
             return None
         topic = f"t{seed}"
-        return self.work_out(
+        return self.compute(
             protocol, [topic], [(at_ms, number, topic) for at_ms, number in sorted(self._publications(seed))]
         )
 

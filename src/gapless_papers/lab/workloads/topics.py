@@ -78,7 +78,7 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
             raise ValueError(f"nodes is {self.nodes}, but must be a power of two")
 
     def measures(self) -> Mapping[str, Measure]:
-        """Return the number of messages that the paper calls PUB."""
+        """Return the measure `pub-messages`, which counts the messages that the paper calls PUB."""
         return {"pub-messages": _pub_messages}
 
     def check_model(self) -> None:
@@ -86,7 +86,7 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
         if self.processing_queue or set(self.free) != {"Ack", "ToRoot"}:
             raise ExperimentError("is_model knows no queue for the processor, and no price of an Ack or ToRoot")
 
-    def work_out(
+    def compute(
         self, protocol: str, topics: Sequence[str], publications: Sequence[tuple[float, int, str]]
     ) -> Mapping[str, Iterable[Pair]]:
         """Return the queues of a run in which all nodes subscribe to everything, given the time, node, and topic of

@@ -25,7 +25,7 @@ __all__ = ["TreeQueues"]
 _Calls = Sequence[tuple[int, int, str]]
 """The time in microseconds, the node, and the topic of each call."""
 _FAR = 1 << 50
-"""Later than the end of any run, so that the spans of two nodes do not meet in a running maximum."""
+"""An offset later than the end of any run, which separates the nodes within one running maximum."""
 
 
 class TreeQueues:
@@ -100,7 +100,7 @@ class TreeQueues:
         return [column[order] for column in columns]
 
     def _pass_on(self, message: Any, node: Any, height: Any, depth: Any, at_us: Any) -> None:
-        """Return the copies of all arrivals, which are sorted by node and then by time."""
+        """Schedule the copies that the nodes forward; the arrivals are sorted by node and then by time."""
         copy = np.repeat(np.arange(len(node)), height)
         if not len(copy):
             return

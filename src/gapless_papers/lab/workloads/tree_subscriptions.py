@@ -102,7 +102,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
     def _newcomer(
         self, number: int, leaf: str, overlay: Overlay, dice: random.Random
     ) -> Iterator[tuple[Client, Action]]:
-        """Add a newcomer, its publisher, and the client with the covering subscription."""
+        """Yield a newcomer, its publisher, and the client with the covering subscription, each with its first call."""
         if self.distance is not None:
             publisher = Client(f"publisher{number}", _at_distance(overlay, leaf, self.distance, dice))
             yield publisher, AdvertiseAction(0.0, publisher.name, f"all{number}", f"topic = {number}")
@@ -144,12 +144,12 @@ def _at_distance(overlay: Overlay, broker: str, distance: int, dice: random.Rand
 
 
 def _cousin(leaf: str, up: int) -> str:
-    """Return a leaf whose path to the root joins that of this one `up` hops above."""
+    """Return a leaf whose path to the root joins that of the given leaf `up` hops above both."""
     first = len_of_levels_above(leaf)
     place = int(leaf[1:]) - first
     return leaf if up == 0 else f"b{first + (place ^ 1 << (up - 1))}"
 
 
 def len_of_levels_above(leaf: str) -> int:
-    """Return the number of brokers above the level of this one: the number of the first of its level."""
+    """Return the number of brokers above this leaf's level, which is also the number of the level's first broker."""
     return (1 << (int(leaf[1:]) + 1).bit_length() - 1) - 1

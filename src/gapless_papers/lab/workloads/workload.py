@@ -31,8 +31,8 @@ class ScenarioWorkload(Workload, frozen=True):
         """Return the scenario of a run."""
         raise NotImplementedError
 
-    def worked_out(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
-        """Return the measures if they follow from the scenario without a run; None if a run is needed."""
+    def computed(self, protocol: str, seed: int) -> Mapping[str, Iterable[Pair]] | None:
+        """Return the measures if a model can compute them; None if the scenario must be run."""
         return None
 
     def counts(self, subscription: str) -> bool:

@@ -46,14 +46,14 @@ class _Own:
     def __init__(self, subscription: Subscription, *, is_wished: bool) -> None:
         self.subscription = subscription
         self.is_wished = is_wished
-        """Whether the client asked for it in this incarnation of the broker. A subscription that neighbours reported
+        """Whether the client requested it from this incarnation of the broker. A subscription that neighbours reported
         back has started before, and its present tags do not matter.
         """
         self.is_claimed = is_wished
-        """Whether the client, in its present attachment, has it."""
+        """Whether the client named it when it attached, or has requested it since."""
         self.has_started = False
         self.positions: Cuts = {}
-        """The last number of each publisher that is not for it, or that the client has."""
+        """By publisher, the number up to which the client needs no further events for this subscription."""
 
     @property
     def is_pending(self) -> bool:
@@ -69,12 +69,12 @@ class _Client:
         self.missing_since: int | None = None
         self.own: dict[str, _Own] = {}
         self.wishes: dict[str, None] = {}
-        """Subscriptions that it has just requested."""
+        """Subscriptions that the client has just requested and `on_known` has not recorded yet."""
         self.claims: dict[str, Cuts] = {}
-        """Subscriptions that the client has and that this broker does not know, or not yet."""
+        """Subscriptions that the client has and this broker does not know, with their positions."""
         self.publishes = False
         self.last = 0
-        """The highest number that may have been processed at any broker."""
+        """The highest number among the client's events that any broker may have processed."""
         self.unconfirmed: dict[int, None] = {}
         self.processed = 0
         self.accepted = 0
@@ -88,7 +88,7 @@ class _Client:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the client can be given events: none of its subscriptions has an unknown status."""
+        """Return whether events can be delivered: the status of every subscription of the client is known."""
         return (
             self.is_attached and not self.claims and all(own.is_pending or own.has_started for own in self.own.values())
         )
@@ -118,7 +118,7 @@ class Attachments:
         self._send = send
         self._is_recovering = is_recovering
         self._expect = expect
-        """Sets a timer for a missing client; returns the time."""
+        """Starts the timer of a missing client; returns the current time."""
         self._clients: dict[str, _Client] = {}
 
     def __len__(self) -> int:
@@ -168,20 +168,20 @@ class Attachments:
             self.propagation.unsubscribe(own.subscription.name)
 
     def on_missing(self, name: str, *, is_broken: bool) -> None:
-        """Note that the client may be gone; if the connection is broken it has to attach again."""
+        """Mark the client as missing; if its connection broke, it has to attach again."""
         client = self._clients.get(name)
         if client is not None:
             client.is_attached = client.is_attached and not is_broken
             client.missing_since = self._expect(name)
 
     def on_back(self, name: str) -> None:
-        """Note that the client is trusted again."""
+        """Stop treating the client as missing."""
         client = self._clients.get(name)
         if client is not None and client.is_attached:
             client.missing_since = None
 
     def on_timer(self, name: str, latest: int) -> None:
-        """Forget clients that have been missing since this time or longer."""
+        """Forget the client if it has been missing since `latest` or longer."""
         client = self._clients.get(name)
         if client is not None and client.missing_since is not None and client.missing_since <= latest:
             self.on_detach(name)
@@ -213,11 +213,11 @@ class Attachments:
         self._deliver(client)
 
     def next_numbers(self) -> Cuts:
-        """Return where a subscription that becomes known now starts with the publishers here."""
+        """Return the next event number of each publisher attached here."""
         return {client.name: client.last + 1 for client in self._clients.values() if client.publishes}
 
     def on_known(self, subscription: Subscription) -> None:
-        """Record a subscription of a client here, which either requested it or got it reported back by neighbours."""
+        """Record a subscription of a client here that was just requested, or that neighbours reported back."""
         name = subscription.name
         client = self._client(client_in(name))
         is_wished = name in client.wishes
@@ -231,7 +231,7 @@ class Attachments:
             client.missing_since = self._expect(client.name)
 
     def on_confirmed(self, subscription: Subscription, cuts: dict[str, Cuts]) -> None:
-        """Start the subscription, or note that all brokers know it again."""
+        """Start the subscription; if it had started already, record that all brokers know it again."""
         client = self._client(client_in(subscription.name))
         own = client.own[subscription.name]
         if own.is_wished:
@@ -240,7 +240,7 @@ class Attachments:
         self._deliver(client)
 
     def _start(self, client: _Client, own: _Own, cuts: dict[str, Cuts]) -> None:
-        """Start at the cuts, after the events that have arrived already."""
+        """Start the subscription at these cuts; events that have already arrived precede the start."""
         starts: Cuts = {}
         for numbers in cuts.values():
             for publisher, cut in numbers.items():
@@ -277,11 +277,11 @@ class Attachments:
     # ---- events from clients ------------------------------------------------------------------------------
 
     def on_offers(self, name: str) -> None:
-        """Note that the client will publish."""
+        """Record that the client is a publisher."""
         self._client(name).publishes = True
 
     def on_publish(self, name: str, message: ClientPublish) -> None:
-        """Process a client's event, which may be a repetition."""
+        """Process a client's event, which can be a repeated one."""
         client = self._client(name)
         if self._is_recovering():
             client.inbox.append(message.event)
@@ -296,7 +296,7 @@ class Attachments:
         self.forwarding.publish(client.name, event)
 
     def on_delivered(self, name: str, seq: int) -> None:
-        """Note that an event of a client has reached all subscribers."""
+        """Confirm to the client every event that, like all earlier ones, has reached all subscribers."""
         client = self._clients.get(name)
         if client is None:
             return
@@ -330,14 +330,14 @@ class Attachments:
             self._deliver(client)
 
     def on_acknowledge(self, name: str, message: Acknowledge) -> None:
-        """Note that the client has received a delivery."""
+        """Process the client's acknowledgement of a delivery."""
         client = self._clients.get(name)
         delivery = None if client is None else client.delivered.pop(message.ticket, None)
         if delivery is not None:
             self.forwarding.settle(delivery[0], name)
 
     def _deliver(self, client: _Client) -> None:
-        """Send the client its deliveries, if the status of all its subscriptions is known."""
+        """Send the client its waiting deliveries, if it is ready for them."""
         if not client.backlog or not client.is_ready:
             return
         while client.backlog:

@@ -86,7 +86,7 @@ class DeltaBroker(BrokerNode):
         self._effects: list[Effect] = []
         self._is_strict = options.legitimacy == "wait"
         self._unreachable: dict[str, int] = {}
-        """Gates that are unreachable, with the time since when."""
+        """Unreachable gates, with the time at which each became unreachable."""
         send = self._send
         self._neighbourhood = Neighbourhood(place.name, place.overlay, place.f + 1)
         self._sessions = Sessions(place.incarnation, self._neighbourhood, send, self)
@@ -133,7 +133,7 @@ class DeltaBroker(BrokerNode):
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps; the paper's figures show `active_sessions` and `neighbourhood`."""
+        """Return the sizes of the broker's tables; the paper's figures show `active_sessions` and `neighbourhood`."""
         return {
             "neighbourhood": len(self._neighbourhood.paths),
             "active_sessions": len(self._neighbourhood.active),
@@ -265,7 +265,7 @@ class DeltaBroker(BrokerNode):
         self._forwarding.flush(session)
         self._recovery.proceed()
 
-    # ---- what sessions tell -------------------------------------------------------------------------------
+    # ---- callbacks of sessions -------------------------------------------------------------------------------
 
     def summary(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Partition, ...]]:
         """Return the confirmed subscriptions, the other known ones, and the partitions detected here."""
@@ -282,7 +282,7 @@ class DeltaBroker(BrokerNode):
         """End a session."""
         self._propagation.on_closed(session)
 
-    # ---- inside -------------------------------------------------------------------------------------------
+    # ---- internals -------------------------------------------------------------------------------------------
 
     def _rearrange(self) -> None:
         """Recompute routes after the set of bypassed brokers has changed."""

@@ -61,7 +61,7 @@ PATIENCE = "patience"
 
 
 class _Subscription:
-    """A subscription as the client keeps it: no cuts, only its position with each publisher."""
+    """A subscription as the client keeps it: its filter, and its position with each publisher."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
         self.name = name
@@ -102,7 +102,7 @@ class DeltaClient(CallingClient):
         return super().step(item, now)
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's tables."""
         return {"subscriptions": len(self._subscriptions), "kept": len(self._kept)}
 
     def _on_other_input(self, item: Input) -> None:
@@ -116,7 +116,7 @@ class DeltaClient(CallingClient):
             case Trusted():
                 self._on_trusted(item)
             case TimerFired():
-                self._leave_the_dead()
+                self._leave_unreachable_broker()
             case _:
                 pass
 
@@ -152,9 +152,9 @@ class DeltaClient(CallingClient):
 
     def _on_trusted(self, item: Trusted) -> None:
         self._suspected.pop(item.peer, None)
-        self._leave_the_dead()
+        self._leave_unreachable_broker()
 
-    def _leave_the_dead(self) -> None:
+    def _leave_unreachable_broker(self) -> None:
         """Move to another broker if this one has been unreachable for too long and another is available."""
         since = self._suspected.get(self._broker)
         if since is None or self._now - since < self._patience_us:

@@ -44,7 +44,7 @@ from gapless_papers.protocols.delta.unconfirmed import ContentId, Unconfirmed
 __all__ = ["Forwarding"]
 
 HOMES_MAX = 100_000
-"""How many nearby publishers are remembered, with the direction that they publish from."""
+"""The number of nearby publishers whose direction is remembered."""
 
 
 class _Clients(Protocol):
@@ -87,10 +87,10 @@ class Forwarding:
         """Return how many publications wait for an unreachable gate."""
         return sum(HERE in held.waiting for held in self._queue.values())
 
-    # ---- what comes in ------------------------------------------------------------------------------------
+    # ---- arriving messages ------------------------------------------------------------------------------------
 
     def publish(self, client: str, event: Event) -> None:
-        """Process an event that a client here publishes, perhaps repeatedly."""
+        """Process an event published by a client here, possibly for a second time."""
         held = Unconfirmed(event, (event.publisher, event.seq), ((client, 0, event.seq),))
         self._take(held, HERE, client, (event.seq, ()))
 
@@ -108,12 +108,12 @@ class Forwarding:
         self._take(held, session.direction, session.peer, (message.number, session.theirs))
 
     def on_notice(self, session: Session, message: Recovered) -> None:
-        """Process a notifier from another broker."""
+        """Process a partition recovery notifier from another broker."""
         held = Unconfirmed(message, (message.origin, *message.serial), message.vector)
         self._take(held, session.direction, session.peer, (message.number, session.theirs))
 
     def notify(self, origin: str, serial: Number, detector: str, node: str) -> None:
-        """Notify the subscriptions that the detector's partitions with the node are over."""
+        """Send subscribers the notifier that ends the detector's partitions with the node."""
         notice = Recovered(origin, serial, detector, node, 0, ())
         self._process(Unconfirmed(notice, (origin, *serial), ()), HERE)
 
@@ -141,7 +141,7 @@ class Forwarding:
         self._process(held, direction)
 
     def _home(self, held: Unconfirmed, direction: str) -> str:
-        """Return where the publisher was when it last published something new, if it was close enough to be known."""
+        """Return the direction of the publisher when it last published something new; the present one if unknown."""
         if not isinstance(held.content, Event) or held.vector[0][0] != held.content.publisher:
             return direction
         home = self._homes.setdefault(held.content.publisher, direction)
@@ -149,7 +149,7 @@ class Forwarding:
         return home
 
     def _serve_home(self, held: Unconfirmed, home: str) -> None:
-        """Forward a duplicate whose publisher has moved, because brokers around its old place may not have it.
+        """Forward a duplicate towards the publisher's former broker, because brokers there may not have the event.
 
         It gets a new number, because its receivers may have seen higher ones, and all brokers that wait for it start
         over.
@@ -197,7 +197,7 @@ class Forwarding:
                     gates[subscription.gate] = None
         return gates
 
-    # ---- what goes out ------------------------------------------------------------------------------------
+    # ---- outgoing messages ------------------------------------------------------------------------------------
 
     def _send_out(self, held: Unconfirmed) -> None:
         if self._given_up and HERE in held.waiting:
@@ -223,7 +223,7 @@ class Forwarding:
                 self._send(hop, message)
 
     def flush(self, session: Session) -> None:
-        """Send all publications not yet sent in this session, in order, as far as allowed."""
+        """Send, in order, all publications not yet sent in this session, up to the first that must wait."""
         if not session.unsent or not self._is_ready(session):
             return
         self._send_receipt(session)
@@ -235,7 +235,7 @@ class Forwarding:
             self._send(session.peer, message)
 
     def _is_ready(self, session: Session) -> bool:
-        """Return whether this broker and the peer have exchanged the subscriptions that either lacked."""
+        """Return whether this broker and the peer have exchanged all missing subscriptions."""
         return session.has_sent_all and (session.is_synchronised or not self._synchronises)
 
     def _send_receipt(self, session: Session) -> None:
@@ -262,7 +262,7 @@ class Forwarding:
     # ---- confirmations and clean-up -----------------------------------------------------------------------
 
     def on_confirmed(self, session: Session, message: ConfirmPublication) -> None:
-        """Note that all brokers behind the peer have the publication."""
+        """Record that all brokers behind the peer have the publication."""
         held = self._queue.get(message.number)
         if held is not None:
             session.outbox.pop(held.number, None)
@@ -330,7 +330,7 @@ class Forwarding:
                     self._finish(held)
 
     def take_back(self, gate: str) -> bool:
-        """Note that the gate is reachable again; return whether publications for it were dropped."""
+        """Mark the gate as reachable again; return whether publications for it were dropped."""
         return self._given_up.pop(gate, False)
 
     def _park(self, held: Unconfirmed) -> None:

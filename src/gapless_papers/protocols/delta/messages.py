@@ -82,21 +82,21 @@ class Hello(Message, frozen=True):
     active: bool
     """Whether the sender routes over the session."""
     confirmed: tuple[str, ...]
-    """The subscriptions known to the sender and to all brokers behind it."""
+    """The subscriptions that the sender and all brokers behind it know."""
     pending: tuple[str, ...]
-    """The other subscriptions known to the sender."""
+    """The other subscriptions that the sender knows."""
     partitions: tuple[Partition, ...]
     """All current partitions that the sender has detected."""
 
 
 class Use(Message, frozen=True):
-    """Says whether the sender routes over the session from now on. A session that neither end uses is closed."""
+    """Announces whether the sender routes over the session from now on. A session that neither end uses is closed."""
 
     active: bool
 
 
 class Synchronised(Message, frozen=True):
-    """Says that the receiver has got all subscriptions it lacked, and can send publications."""
+    """Announces that the receiver has been sent all subscriptions it lacked, and can send publications."""
 
     is_informed: bool
     """Whether the sender's knowledge is complete. It is not if it lost its memory and no broker has restored it."""
@@ -142,13 +142,13 @@ class AddSubscription(Message, frozen=True):
 
 
 class ConfirmSubscription(Message, frozen=True):
-    """Says that the sender, and all reachable brokers behind it, know the subscription."""
+    """Confirms that the sender and all reachable brokers behind it know the subscription."""
 
     name: str
     tags: Tags
     """Partitions whose last nodes did not receive it."""
     cuts: dict[str, Cuts]
-    """By broker: its publishers, and the number from which on all matching events of each are sent."""
+    """By broker and publisher, the number from which on all matching events are sent."""
 
 
 class RemoveSubscription(Message, frozen=True):
@@ -185,7 +185,7 @@ class Recovered(Message, frozen=True):
 
 
 class ConfirmPublication(Message, frozen=True):
-    """Says that the publication has reached all subscribers behind the sender."""
+    """Confirms that the publication has reached all subscribers behind the sender."""
 
     number: int
 
@@ -194,7 +194,7 @@ class ConfirmPublication(Message, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """A subscription that has started, and the last number of each publisher that need not be sent again."""
+    """A subscription that has started, and by publisher the last number that need not be sent again."""
 
     name: str
     positions: Cuts
@@ -211,14 +211,14 @@ class Attach(Message, frozen=True):
     """Attaches the client with exactly these subscriptions. Its unconfirmed publications follow."""
 
     numbered: int
-    """The number of its last event."""
+    """The number of the client's last event."""
     publishes: bool
     claims: tuple[Claim, ...]
     wishes: tuple[ClientSubscribe, ...]
 
 
 class Detach(Message, frozen=True):
-    """Says that the client has moved to another broker."""
+    """Announces that the client has moved to another broker."""
 
 
 class ClientUnsubscribe(Message, frozen=True):
@@ -228,33 +228,33 @@ class ClientUnsubscribe(Message, frozen=True):
 
 
 class ClientOffers(Message, frozen=True):
-    """Says that the client will publish: new subscriptions get a starting cut for it."""
+    """Announces that the client will publish, so that new subscriptions get a starting cut for it."""
 
 
 class Acknowledge(Message, frozen=True):
-    """Says that the client has received the delivery."""
+    """Acknowledges that the client has received the delivery."""
 
     ticket: int
 
 
 class Accepted(Message, frozen=True):
-    """Says that all events of the client up to this number have reached all subscribers."""
+    """Confirms that all events of the client up to this number have reached all subscribers."""
 
     seq: int
 
 
 class Started(Message, frozen=True):
-    """Says that every reachable broker knows the subscription."""
+    """Confirms that every reachable broker knows the subscription."""
 
     name: str
     cuts: Cuts
     """The starting cuts for the publishers whose brokers have reported them."""
     skipped: Cuts
-    """The last numbers of publishers that arrived before the start."""
+    """By publisher, the last number that arrived before the start."""
 
 
 class Lost(Message, frozen=True):
-    """Says that the subscription was given up: its next events are no longer kept."""
+    """Announces that the subscription was given up: its next events are no longer kept."""
 
     name: str
 

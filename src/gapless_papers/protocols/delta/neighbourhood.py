@@ -65,7 +65,7 @@ class Neighbourhood:
                 ring += self._onward.get(node, ())
 
     def hop(self, gate: str) -> str:
-        """Return the next hop for messages to the gate or beyond; the empty name if no broker is reachable."""
+        """Return the next hop of messages to the gate or beyond; empty if no broker on the path is reachable."""
         found = self._hops.get(gate)
         if found is None:
             found = next((node for node in self.paths[gate] if node not in self.suspected), "")

@@ -14,7 +14,7 @@ class DeltaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     legitimacy: Literal["wait", "relaxed"] = "wait"
-    """What happens to a message that has bypassed more than δ of the last brokers on its path. `wait` keeps it, and all
+    """How to treat a message that has bypassed more than δ of the last brokers on its path. `wait` keeps it, and all
     messages behind it, until a broker returns, which preserves the guarantee. `relaxed` forwards it, as the paper's
     evaluation does.
     """

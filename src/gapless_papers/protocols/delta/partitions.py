@@ -37,7 +37,7 @@ class PartitionTable:
         self._count = 0
         self._own: dict[tuple[str, ...], Partition] = {}
         self._known: dict[Partition, int] = {}
-        """Partitions, with how many hops further each has to be propagated."""
+        """The known partitions, with the number of hops over which each is still to be propagated."""
         self._by_node: dict[str, dict[Partition, None]] = {}
         self._over: dict[tuple[str, str], Number] = {}
         """By detector and node, the number up to which partitions are over."""
@@ -51,7 +51,7 @@ class PartitionTable:
         active = [self._neighbourhood.paths[peer] for peer in self._neighbourhood.active]
         return sum(all(path[: len(nodes)] != nodes for path in active) for nodes in self._own)
 
-    # ---- finding and telling
+    # ---- detection and propagation
 
     def detect(self) -> None:
         """Open a partition for each broker that is bypassed now and was not before."""
@@ -80,14 +80,14 @@ class PartitionTable:
             self._send_away(session, tuple(partitions), left)
 
     def learn_all(self, session: Session, partitions: tuple[Partition, ...]) -> None:
-        """Learn all partitions detected by the peer of a new session; its other ones are over."""
+        """Adopt the peer's list of the partitions it has detected; others of that detector are over."""
         for old in [each for each in self._known if each.detector == session.peer and each not in partitions]:
             for node in old.nodes:
                 self.on_over(session, PartitionOver(session.peer, node, old.number, self._reach - session.distance))
         self.on_partitions(session, Partitions(partitions, self._reach - session.distance))
 
     def on_partitions(self, session: Session, message: Partitions) -> None:
-        """Learn partitions that others have detected."""
+        """Record partitions that others have detected, and propagate them."""
         news = tuple([each for each in message.partitions if self._is_new(each)])
         if news:
             for partition in news:
@@ -97,7 +97,7 @@ class PartitionTable:
     # ---- recovery
 
     def recover(self, node: str) -> list[str]:
-        """Note that the node knows all that this broker knows; return the detectors whose partitions with it
+        """Record that the node knows everything that this broker knows; return the detectors whose partitions with it
         are over.
         """
         path = self._neighbourhood.paths[node]
@@ -110,7 +110,7 @@ class PartitionTable:
         return list(ended)
 
     def on_over(self, session: Session, message: PartitionOver) -> None:
-        """Learn that partitions are over."""
+        """Record that partitions are over, and propagate that."""
         if message.detector != self._name and self._drop(message.detector, message.node, message.upto):
             self._send_over(message, session)
 
@@ -137,7 +137,7 @@ class PartitionTable:
         partitions = self._by_node.get(source, ())
         return frozenset([each for each in partitions if each.nodes[-1] == source and each.detector in around])
 
-    # ---- inside
+    # ---- internals
 
     def _enter(self, partition: Partition, left: int) -> None:
         self._known[partition] = left
@@ -145,7 +145,7 @@ class PartitionTable:
             self._by_node.setdefault(node, {})[partition] = None
 
     def _is_new(self, partition: Partition) -> bool:
-        """Return whether it is neither known nor over: both messages can arrive by different paths."""
+        """Return whether the partition is neither known nor over; news of both can arrive by different paths."""
         over = any(self._over.get((partition.detector, node), ()) >= partition.number for node in partition.nodes)
         return not over and partition not in self._known and partition.detector != self._name
 

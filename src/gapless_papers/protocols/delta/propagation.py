@@ -104,7 +104,7 @@ class Propagation:
         session.unacknowledged.pop(message.name, None)
 
     def on_confirm(self, session: Session, message: ConfirmSubscription) -> None:
-        """Note that every broker behind the peer knows the subscription."""
+        """Record that every broker behind the peer knows the subscription."""
         session.unacknowledged.pop(message.name, None)
         subscription = self._table.pending.get(message.name)
         if subscription is not None:
@@ -117,7 +117,7 @@ class Propagation:
         self._remove(message.name, session)
 
     def on_receipt(self, session: Session, message: SubscriptionsReceived) -> None:
-        """Note how many subscriptions the peer had received before it sent the following messages."""
+        """Record how many subscriptions the peer had received before it sent the messages that follow."""
         for name in [name for name, (place, _) in session.unacknowledged.items() if place <= message.count]:
             del session.unacknowledged[name]
 
@@ -165,7 +165,7 @@ class Propagation:
                 serial = (self._incarnation, self._notices)
                 self._forwarding.notify(self._name, serial, detector, session.peer)
 
-    # ---- inside -------------------------------------------------------------------------------------------
+    # ---- internals -------------------------------------------------------------------------------------------
 
     def _is_beyond(self, session: Session, subscription: Subscription) -> bool:
         """Return whether the peer is further from the source than this broker."""
@@ -203,7 +203,7 @@ class Propagation:
         self._send(session.peer, AddSubscription(subscription.name, text, source, path, bypassed))
 
     def _send_back(self, session: Session, subscription: Subscription) -> None:
-        """Send the subscription to a peer on the path to the source, or on another path from there."""
+        """Send the subscription back to a peer on the path to the source, or around the source."""
         there = self._neighbourhood.paths[session.peer]
         shared = sum(name in subscription.path for name in there)
         turn = subscription.path.index(there[shared - 1])

@@ -43,14 +43,14 @@ class Recovery:
                 self._on_recovered()
         for session in self._sessions.usable():
             if session.has_sent_all and not session.sent_synchronised:
-                self._say_synchronised(session)
+                self._report_synchronised(session)
 
     def give_up(self) -> None:
         """End the recovery without state, because all brokers have lost their memories."""
         self._is_alone = True
         self.proceed()
 
-    def _say_synchronised(self, session: Session) -> None:
+    def _report_synchronised(self, session: Session) -> None:
         """Report to the peer that it has been sent everything, if everything from elsewhere has arrived."""
         active = map(self._sessions.get, self._neighbourhood.active)
         others = [other for other in active if other.direction != session.direction]

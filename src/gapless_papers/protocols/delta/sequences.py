@@ -48,12 +48,12 @@ class Sequences:
         return len(self._highest)
 
     def next(self) -> int:
-        """Return a number for a message that is not a duplicate."""
+        """Return the next number, for a message that is not a duplicate."""
         self._last += 1
         return self._last
 
     def is_duplicate(self, vector: Vector) -> bool:
-        """Return whether a copy of the message has been here, and remember its numbers."""
+        """Return whether a copy of the message has been processed here; remember its numbers."""
         highest = self._highest
         duplicate = False
         for name, incarnation, number in vector:
@@ -68,7 +68,7 @@ class Sequences:
         return duplicate
 
     def extended(self, vector: Vector, number: int, bypassed: tuple[str, ...]) -> Vector:
-        """Return the vector of a message that leaves here under this number, past these brokers."""
+        """Return the vector of a message that leaves here with this number and bypasses these brokers."""
         ways = tuple([(name, 0, BYPASSED) for name in bypassed])
         return (*vector, (self._name, self._incarnation, number), *ways)[-self.strong_window :]
 

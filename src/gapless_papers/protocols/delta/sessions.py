@@ -33,11 +33,11 @@ class Session:
         self.direction = path[0]
         self.bypassed = path[:-1]
         self.active = False
-        """Whether this broker routes over it."""
+        """Whether this broker routes over the session."""
         self.peer_active = False
         self.mine: Number = ()
         self.theirs: Number = ()
-        """The numbers of the session. This end can send once it knows the peer's."""
+        """The peer's number for the session; empty until it is known. Only then can this end send."""
         self.is_peer_informed_of_session = False
         """Whether the peer has received the number of this end, so that this end listens."""
         self.called = False
@@ -58,11 +58,11 @@ class Session:
         self.received = 0
         """How many subscriptions the peer has sent."""
         self.received_reported = 0
-        """For how many of them the peer knows that they were received."""
+        """For how many of these the peer has been told that they arrived."""
         self.sent = 0
         """How many subscriptions the peer was sent."""
         self.unacknowledged: dict[str, tuple[int, Subscription]] = {}
-        """The subscriptions sent that the peer may not have received yet, with their places."""
+        """The subscriptions sent that the peer may not have received yet, with their positions in the session."""
         self.owed: dict[str, None] = {}
         """Subscriptions confirmed here that the recovering peer has not confirmed yet."""
         self.illegitimate: dict[str, Subscription] = {}
@@ -150,7 +150,7 @@ class Sessions:
             if not session.active:
                 self._engage(session)
 
-    # ---- what happens to the peer
+    # ---- changes of the peer
 
     def on_connected(self, peer: str) -> None:
         """Restart the session on a new connection, because messages in flight may be lost."""
@@ -178,7 +178,7 @@ class Sessions:
     # ---- messages
 
     def on_hello(self, peer: str, hello: Hello) -> None:
-        """Accept a session, or note that the peer has accepted it."""
+        """Accept a session, or record that the peer has accepted it."""
         session = self.get(peer)
         if peer in self._neighbourhood.suspected:
             session.called = True
@@ -196,7 +196,7 @@ class Sessions:
         self._close_if_unused(session)
 
     def on_use(self, peer: str, use: Use) -> None:
-        """Note that the peer begins or ends routing over the session."""
+        """Record whether the peer routes over the session."""
         session = self.get(peer)
         if session.is_peer_informed_of_session:
             session.peer_active = use.active
@@ -204,7 +204,7 @@ class Sessions:
         elif use.active and not session.mine and peer not in self._neighbourhood.suspected:
             self._greet(session)
 
-    # ---- inside
+    # ---- internals
 
     def _engage(self, session: Session) -> None:
         session.active = True

@@ -51,7 +51,7 @@ class Subscription:
 
 
 class Route:
-    """Subscriptions with the same filter: the gates behind which they are, and those of clients here."""
+    """Subscriptions with one filter: the gates behind which they are, and those of clients here."""
 
     __slots__ = ("filter", "gates", "own", "plans")
 
@@ -117,7 +117,7 @@ class SubscriptionTable:
         return subscription
 
     def is_removed(self, name: str) -> bool:
-        """Return whether it is known to be over."""
+        """Return whether the subscription is known to have ended."""
         return name in self._removed
 
     def summary(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

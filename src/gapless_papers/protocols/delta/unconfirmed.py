@@ -25,7 +25,7 @@ class Unconfirmed:
         self.tags: Tags = NO_TAGS
         self.missed = NOTHING
         self.senders: dict[str, tuple[int, Number]] = {}
-        """The senders, with their numbers and sessions: numbers begin again when a sender restarts."""
+        """The senders, each with its number for the message and its session; a restarted sender numbers anew."""
         self.waiting: dict[str, tuple[str, ...]] = {}
         """The receivers that have to confirm it: brokers with the gates they serve, and clients with their
         subscriptions.

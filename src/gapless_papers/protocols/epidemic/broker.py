@@ -113,7 +113,7 @@ class EpidemicBroker(BrokerNode):
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps; entries that end in `sent`, and those about losses, count since
+        """Return the sizes of the broker's tables; entries that end in `sent`, and those about losses, count since
         the start."""
         return {
             "patterns": len(self._table),
@@ -257,7 +257,7 @@ class EpidemicBroker(BrokerNode):
             self._wait_for_round(self._interval.after_round(self._news()))
 
     def _news(self) -> int:
-        """Return a counter of signs of lost events: it grows while events get lost."""
+        """Return a counter that grows with every sign of a lost event."""
         if self._push is not None:
             return self._around.requests_sent + self._around.retransmissions_sent
         return self._losses.detected + self._recovered
@@ -279,7 +279,7 @@ class EpidemicBroker(BrokerNode):
             self._send_changes()
 
     def _on_client_state(self, client: str, state: ClientState) -> None:
-        """Replace the subscriptions of a client that has reconnected; either side may have lost some."""
+        """Replace the subscriptions of a client that has reconnected, because messages may have been lost."""
         for number in [number for number in self._clients.get(client, {}) if number not in state.filters]:
             self._on_unsubscribe(client, ClientUnsubscribe(number))
         for number, text in state.filters.items():

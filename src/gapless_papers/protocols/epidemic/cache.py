@@ -1,6 +1,6 @@
 """The events that a broker keeps for others: the paper's `Cache`, of fixed size.
 
-They are found by name (a `Request` of push), by source, pattern and number (pull), and by pattern (the digest of push).
+Events are found by name (a `Request` of push), by source, pattern and number (pull), and by pattern (push digests).
 A full cache evicts one event for each new one: see `Discard` in `options`.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["EventCache"]
 
 
 class _Order(Protocol):
-    """The eviction order. A chosen event is removed."""
+    """The order in which cached events are evicted."""
 
     def enter(self, event: EventId, own: bool) -> None: ...
 
@@ -82,7 +82,7 @@ class EventCache:
         self._order: _Order = _ORDERS[discard](dice)
         self._events: dict[EventId, _Cached] = {}
         self._by_number: dict[tuple[str, str], dict[int, Stamped]] = {}
-        """By source and pattern, then by number."""
+        """The cached events by source and pattern, then by number."""
         self._by_pattern: dict[str, dict[EventId, None]] = {}
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class EventCache:
             self._drop(self._order.choose())
 
     def find(self, event: EventId) -> Stamped | None:
-        """Return the event of this name."""
+        """Return the cached event with this name; None if it is not cached."""
         cached = self._events.get(event)
         return None if cached is None else cached.stamped
 

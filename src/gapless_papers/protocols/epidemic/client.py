@@ -39,7 +39,7 @@ __all__ = ["EpidemicClient"]
 
 
 class _Asked(Held):
-    """A subscription as the client keeps it, with its filter."""
+    """A subscription as the client keeps it."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(name)
@@ -56,7 +56,7 @@ class EpidemicClient(CallingClient):
         self._received = Received(options.remembered)
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's tables."""
         return {"subscriptions": len(self._subscriptions), "remembered": len(self._received)}
 
     # ---- calls --------------------------------------------------------------------------------------------

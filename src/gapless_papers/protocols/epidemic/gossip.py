@@ -1,4 +1,4 @@
-"""Shared by all recoveries: a broker's interface, the routing of gossip, and its message counts.
+"""The interface between a broker and its recovery method: routing of gossip, and message counts.
 
 Gossip about a pattern takes the paths of events that match it, but each hop forwards it only to some neighbours, drawn
 at random. Requests and recovered events go directly to their receivers.
@@ -36,7 +36,7 @@ class Surroundings:
         self._send = send
 
     def gossip(self, pattern: str, message: PushDigest | SubscriberPull, but: str = "") -> None:
-        """Send towards some of the subscribers of the pattern, but not back."""
+        """Send gossip towards some of the pattern's subscribers, but not back to `but`."""
         for peer in self.dice.sample(self.table.peers(pattern, but), self.options.fanout):
             self.send_gossip(peer, message)
 

@@ -1,4 +1,4 @@
-"""One link of the tree: each end tells the other which patterns are wanted behind it, even over lossy links.
+"""One link of the tree: each end reports to the other which patterns are wanted behind it, even if messages are lost.
 
 The state to transfer is a set. One change of it is in flight at a time: the whole difference to the set that the
 neighbour confirmed, repeated until it is confirmed. Versions distinguish a new change from a repeated one. A new
@@ -54,7 +54,7 @@ class Link:
         return self.under_way
 
     def confirm(self, version: int) -> None:
-        """Note that the neighbour has the change of this version."""
+        """Record that the neighbour has applied the change with this version."""
         change = self.under_way
         if change is None or change.version != version:
             return
@@ -65,7 +65,7 @@ class Link:
         self.under_way = None
 
     def is_news(self, change: Interest) -> bool:
-        """Return whether the neighbour's change is new."""
+        """Return whether the neighbour's change is new rather than repeated."""
         if change.version <= self._last_version:
             return False
         self._last_version = change.version

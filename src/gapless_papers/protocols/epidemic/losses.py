@@ -14,7 +14,7 @@ from gapless_papers.protocols.epidemic.messages import Numbers, Stamped
 __all__ = ["STREAMS_MAX", "Losses"]
 
 STREAMS_MAX = 100_000
-"""Pairs of source and pattern with an expected number. The oldest is forgotten; its next event sets it again."""
+"""The number of pairs of source and pattern with an expected number; beyond it, the oldest pair is forgotten."""
 
 
 class Losses:
@@ -28,7 +28,7 @@ class Losses:
         self._give_up_us = give_up_us
         self._expected: dict[tuple[str, str], int] = {}
         self._since: dict[tuple[str, str, int], int] = {}
-        """When each event was found missing, by source, pattern and number, in this order."""
+        """The time at which each event was found missing, by source, pattern and number; oldest first."""
         self._numbers: dict[tuple[str, str], dict[int, None]] = {}
         """The numbers of missing events, by source and pattern."""
         self._by_pattern: dict[str, dict[str, None]] = {}

@@ -50,7 +50,7 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
     source: str
     """The broker at which it was published, with its incarnation."""
     numbers: dict[str, int]
-    """By pattern; empty if losses are not detected."""
+    """The event's number for each pattern; empty if losses are not detected."""
 
 
 # ---- between brokers --------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class InterestKnown(Message, frozen=True):
 
 
 class PushDigest(Message, frozen=True):
-    """Gossip of push: the initiator has these events in its cache, all of which match the pattern."""
+    """Gossip of push: the initiator has these events in its cache, and all of them match the pattern."""
 
     initiator: str
     pattern: str
@@ -123,14 +123,14 @@ class Retransmission(Message, frozen=True):
 
 
 class ClientState(Message, frozen=True):
-    """All subscriptions of a client, on a new connection."""
+    """All subscriptions of a client, sent on a new connection."""
 
     filters: dict[int, str]
     """By number."""
 
 
 class Accepted(Message, frozen=True):
-    """Says that the broker has the subscription."""
+    """Confirms that the broker has the subscription."""
 
     number: int
 

@@ -33,7 +33,8 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     each hop."""
 
     forward_probability: float = 0.9
-    """Whether a gossip message is forwarded: at every broker for push, at a subscriber of its pattern for pull."""
+    """The probability that a gossip message is forwarded: at every broker for push, at subscribers of its pattern
+    for pull."""
 
     publisher_probability: float = 0.5
     """With `combined-pull`: the share of the rounds that go towards the publisher; the others go towards

@@ -30,7 +30,7 @@ class Received:
         return event in self._passed or event[1] <= self._floors.get(event[0], 0)
 
     def lacking(self, events: Iterable[EventId]) -> tuple[EventId, ...]:
-        """Return those of the events that are not here. Most are, so the remembered ones are checked first."""
+        """Return the events that this node has not received. Most are received, so these are checked first."""
         passed, floors = self._passed, self._floors
         doubtful = [event for event in events if event not in passed]
         return tuple(event for event in doubtful if event[1] > floors.get(event[0], 0))

@@ -32,7 +32,7 @@ class Pattern:
         """Former neighbours with subscribers behind them."""
 
     def is_wanted_beside(self, peer: str) -> bool:
-        """Return whether there is a subscriber elsewhere than behind this neighbour."""
+        """Return whether the pattern has a subscriber that is not behind this neighbour."""
         others = len(self.peers) + len(self.held) - (peer in self.peers) - (peer in self.held)
         return others > 0 or bool(self.clients)
 
@@ -58,11 +58,11 @@ class SubscriptionTable:
         return () if entry is None else [peer for peer in entry.peers if peer != but]
 
     def has_peers(self, pattern: str) -> bool:
-        """Return whether a neighbour has subscribers of it."""
+        """Return whether any neighbour has subscribers of the pattern."""
         return pattern in self._patterns and bool(self._patterns[pattern].peers)
 
     def has_clients(self, pattern: str) -> bool:
-        """Return whether a client of this broker subscribed to it."""
+        """Return whether any client of this broker subscribed to the pattern."""
         return pattern in self._patterns and bool(self._patterns[pattern].clients)
 
     # ---- clients

@@ -74,7 +74,7 @@ class GryphonBroker(BrokerNode):
         return self._effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps."""
+        """Return the sizes of the broker's tables."""
         return {
             "subscriptions": len(self._tables.subscriptions),
             "advertisements": len(self._tables.advertisements),
@@ -160,7 +160,7 @@ class GryphonBroker(BrokerNode):
         self._pass_on(event, None)
 
     def _pass_on(self, event: Event, source: Link | None) -> None:
-        """Send an event to every neighbour with matching subscribers, or possibly with some."""
+        """Send an event to every neighbour that has, or may have, matching subscribers."""
         peers: dict[str, None] = {}
         clients: dict[str, list[int]] = {}
         for subscription in self._tables.match(event.attributes):
@@ -196,7 +196,7 @@ class GryphonBroker(BrokerNode):
     # ---- to clients ---------------------------------------------------------------------------------------
 
     def _begin(self, subscription: OwnSubscription, starts: Cuts) -> None:
-        """Tell the client where the subscription starts."""
+        """Notify the client of the subscription's start."""
         subscription.is_active = True
         subscription.starts.update(starts)
         self._send(subscription.client, Started(subscription.number, starts))

@@ -48,7 +48,7 @@ class GryphonClient(NumberedClient):
         )
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's tables."""
         return {**super().state_size(), "unacknowledged": self._stream.kept}
 
     # ---- the link -----------------------------------------------------------------------------------------

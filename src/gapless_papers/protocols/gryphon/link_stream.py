@@ -21,11 +21,11 @@ from gapless_papers.protocols.gryphon.options import GryphonOptions
 __all__ = ["LinkStream"]
 
 ACKNOWLEDGE_AFTER = 64
-"""The number of packets after which an acknowledgement is sent, whatever the clock says."""
+"""The number of packets after which an acknowledgement is sent without waiting for the timer."""
 EARLY_MAX = 1_000
 """The number of packets that can wait for a missing one."""
 REPEAT_MAX = 64
-"""The number of packets repeated on a timeout: enough to reveal all losses, few enough for a link that is cut."""
+"""The number of packets repeated on a timeout: enough to reveal losses, and few in case the link is down."""
 
 
 class LinkStream:
@@ -51,7 +51,7 @@ class LinkStream:
         self._asked = 0
         """Up to this number every packet arrived or was requested."""
         self._answers_soon = False
-        """Whether the timer runs that acknowledges and repeats requests."""
+        """Whether the timer that acknowledges packets and repeats requests is running."""
 
     @property
     def kept(self) -> int:

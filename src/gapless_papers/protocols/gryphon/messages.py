@@ -81,7 +81,7 @@ class Publication(Message, frozen=True):
 
 
 class AddAdvertisement(Message, frozen=True):
-    """Says that the publisher can publish matching events from number `since` on. Answered by `Answered`."""
+    """Announces that the publisher can publish matching events from number `since` on. Answered by `Answered`."""
 
     advertisement: str
     publisher: str
@@ -90,13 +90,13 @@ class AddAdvertisement(Message, frozen=True):
 
 
 class Answered(Message, frozen=True):
-    """Says that all brokers behind the sender have forwarded their matching subscriptions towards the publisher."""
+    """Confirms that all brokers behind the sender have forwarded their matching subscriptions towards the publisher."""
 
     advertisement: str
 
 
 class RemoveAdvertisement(Message, frozen=True):
-    """Says that the publisher publishes nothing more under this advertisement."""
+    """Announces that the publisher publishes nothing more under this advertisement."""
 
     advertisement: str
 
@@ -109,13 +109,13 @@ class AddSubscription(Message, frozen=True):
 
 
 class RemoveSubscription(Message, frozen=True):
-    """Ends the subscription, or says that publishers behind the receiver no longer match it."""
+    """Ends the subscription, or announces that publishers behind the receiver no longer match it."""
 
     subscription: str
 
 
 class PathStable(Message, frozen=True):
-    """Says that the publishers' broker knows the subscription: events from these numbers on find it at every broker."""
+    """Confirms that the publishers' broker knows the subscription, so that events from these numbers on reach it."""
 
     subscription: str
     cuts: Cuts
@@ -125,7 +125,7 @@ class PathStable(Message, frozen=True):
 
 
 class Offered(Message, frozen=True):
-    """Says that all brokers have answered the advertisement: its events no longer flood."""
+    """Confirms that all brokers have answered the advertisement: its events no longer flood."""
 
     number: int
 

@@ -12,14 +12,14 @@ class GryphonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
 
     acknowledge_ms: int = 100
-    """How long an acknowledgement waits for a packet to carry it, and how long a receiver waits until it repeats a
+    """How long an acknowledgement waits for a packet to carry it, and how long a receiver waits before it repeats a
     request."""
 
     repeat_ms: int = 350
     """When to repeat unacknowledged packets; less than `acknowledge_ms` plus a round trip wastes messages."""
 
     buffer: int = 10_000
-    """The number of unacknowledged packets that one end of a link keeps. At this number, senders must wait."""
+    """The number of unacknowledged packets that one end of a link keeps. Once it is reached, senders must wait."""
 
     switched_off: tuple[str, ...] = ()
     """For tests only: `flooding` (events stay on stable paths) or `repeats` (packets lost by a link are not

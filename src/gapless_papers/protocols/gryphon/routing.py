@@ -54,7 +54,7 @@ class Routing:
     # ---- events -------------------------------------------------------------------------------------------
 
     def floods(self, event: Event) -> Iterator[str]:
-        """Return the neighbours that may have matching subscriptions which are not known here yet.
+        """Yield the neighbours that may have matching subscriptions not known here yet.
 
         One answered advertisement of the publisher that allows the event suffices: a subscription that matches the
         event overlaps the advertisement, so it arrived before the answer.
@@ -127,7 +127,7 @@ class Routing:
         for subscription in self._tables.own_subscriptions():
             self._begin_if_unserved(subscription)
 
-    # ---- inside -------------------------------------------------------------------------------------------
+    # ---- internals -------------------------------------------------------------------------------------------
 
     def _advertised_here(self, subscription: Subscription) -> Iterable[Advertisement]:
         """Return the advertisements, of publishers attached to this broker, that overlap the subscription."""
@@ -143,7 +143,7 @@ class Routing:
         self._send(link.peer, RemoveSubscription(name))
 
     def _start(self, subscription: Subscription, cuts: Cuts) -> None:
-        """Report to the subscriber where it starts. Numbers that are set already stay."""
+        """Report the start to the subscriber. Numbers that are already set do not change."""
         if subscription.origin is not None:
             self._send(subscription.origin.peer, PathStable(subscription.name, cuts))
             return
@@ -163,7 +163,7 @@ class Routing:
                 self._start(subscription, {publisher: advertisement.since})
 
     def _begin_if_unserved(self, subscription: OwnSubscription) -> None:
-        """Start a subscription that no publisher matches at once."""
+        """Start a subscription at once if no publisher matches it."""
         if not subscription.is_active and not self._tables.is_served(subscription):
             self._begin(subscription, {})
 

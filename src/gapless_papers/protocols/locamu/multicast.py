@@ -36,7 +36,7 @@ Packet: TypeAlias = Any
 """A message with the fields `stream`, `number`, `origin`, `ends`, `due`, `settled` and `content`."""
 
 COPIES_MAX = 10_000
-"""Messages whose origins and added receivers are remembered, so that each copy is forwarded once."""
+"""The number of messages whose origins and added receivers are remembered, so that each copy is forwarded once."""
 
 
 _NOTHING: Due = {}
@@ -51,10 +51,10 @@ class _Arrived:
         self.senders: dict[str, None] = {}
         self.extra: dict[str, None] = {}
         self.again: dict[str, Packet] = {}
-        """By origin: the same message from brokers that sent it again, perhaps to further receivers.
+        """Copies of the message by other origins, which sent it again and possibly to further receivers.
 
-        The smallest counterexample: p's broker b2 sends 1 to b0 by way of b5, where it waits, and fails. b0 takes over
-        p, and sends 1 again, to everyone. If b5 took that for a further copy, it would not forward it to b4.
+        The smallest counterexample: p's broker b2 sends event 1 to b0 by way of b5, where it waits, and crashes. b0
+        takes over p and sends event 1 to all brokers. If b5 treated that as a mere copy, b4 would not get it.
         """
 
 
@@ -84,14 +84,14 @@ class CausalMulticast:
         self._send_settled = settled
         self._said = 0
         self._last_received: dict[str, Due] = {}
-        """The latest table of each broker, whose rows have been merged."""
+        """The latest table received from each broker; its rows have been merged."""
         self._waiting: dict[tuple[str, int], _Arrived] = {}
         self._carried: dict[tuple[str, int], dict[str, None]] = {}
         self._origins: dict[tuple[str, int], dict[str, None]] = {}
         self._open: dict[str, dict[int, dict[str, None]]] = {}
         """Own messages by stream and number, with the brokers that have not processed them."""
         self._thanks: dict[str, dict[str, int]] = {}
-        """By origin: the messages that this broker has processed and not reported yet."""
+        """By origin and stream, the number up to which messages were processed here and not reported yet."""
 
     @property
     def waiting(self) -> int:
@@ -112,7 +112,7 @@ class CausalMulticast:
         return self._said
 
     def send(self, stream: str, number: int, ends: Iterable[str], content: Any) -> None:
-        """Send the next message of a stream that begins here; this broker counts as having processed it."""
+        """Send the next message of a stream that originates here; this broker counts as having processed it."""
         goal = tuple(sorted({end for end in ends if end != self.name}))
         self.processed[stream] = number
         if not goal:
@@ -173,7 +173,7 @@ class CausalMulticast:
         return not needed or self.has(needed)
 
     def has(self, needed: dict[str, int]) -> bool:
-        """Return whether this broker has processed each stream up to these numbers, or need not."""
+        """Return whether this broker has processed each stream up to its number, or need not."""
         processed, settled, dead = self.processed, self.settled, self.dead
         return all(
             processed.get(stream, 0) >= number or settled.get(stream, 0) >= number or stream in dead
@@ -244,7 +244,7 @@ class CausalMulticast:
         self._carried.setdefault(key, {}).update(dict.fromkeys(ends))
         forget_oldest(self._carried, COPIES_MAX)
 
-    # ---- who must have what -------------------------------------------------------------------------------
+    # ---- messages in transit -------------------------------------------------------------------------------
 
     def _note(self, packet: Packet) -> None:
         """Record that every broker in the message's region must process it."""
@@ -264,7 +264,7 @@ class CausalMulticast:
         self._last_received[sender] = due
 
     def take_over(self, due: Due, before: Due = _NOTHING) -> None:
-        """Merge a table; rows that are the same as before are skipped."""
+        """Merge a table into this broker's; rows that are unchanged since `before` are skipped."""
         settled = self.settled
         for name, row in due.items():
             if before.get(name) is row or name == self.name or name in self.dead:
@@ -278,7 +278,7 @@ class CausalMulticast:
             if news:
                 self.due[name] = row if len(news) == len(row) and not own else {**own, **news}
 
-    # ---- what all are done with ---------------------------------------------------------------------------
+    # ---- settled messages ---------------------------------------------------------------------------
 
     def thanks(self) -> dict[str, dict[str, int]]:
         """Return the report for each origin: how far this broker has processed its streams."""

@@ -119,7 +119,7 @@ class LocapsBroker(BrokerNode):
                 assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps; `buffered` counts waiting events, of publishers and of subscribers."""
+        """Return the sizes of the broker's tables; `buffered` counts waiting events of publishers and subscribers."""
         held = sum(isinstance(item, Event) for outbox in self._outboxes.values() for item in outbox)
         own = (sub for sub in self._tables.subscriptions.values() if isinstance(sub, OwnSubscription))
         return {
@@ -215,7 +215,7 @@ class LocapsBroker(BrokerNode):
             self._begin(subscription, starts)
 
     def _begin(self, subscription: OwnSubscription, starts: Cuts) -> None:
-        """Tell the client where the subscription starts, and deliver the buffered events from there on."""
+        """Notify the client of the subscription's start, and deliver the buffered events from there on."""
         subscription.is_active = True
         self._send(subscription.client, Started(subscription.number, starts))
         for event in subscription.start.release(starts):
@@ -228,6 +228,6 @@ class LocapsBroker(BrokerNode):
         self._activate_if_unserved(subscription)
 
     def _activate_if_unserved(self, subscription: OwnSubscription) -> None:
-        """Activate a subscription that no publisher matches at once."""
+        """Activate a subscription at once if no publisher matches it."""
         if not subscription.is_active and not self._tables.is_served(subscription):
             self._begin(subscription, {})

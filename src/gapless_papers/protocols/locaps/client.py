@@ -35,7 +35,7 @@ from gapless_papers.protocols.parts.numbered_client import NumberedClient
 __all__ = ["LocapsClient"]
 
 HELD_MAX = 10_000
-"""How many events a client can publish before its advertisements are stable: its broker keeps them."""
+"""The number of events that a client can publish before its advertisements are stable; its broker keeps them."""
 
 
 class LocapsClient(NumberedClient):
@@ -45,11 +45,11 @@ class LocapsClient(NumberedClient):
         super().__init__(place)
         self._held_back = 0
         self._closing: dict[int, Offer] = {}
-        """Withdrawn advertisements, with earlier events that are not confirmed."""
+        """Withdrawn advertisements that still have unconfirmed events."""
         self._contacts = place.contacts
         self._suspects: dict[str, None] = {}
         self._excluded: dict[str, None] = {}
-        """Brokers that never serve this client again: its former ones, and those that report that they are excluded."""
+        """Brokers that will not serve this client again: its former ones, and those that reported their exclusion."""
         self._former: tuple[str, ...] = ()
         self._events: dict[int, Event] = {}
         """The unconfirmed events."""
@@ -58,10 +58,10 @@ class LocapsClient(NumberedClient):
         """The messages that others must process before any later event of this client."""
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's tables."""
         return {**super().state_size(), "unconfirmed": len(self._events)}
 
-    # ---- what it asks for ---------------------------------------------------------------------------------
+    # ---- requests ---------------------------------------------------------------------------------
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
         if not isinstance(call, Publish):
@@ -82,7 +82,7 @@ class LocapsClient(NumberedClient):
         if self._is_keeping:
             self._events[event.seq] = event
 
-    # ---- if the broker fails ------------------------------------------------------------------------------
+    # ---- failure of the broker ------------------------------------------------------------------------------
 
     def _on_other_input(self, item: Input) -> None:
         match item:
@@ -96,16 +96,16 @@ class LocapsClient(NumberedClient):
     def _on_suspected(self, item: Suspected) -> None:
         self._suspects[item.peer] = None
         if item.peer == self._broker and self._is_keeping:
-            self._go_on_elsewhere()
+            self._attach_elsewhere()
 
     def _on_dead(self, message: Dead) -> None:
         """Move away from a broker that reports its exclusion. It does so in answer to each call; the first answer
         counts."""
         self._excluded[message.broker] = None
         if message.broker == self._broker:
-            self._go_on_elsewhere()
+            self._attach_elsewhere()
 
-    def _go_on_elsewhere(self) -> None:
+    def _attach_elsewhere(self) -> None:
         """Attach to the next contact, preferably one that is not suspected. Without any, stay here."""
         for held in self._subscriptions.values():
             self._effects.append(Ended(held.name, held.last()))

@@ -80,23 +80,23 @@ class Publication(Message, frozen=True):
 
 
 class AddAdvertisement(Message, frozen=True):
-    """Says that a publisher can publish events that match the filter. Answered by `AdvertisementStable`."""
+    """Announces that a publisher can publish events that match the filter. Answered by `AdvertisementStable`."""
 
     advertisement: str
     publisher: str
     filter: str
     epoch: int = 0
-    """On a graph: how many brokers of the publisher have failed."""
+    """On a graph: the number of the publisher's brokers that have failed."""
 
 
 class AdvertisementStable(Message, frozen=True):
-    """Says that all brokers behind the sender have forwarded their matching subscriptions towards the publisher."""
+    """Confirms that all brokers behind the sender have forwarded their matching subscriptions towards the publisher."""
 
     advertisement: str
 
 
 class RemoveAdvertisement(Message, frozen=True):
-    """Says that the publisher publishes nothing more under this advertisement."""
+    """Announces that the publisher publishes nothing more under this advertisement."""
 
     advertisement: str
 
@@ -107,13 +107,13 @@ class AddSubscription(Message, frozen=True):
     subscription: str
     filter: str
     pivot: str = ""
-    """The broker that already speaks for it, if any."""
+    """The subscription's pivot; empty if none was found yet."""
     left: int = 0
-    """How many brokers of the pivot's set, the receiver first, have yet to send their partial markers."""
+    """The number of brokers of the pivot's set, beginning with the receiver, that have yet to send partial markers."""
 
 
 class RemoveSubscription(Message, frozen=True):
-    """Ends the subscription, or says that publishers behind the receiver no longer match it."""
+    """Ends the subscription, or announces that publishers behind the receiver no longer match it."""
 
     subscription: str
 
@@ -152,11 +152,11 @@ class PathSubscribe(Message, frozen=True):
     filter: str
     home: str
     is_new: bool
-    """Whether this goes to all known publishers; otherwise only to some newer ones."""
+    """Whether this goes to all known publishers; otherwise it goes only to newer ones."""
 
 
 class EndSubscription(Message, frozen=True):
-    """Says that the client has ended the subscription: brokers can no longer rely on it. Events still arrive
+    """Announces that the client has ended the subscription: brokers can no longer rely on it. Events still arrive
     for it."""
 
     subscription: str
@@ -187,11 +187,11 @@ class PivotMarker(Message, frozen=True):
 
 
 class Takeover(Message, frozen=True):
-    """Says that the publisher of this stream has moved to another broker, and that its surviving events have been sent
-    again."""
+    """Announces that the publisher of this stream has moved to another broker, and that its surviving events have been
+    sent again."""
 
     last: int
-    """Its last surviving event."""
+    """The number of its last surviving event."""
 
 
 Content: TypeAlias = (
@@ -227,7 +227,7 @@ class Done(Message, frozen=True):
 
 
 class Dead(Message, frozen=True):
-    """Says that a broker has failed."""
+    """Announces that a broker has failed."""
 
     broker: str
 
@@ -243,7 +243,7 @@ class Keep(Message, frozen=True):
 
 
 class Kept(Message, frozen=True):
-    """Says that the sender keeps the publisher's stream up to this number."""
+    """Confirms that the sender keeps the publisher's stream up to this number."""
 
     publisher: str
     number: int
@@ -272,25 +272,25 @@ class ClientReturn(Message, frozen=True):
     """Attaches a client whose broker has failed."""
 
     brokers: tuple[str, ...]
-    """The brokers it was attached to before."""
+    """The brokers that the client was attached to before."""
     offers: dict[int, str]
-    """Its advertisements."""
+    """The client's advertisements."""
     closing: tuple[int, ...]
-    """The advertisements that it has withdrawn after its last event."""
+    """The advertisements that the client has withdrawn after its last event."""
     events: list[Event]
-    """Its unconfirmed events."""
+    """The client's unconfirmed events."""
     due: Due
-    """Its causal past."""
+    """The client's causal past."""
 
 
 class Confirmation(Message, frozen=True):
-    """Says that all events of the client up to this number have been processed everywhere."""
+    """Confirms that all brokers have processed the client's events up to this number."""
 
     seq: int
 
 
 class Stable(Message, frozen=True):
-    """Says that the advertisement is stable."""
+    """Confirms that the advertisement is stable."""
 
     number: int
     confirms: bool = False
@@ -311,8 +311,8 @@ FromNeighbour: TypeAlias = (
     Publication | AddSubscription | RemoveSubscription | AskPartial | Marker | PartialMarker | AddAdvertisement
     | AdvertisementStable | RemoveAdvertisement
 )  # fmt: skip
-"""On the bare tree."""
+"""Messages between brokers on the bare tree."""
 FromBroker: TypeAlias = Hop | Done | Dead | Keep | Kept | AskBackup | BackupCopy
-"""Over f + 1 paths."""
+"""Messages between brokers over f + 1 paths."""
 FromClient: TypeAlias = ClientWord | ClientReturn
 ToClient: TypeAlias = Started | Stable | Delivery | Confirmation | Dead

@@ -21,8 +21,8 @@ class LocapsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     survives f failures; `one` is the bare tree, and survives none."""
 
     full_markers: bool = False
-    """With `f+1` paths: a broker that is covered itself speaks alone, as section V-A allows if all paths meet, so that
-    a subscription there starts at once. If false, it waits for the next f brokers as well, as in section VI-B."""
+    """With `f+1` paths: a broker with a covering subscription answers alone, as section V-A allows if all paths meet.
+    Then a subscription there starts at once. If false, it waits for the next f brokers as well, as in section VI-B."""
 
     cascade: bool = False
     """On graphs: markers go to all subscribers of a publisher, and publishers answer them with their own (Algorithm 1,

@@ -116,13 +116,13 @@ class PathBroker(BrokerNode):
             self._keeping,
             self._send,
             self._take_over,
-            self._go_on_here,
+            self._adopt_publisher,
         )
         self._outboxes: dict[str, Outbox] = {}
         self._effects: list[Effect] = []
         self._is_timing = False
         self._ahead: dict[str, dict[str, int]] = {}
-        """Clients that have seen more than this broker has processed, with their past."""
+        """Clients that have seen more than this broker has processed, with their causal pasts."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Process one input."""
@@ -183,7 +183,7 @@ class PathBroker(BrokerNode):
                 assert_never(call)
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps; `buffered` counts waiting events and messages, of publishers and of
+        """Return the sizes of the broker's tables; `buffered` counts waiting events and messages, of publishers and of
         subscribers."""
         held = sum(isinstance(item, Event) for outbox in self._outboxes.values() for item in outbox)
         return {
@@ -215,7 +215,7 @@ class PathBroker(BrokerNode):
             case Publication():
                 self._pass_on(content.event)
             case Takeover():
-                self._go_on_here(packet.stream)
+                self._adopt_publisher(packet.stream)
             case AddAdvertisement():
                 self._routing.receive_advertisement(packet.origin, content)
             case AdvertisementStable():
@@ -238,7 +238,7 @@ class PathBroker(BrokerNode):
                 assert_never(content)
 
     def _carry(self, packet: Packet) -> Iterable[str]:
-        """Return the home brokers of subscriptions that get this event by way of this broker."""
+        """Return the home brokers of the subscriptions to which this broker carries the event."""
         content = packet.content
         if not isinstance(content, Publication):
             return ()
@@ -275,13 +275,13 @@ class PathBroker(BrokerNode):
         self._accept_waiting()
 
     def _retire(self) -> None:
-        """Send this broker's clients elsewhere, because the others have excluded it."""
+        """Redirect this broker's clients to other brokers, because this one has been excluded."""
         self._multicast.dead[self._name] = None
         for client in dict.fromkeys([*self._outboxes, *(own.client for own in self._tables.own())]):
             self._send(client, Dead(self._name))
 
     def _refuse(self, item: Input) -> Sequence[Effect]:
-        """Send a new client elsewhere, because the others have excluded this broker."""
+        """Redirect a new client to another broker, because this one has been excluded."""
         if isinstance(item, Received) and item.peer not in self._overlay:
             return [Send(item.peer, Dead(self._name))]
         return ()
@@ -312,11 +312,11 @@ class PathBroker(BrokerNode):
             self._send(client, Delivery(event, numbers, self._past()))
 
     def _past(self) -> Due:
-        """Return the past that a client has to bring along if this broker fails."""
+        """Return the causal past that a client has to bring along if this broker fails."""
         return dict(self._multicast.due) if self._f else {}
 
     def _accept(self, event: Event) -> None:
-        """Accept an event of a client of this broker, for all subscriptions that match."""
+        """Add an event of a client of this broker to the publisher's stream."""
         ends = {sub.home for sub in self._tables.match(event.attributes) if event.publisher in sub.cuts}
         self._streams.put(event.publisher, Publication(event), ends)
 
@@ -405,19 +405,19 @@ class PathBroker(BrokerNode):
         self._accept_waiting()
 
     def _accept_waiting(self) -> None:
-        """Accept publications of clients that had seen more than this broker had processed, and no longer have."""
+        """Accept publications of clients whose causal past this broker has meanwhile processed."""
         for client in [client for client, due in self._ahead.items() if self._multicast.has(due)]:
             del self._ahead[client]
             self._empty_outbox(client)
 
     def _take_over(self, client: str, coming: ReturningPublisher) -> None:
-        """Send the unsettled events of a client that has moved here again, and announce that the client is here."""
+        """Send the unsettled events of a client that has moved here to all brokers, and announce its new broker."""
         everyone = self._overlay.brokers
         for number, content, due in coming.takeover(everyone):
             self._multicast.send_again(client, number, everyone, due, content)
 
-    def _go_on_here(self, client: str) -> None:
-        """Treat the client as an ordinary publisher, because its earlier events have been processed here."""
+    def _adopt_publisher(self, client: str) -> None:
+        """Advertise a client that has moved here, because its earlier events have been processed here."""
         coming = self._returns.coming.get(client)
         if coming is None:
             return
@@ -449,7 +449,7 @@ class PathBroker(BrokerNode):
             self._routing.end(found)
 
     def _begin(self, own: OwnPathSubscription, starts: Cuts) -> None:
-        """Tell the client where the subscription starts, and deliver the buffered events from there on."""
+        """Notify the client of the subscription's start, and deliver the buffered events from there on."""
         if not starts and own.is_active:
             return
         own.is_active = True
@@ -458,6 +458,6 @@ class PathBroker(BrokerNode):
             self._send(own.client, Delivery(event, [own.number], self._past()))
 
     def _activate_if_unserved(self, own: OwnPathSubscription) -> None:
-        """Activate a subscription that no publisher matches at once."""
+        """Activate a subscription at once if no publisher matches it."""
         if not own.is_active and not self._tables.wanted(own):
             self._begin(own, {})

@@ -28,7 +28,7 @@ from gapless_papers.protocols.locaps.messages import (
 __all__ = ["EPOCH", "Safekeeping", "Streams", "backups_of"]
 
 EPOCH = 1 << 32
-"""The number of entries in one epoch."""
+"""The distance between the numbers of two epochs."""
 
 
 def backups_of(overlay: Overlay, broker: str, f: int) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class _Stream:
         self.seq = seq
         self.queue: deque[_Item] = deque()
         self.seqs: dict[int, int] = {}
-        """The unsettled events, by their numbers."""
+        """By number in the stream, the publisher's own numbers of the unsettled events."""
 
 
 class Streams:
@@ -81,7 +81,7 @@ class Streams:
             self._streams[publisher] = _Stream(number, seq)
 
     def accepted(self, publisher: str) -> int:
-        """Return the last accepted event of the publisher."""
+        """Return the number of the publisher's last accepted event."""
         return self._streams[publisher].seq
 
     def epoch(self, publisher: str) -> int:
@@ -110,7 +110,7 @@ class Streams:
         self._release(publisher)
 
     def receive_kept(self, backup: str, message: Kept) -> None:
-        """Note that a backup has the stream up to a number, and release the entries that waited for it."""
+        """Record that a backup has the stream up to a number, and release the entries that waited for it."""
         stream = self._streams.get(message.publisher)
         if stream is not None:
             for item in stream.queue:
@@ -126,7 +126,7 @@ class Streams:
             self._release(publisher)
 
     def settled(self, publisher: str, number: int) -> int:
-        """Return the last event that is settled together with everything up to the number; 0 if there is no new one."""
+        """Drop the events settled up to this number of the stream; return the last of them, or 0."""
         seqs = self._streams[publisher].seqs
         through = [(own, seq) for own, seq in seqs.items() if own <= number]
         for own, _ in through:
@@ -157,7 +157,7 @@ class Safekeeping:
 
     @property
     def size(self) -> int:
-        """Return how many entries it keeps."""
+        """Return how many entries this backup keeps."""
         return sum(len(kept.items) for kept in self._kept.values())
 
     def keep(self, broker: str, message: Keep) -> Kept:

@@ -41,7 +41,7 @@ class ReturningPublisher:
         self.client = client
         self.call = call
         self.asked: dict[tuple[str, str], None] = {}
-        """Pairs of a failed broker and a backup that has not answered."""
+        """Pairs of a failed broker and one of its backups that has not answered."""
         self.last = 0
         self.items: dict[int, tuple[Content, Due]] = {}
         self.is_known = False
@@ -61,7 +61,7 @@ class ReturningPublisher:
         return len(self.call.brokers) * EPOCH
 
     def takeover(self, everyone: Iterable[str]) -> Iterator[tuple[int, Content, Due]]:
-        """Return the messages to send: the surviving entries, each after the one before it, and the announcement."""
+        """Yield the surviving entries, each dependent on its predecessor, and then the announcement."""
         before = 0
         for number, (content, due) in sorted(self.items.items()):
             yield number, content, {name: {**due.get(name, {}), **_up_to(self.client, before)} for name in everyone}
@@ -108,7 +108,7 @@ class Returns:
             self._go_on(copy.publisher, coming)
 
     def receive_kept(self, backup: str, message: Kept) -> None:
-        """Note that a backup of this broker has an entry."""
+        """Record that a backup of this broker has an entry."""
         coming = self.coming.get(message.publisher)
         if coming is not None and message.number == coming.epoch:
             coming.missing.pop(backup, None)

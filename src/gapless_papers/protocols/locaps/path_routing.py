@@ -88,7 +88,7 @@ class PathRouting:
     # ---- advertisements -----------------------------------------------------------------------------------
 
     def advertise(self, name: str, publisher: str, text: str) -> None:
-        """Announce a publisher of this broker, and answer for it the subscriptions known here."""
+        """Announce a publisher of this broker, and send its markers to the subscriptions known here."""
         epoch = self._streams.epoch(publisher)
         ad = PathAdvertisement(name, publisher, parse(text), self._name, epoch)
         self._tables.advertisements[name] = ad
@@ -101,7 +101,7 @@ class PathRouting:
             self._stable(ad)
 
     def receive_advertisement(self, origin: str, content: AddAdvertisement) -> None:
-        """Send a publisher elsewhere the matching subscriptions, and answer its advertisement."""
+        """Send matching subscriptions to the publisher's broker, and answer its advertisement."""
         ad = PathAdvertisement(content.advertisement, content.publisher, parse(content.filter), origin, content.epoch)
         former = self._tables.advertisements.get(ad.name)
         if origin in self._multicast.dead or (former is not None and former.epoch > ad.epoch):
@@ -187,7 +187,7 @@ class PathRouting:
             self._take_part(subscription)
 
     def _known(self, name: str, text: str, home: str) -> PathSubscription | None:
-        """Return the subscription, added if it is new; None if its home has failed."""
+        """Return the subscription after adding it if it is new; None if its home has failed."""
         if home in self._multicast.dead:
             return None
         found = self._tables.subscriptions.get(name)
@@ -207,13 +207,13 @@ class PathRouting:
         self.answer_advertisements()
 
     def settled(self, number: int) -> None:
-        """Note that all brokers have processed this broker's messages up to this number."""
+        """Process the news that all brokers have processed this broker's messages up to a number."""
         for ended in [ended for ended in self._ended if ended <= number]:
             own, ends = self._ended.pop(ended)
             self._multicast.say(ends, ForgetSubscription(own.name))
 
     def receive_end(self, name: str) -> None:
-        """Note that subscriptions can no longer rely on this one."""
+        """Record that other subscriptions can no longer rely on this one."""
         found = self._tables.subscriptions.get(name)
         if found is not None:
             found.is_ending = True

@@ -40,7 +40,7 @@ class PathStart(Starts):
         return super().take_marker(cuts)
 
     def take_partial(self, marker: PivotMarker) -> None:
-        """Process the marker of a partial pivot."""
+        """Record the marker of a partial pivot."""
         for publisher in marker.cuts:
             if publisher not in self.starts:
                 self._buffers.setdefault(publisher, [])
@@ -51,7 +51,7 @@ class PathStart(Starts):
         return [broker for broker, cuts in self._markers.items() if publisher in cuts]
 
     def take_pivots(self, publishers: Iterable[str], pivots: Iterable[str]) -> Cuts:
-        """Process that all partial pivots of all these publishers have sent markers; return the starts that they fix.
+        """Fix the starts of these publishers, all of whose partial pivots have sent markers, and return them.
 
         Return None if a publisher's own marker came first. The smallest counterexample: q answers p:1 with q:1, and the
         own marker of q fixes its start at q:2. Then a third publisher leaves, and the partial pivots of p and q become

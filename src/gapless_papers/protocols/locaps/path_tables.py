@@ -22,7 +22,7 @@ class PathSubscription:
         """Where it is stable: the number in the marker of each publisher whose own marker has passed here."""
         self.is_ending = False
         self.carried: dict[str, None] = {}
-        """The publishers whose events this broker carries to it, as one of its partial pivots."""
+        """The publishers whose events this broker carries to the subscription, as one of its partial pivots."""
 
 
 class OwnPathSubscription(PathSubscription):
@@ -35,7 +35,7 @@ class OwnPathSubscription(PathSubscription):
         self.start = start
         self.is_active = False
         self.sent: dict[str, None] = {}
-        """The publishers' brokers that it was sent to."""
+        """The publishers' brokers to which the subscription was sent."""
 
 
 class PathAdvertisement:
@@ -68,7 +68,7 @@ class PathTables:
         self._index.add(subscription.name, subscription.filter)
 
     def drop_subscription(self, name: str) -> PathSubscription | None:
-        """Forget a subscription, if it is known."""
+        """Remove the subscription and return it; None if it is unknown."""
         found = self.subscriptions.pop(name, None)
         if found is not None:
             self._index.remove(name)
@@ -89,11 +89,11 @@ class PathTables:
         return {ad.publisher: ad.broker for ad in ads if overlap(ad.filter, pattern)}
 
     def may_be_missed(self, subscription: PathSubscription) -> bool:
-        """Return whether a publisher with an unknown broker may match it."""
+        """Return whether a publisher whose broker is unknown may match the subscription."""
         return any(overlap(ad.filter, subscription.filter) for ad in self.orphaned.values())
 
     def advertised_by(self, publisher: str) -> list[PathAdvertisement]:
-        """Return the filters under which the publisher can publish."""
+        """Return the publisher's advertisements."""
         return [ad for ad in self.advertisements.values() if ad.publisher == publisher]
 
     def publishes_for(self, publisher: str, subscription: PathSubscription) -> bool:

@@ -56,7 +56,7 @@ class Pivots:
         self._answer = answer
 
     def take_part(self, link: Link, subscription: Subscription, pivot: str, left: int) -> tuple[str, int]:
-        """Speak for the publishers behind the link if this broker can, and if no earlier broker does.
+        """Send a partial marker for the publishers behind the link if this broker is a pivot or in the pivot's set.
 
         `pivot` and `left` arrived with the subscription; the returned values are forwarded with it.
         """

@@ -70,7 +70,7 @@ class Routing:
                 self._withdraw(link, subscription)
 
     def receive_marker(self, link: Link, marker: Marker) -> None:
-        """Process a publisher's own marker: the subscription is stable here."""
+        """Process a publisher's own marker, which makes the subscription stable here."""
         subscription = link.sent.get(marker.subscription)
         if subscription is not None:
             subscription.cuts.update(marker.cuts)
@@ -78,7 +78,7 @@ class Routing:
             self._pivots.look_again(link, subscription)
 
     def receive_partial(self, link: Link, marker: PartialMarker) -> None:
-        """Process a partial marker for a subscriber further down: the subscription has a pivot."""
+        """Process a partial marker on its way to the subscriber, which shows that the subscription has a pivot."""
         subscription = link.sent.get(marker.subscription)
         if subscription is not None:
             link.unanswered.pop(subscription.name, None)
@@ -125,7 +125,7 @@ class Routing:
                 self._withdraw(origin, subscription)
         return publisher
 
-    # ---- inside -------------------------------------------------------------------------------------------
+    # ---- internals -------------------------------------------------------------------------------------------
 
     def _pass_on(self, link: Link, subscription: Subscription, pivot: str = "", left: int = 0) -> None:
         link.sent[subscription.name] = subscription
@@ -145,7 +145,7 @@ class Routing:
             self._answered(subscription, marker)
 
     def _answer_for(self, advertisements: Iterable[Advertisement], subscription: Subscription) -> None:
-        """Fix the cuts of those publishers that are attached here: from their next event on."""
+        """Send a marker with the next event number of each advertised publisher that is attached here."""
         cuts = {
             ad.publisher: self._tables.passed.get(ad.publisher, 0) + 1
             for ad in advertisements
@@ -156,7 +156,7 @@ class Routing:
             self._answer(subscription, Marker(subscription.name, cuts))
 
     def _attract(self, advertisement: Advertisement) -> None:
-        """Send the publisher all matching subscriptions, or, if it is attached here, answer for it."""
+        """Send the publisher all matching subscriptions; if it is attached here, answer them instead."""
         link = advertisement.origin
         for subscription in self._tables.subscriptions.values():
             if not overlap(advertisement.filter, subscription.filter):

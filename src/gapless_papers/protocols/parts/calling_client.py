@@ -36,14 +36,14 @@ Call: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
 
 
 class CallingClient(ClientNode):
-    """Base of such clients. A protocol implements `_on_message` for messages and `_on_other_input` for others."""
+    """Base of clients that accept calls. Protocols implement `_on_message`, and `_on_other_input` for other inputs."""
 
     def __init__(self, place: ClientPlace) -> None:
         self._name = place.name
         self._broker = place.broker
         self._seq = 0
         self._calls = 0
-        """The number of subscriptions and advertisements so far."""
+        """The number of subscriptions and advertisements made so far."""
         self._effects: list[Effect] = []
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
@@ -66,7 +66,7 @@ class CallingClient(ClientNode):
                 self._on_other_input(item)
         return self._effects
 
-    # ---- what protocols do in their own way ---------------------------------------------------------------
+    # ---- hooks for protocols ---------------------------------------------------------------
 
     @abstractmethod
     def _advertise(self, call: Advertise) -> None: ...
@@ -91,7 +91,7 @@ class CallingClient(ClientNode):
         """Process an input that is neither a call nor a message; most protocols ignore most of them."""
 
     def _send(self, message: Any) -> None:
-        """Send the broker a message."""
+        """Send a message to the broker."""
         self._effects.append(Send(self._broker, message))
 
     def _receive(self, item: Received) -> None:
@@ -114,7 +114,7 @@ class CallingClient(ClientNode):
             self._reject(call, f"there is no subscription {call.subscription!r} to end")
 
     def _filter_of(self, call: Advertise | Subscribe) -> Filter | None:
-        """Return the filter of the call; refuse the call if the filter is invalid."""
+        """Return the filter of the call; if it is invalid, refuse the call and return None."""
         try:
             return parse(call.filter)
         except FilterError as error:
@@ -135,7 +135,7 @@ class CallingClient(ClientNode):
         self._effects += [CutFixed(name, publisher, cut) for publisher, cut in cuts.items()]
 
     def _deliver(self, event: Event, numbers: Iterable[int], held_by_number: Mapping[int, Held]) -> None:
-        """Deliver an event to those of the subscriptions that have not ended."""
+        """Deliver an event to each of these subscriptions that has not ended."""
         for number in numbers:
             held = held_by_number.get(number)
             if held is not None:
@@ -144,5 +144,5 @@ class CallingClient(ClientNode):
 
 
 def number_of(name: str, entries: Mapping[int, Held | Offer]) -> int | None:
-    """Return the number of the entry of that name; a linear search, because a client has few."""
+    """Return the number of the entry with this name. The search is linear, because a client has few entries."""
     return next((number for number, entry in entries.items() if entry.name == name), None)

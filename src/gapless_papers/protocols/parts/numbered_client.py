@@ -34,7 +34,7 @@ __all__ = ["NumberedClient"]
 
 
 class NumberedClient(CallingClient):
-    """Base of such clients. A protocol defines its messages, of which this class handles `Started`."""
+    """Base of clients that number subscriptions and advertisements. A protocol defines the messages."""
 
     def __init__(self, place: ClientPlace) -> None:
         super().__init__(place)
@@ -42,13 +42,13 @@ class NumberedClient(CallingClient):
         self._offers: dict[int, Offer] = {}
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's tables."""
         return {"subscriptions": len(self._subscriptions), "advertisements": len(self._offers)}
 
-    # ---- what protocols do in their own way ---------------------------------------------------------------
+    # ---- hooks for protocols ---------------------------------------------------------------
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
-        """Return why no call is possible at the moment; empty if calls are possible."""
+        """Return why this call cannot be made at the moment; empty if it can."""
         return ""
 
     def _took_back(self, number: int, offer: Offer) -> None:

@@ -9,10 +9,10 @@ def name_of(client: str, number: int | str) -> str:
 
 
 def client_in(name: str) -> str:
-    """Return the client in a name. A client's own name can contain a slash, a number cannot."""
+    """Return the client's part of a name. The client's own name may contain slashes."""
     return name.rpartition("/")[0]
 
 
 def number_in(name: str) -> int:
-    """Return the number in a name."""
+    """Return the number at the end of a name."""
     return int(name.rpartition("/")[2])

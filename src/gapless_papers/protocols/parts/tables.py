@@ -88,7 +88,7 @@ class Tables(Generic[S, A]):
         return advertisement
 
     def advertised_by(self, publisher: str) -> Iterator[A]:
-        """Return the filters under which the publisher can publish."""
+        """Yield the publisher's advertisements."""
         return iter(self._publishers.get(publisher, {}).values())
 
     def is_served(self, subscription: S) -> bool:

@@ -10,7 +10,7 @@ pruned to the branches with subscribers. A broker on a path that has no subscrib
 **Why it is correct.** One root and FIFO links put the events of a topic into one order, and a broker that joins gets
 all events from some point of that order on: see `broker`.
 
-The paper says little of it, and leaves open:
+The paper says little about SRPT, and leaves open:
 
 - *The tree.* The paper's figures match the root's broadcast tree: 449 messages for 256 subscribers of 1,024 brokers,
   10 children of the root, 512 brokers that forward nothing when all subscribe.

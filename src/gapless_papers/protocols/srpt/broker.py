@@ -150,7 +150,7 @@ class SrptBroker(BrokerNode):
     # ---- the tree -----------------------------------------------------------------------------------------
 
     def _place(self, topic: str) -> _Place:
-        """Return the place in the tree, created if needed."""
+        """Return the broker's place in the topic's tree, which is created if needed."""
         place = self._places.get(topic)
         if place is None:
             root = root_of(topic, len(self._names))

@@ -15,15 +15,15 @@ class _Message(Message, frozen=True):
 
 
 class Join(_Message, frozen=True):
-    """From a child: asks for all later events. Answered by `Joined`."""
+    """A child's request for all later events. Answered by `Joined`."""
 
 
 class Joined(_Message, frozen=True):
-    """From the parent: says that the child gets all events from now on."""
+    """The parent's confirmation that the child gets all events from now on."""
 
 
 class Leave(_Message, frozen=True):
-    """From a child: says that it needs no events any longer."""
+    """A child's announcement that it needs no further events."""
 
 
 class ToRoot(_Message, frozen=True):

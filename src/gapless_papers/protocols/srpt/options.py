@@ -15,4 +15,4 @@ class SrptOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     each broker joins when its first client subscribes."""
 
     first: Literal["largest", "smallest"] = "largest"
-    """The child that a broker sends to first, in a tree that exists from the start: as for `vcube`."""
+    """The child to which a broker sends first, in a tree that exists from the start; see `vcube`."""

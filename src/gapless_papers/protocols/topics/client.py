@@ -53,7 +53,7 @@ class _Use(Held):
 
 
 class TopicClient(CallingClient):
-    """A client node. With a window, publications are confirmed, and at most that many are unconfirmed at a time."""
+    """A client node. If it has a window, publications are confirmed, and at most `window` are unconfirmed at a time."""
 
     def __init__(self, place: ClientPlace, window: int | None) -> None:
         super().__init__(place)
@@ -69,7 +69,7 @@ class TopicClient(CallingClient):
         return super().window if self._window is None else self._window
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's tables."""
         subscriptions = sum(use.is_subscription for use in self._uses.values())
         return {
             "subscriptions": subscriptions,
@@ -142,7 +142,7 @@ class TopicClient(CallingClient):
         return use
 
     def _find(self, name: str, kind: type[Subscribe] | type[Advertise]) -> int | None:
-        """Return the number of the use of that name; a linear search, because a client has few."""
+        """Return the number of the subscription or advertisement with this name."""
         found = (number for number, use in self._uses.items() if use.name == name and isinstance(use.call, kind))
         return next(found, None)
 

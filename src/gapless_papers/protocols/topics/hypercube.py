@@ -29,7 +29,7 @@ __all__ = [
 BROKERS_MAX = 1 << 16
 
 _FULL = tuple((1 << (1 << height)) - 1 for height in range(17))
-"""Every node of a sub-cube of 2^height nodes."""
+"""By height, the bits of all nodes of a sub-cube of 2^height nodes."""
 
 
 def refusal(overlay: Overlay, _f: int = 0, _options: Any = None) -> str | None:
@@ -108,7 +108,7 @@ def branches(i: int, height: int, members: int, *, largest_first: bool = True) -
 
 
 def sub_cube(members: int, i: int, height: int) -> int:
-    """Return, of the members of the whole cube, those of i's sub-cube of 2^height nodes."""
+    """Return the members of i's sub-cube of 2^height nodes, as bits of that sub-cube."""
     return members >> (i >> height << height) & _FULL[height]
 
 

@@ -55,22 +55,22 @@ class ClientPublish(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """Says that the broker is a member of the topic. A subscription starts with these numbers, and with all of other
-    publishers."""
+    """Confirms that the broker is a member of the topic. A subscription starts with these numbers, and with all events
+    of other publishers."""
 
     number: int
     cuts: Cuts
 
 
 class Refused(Message, frozen=True):
-    """Says that the broker cannot serve the call."""
+    """Refuses the call, with the reason."""
 
     number: int
     reason: str
 
 
 class Taken(Message, frozen=True):
-    """Says that every member has received the client's event."""
+    """Confirms that every member has received the client's event."""
 
     seq: int
 

@@ -110,8 +110,8 @@ class VcubeBroker(BrokerNode):
         return {} if self.measures is None else self.measures.summary()
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps; `waiting` are messages received but not delivered, `queued` those not
-        broadcast."""
+        """Return the sizes of the broker's tables; `waiting` counts messages received but not delivered, and
+        `queued` those not broadcast."""
         topics = self._topics.values()
         return {
             "topics": len(topics),
@@ -176,7 +176,7 @@ class VcubeBroker(BrokerNode):
         for client, numbers in topic.subscribers.items():
             self._effects.append(Send(client, Delivery(event, numbers)))
 
-    # ---- broadcasts of one's own (Algorithm 2, task T1) ---------------------------------------------------
+    # ---- own broadcasts (Algorithm 2, task T1) ---------------------------------------------------
 
     def _advance(self, topic: Topic) -> None:
         """Broadcast the next message, unless one is in flight. Publications go before leaving."""
@@ -331,7 +331,7 @@ class VcubeBroker(BrokerNode):
     # ---- acknowledgements ---------------------------------------------------------------------------------
 
     def _await(self, sender: int, message: Pub | Sub | Uns, copies: int, answer: Answer | None = None) -> Wave | None:
-        """Acknowledge at once a message without further receivers; otherwise when all behind have acknowledged it."""
+        """Acknowledge a message at once if it has no further receivers; otherwise wait for their acknowledgements."""
         if copies == 0:
             self._send(sender, Ack(message.source, message.topic, message.number, answer))
             return None

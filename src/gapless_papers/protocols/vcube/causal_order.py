@@ -39,12 +39,12 @@ class CausalOrder:
         self.settled: dict[int, int] = {}
         """By source, the stamp of the last message that is settled."""
         self.waiting = 0
-        """Messages received whose causes are not settled yet."""
+        """The number of received messages whose causes are not settled yet."""
         self._latest: set[int] = set()
         """The stamps in `settled`, as a set."""
         self._barrier: set[int] = set()
         self._blocked: dict[int, list[Pub]] = {}
-        """The waiting messages, by a source that they wait for."""
+        """The waiting messages, each under one source for which it waits."""
 
     @property
     def barrier_size(self) -> int:
@@ -96,7 +96,7 @@ class CausalOrder:
         self.waiting = 0
 
     def forget(self) -> None:
-        """Clear the barrier on leaving, as printed in the paper: this is wrong."""
+        """Clear the barrier on leaving, as the paper prints it. This is wrong, and only for experiments."""
         self.settled.clear()
         self._latest.clear()
 

@@ -15,13 +15,13 @@ class Measures:
 
     def __init__(self) -> None:
         self.published: Counter[int] = Counter()
-        """The number of this broker's messages by their number of direct causes."""
+        """This broker's messages, counted by their number of direct causes."""
         self.received: Counter[int] = Counter()
-        """The number of received and wanted messages by their number of direct causes."""
+        """Received and wanted messages, counted by their number of direct causes."""
         self.delays_us: Counter[int] = Counter()
-        """The number of deliveries by their delay after reception."""
+        """Deliveries, counted by their delay after reception."""
         self.false_positives: Counter[int] = Counter()
-        """The number of unwanted messages by their number of direct causes."""
+        """Unwanted messages, counted by their number of direct causes."""
         self._arrivals: dict[tuple[str, int, int], int] = {}
 
     def summary(self) -> dict[str, Counter[int]]:
@@ -39,5 +39,5 @@ class Measures:
         self._arrivals[topic, source, number] = now
 
     def deliver(self, topic: str, source: int, number: int, now: int) -> None:
-        """Record its delivery."""
+        """Record the delivery of a message that has arrived."""
         self.delays_us[now - self._arrivals.pop((topic, source, number))] += 1

@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 Entry: TypeAlias = tuple[int, int, bool]
-"""A broker, its clock when it last joined or left the topic, and whether it is a member since."""
+"""A broker, its clock when it last joined or left the topic, and whether it has been a member since."""
 
 
 # ---- between brokers --------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sub(Message, frozen=True):
-    """Says that the source joins the topic; goes to every broker."""
+    """Announces to every broker that the source joins the topic."""
 
     source: int
     topic: str
@@ -69,7 +69,7 @@ class Sub(Message, frozen=True):
 
 
 class Uns(Message, frozen=True):
-    """Says that the source leaves the topic; goes to its members."""
+    """Announces to the members that the source leaves the topic."""
 
     source: int
     topic: str
@@ -92,7 +92,7 @@ class Pub(Message, frozen=True):
 
 
 class Ack(Message, frozen=True):
-    """Says that a broadcast has reached all receivers behind the sender."""
+    """Confirms that a broadcast has reached all receivers behind the sender."""
 
     source: int
     topic: str

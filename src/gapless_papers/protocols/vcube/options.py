@@ -34,7 +34,8 @@ class VcubeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     barrier: Literal["direct", "all"] = "direct"
     """The causes that a message names: the direct ones, or all messages delivered since the source's last one. The
-    paper promises the first, and prints the second: line 36 of Algorithm 3 empties what line 49 subtracts."""
+    paper promises the first. Its Algorithm 3 gives the second if the function of line 36 gets its set by reference:
+    then it empties the set that line 49 subtracts."""
 
     measured: bool = False
     """Whether to keep the measurements for experiments: see `measures`. They grow with the run."""

@@ -47,7 +47,7 @@ class Answers:
 
 
 class Wave:
-    """A broadcast for which this broker awaits acknowledgements."""
+    """A broadcast whose acknowledgements this broker awaits."""
 
     __slots__ = ("answers", "left", "name", "number", "parent")
 
@@ -122,7 +122,7 @@ class Topic:
                 self.subscribers[client] = rest
 
     def cuts(self) -> Cuts:
-        """Return where a subscription starts that starts now."""
+        """Return the cuts of a subscription that starts now."""
         return {publisher: seq + 1 for publisher, seq in self.last.items()}
 
     def answer(self, own: int, with_cuts: bool) -> Answer:
