@@ -1,4 +1,4 @@
-"""Experiments that take a moment."""
+"""Fixtures: small experiments that run in a moment."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,7 @@ where = { depth = 3 }
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Callable[..., Experiment]:
-    """`tiny(("old", "new"), …)`: the tiny experiment, with parts of its text replaced."""
+    """Return a function that makes the tiny experiment, with the given parts of its text replaced."""
 
     def make(*changes: tuple[str, str]) -> Experiment:
         text = TINY
@@ -66,7 +66,7 @@ def tiny(tmp_path: Path) -> Callable[..., Experiment]:
 
 @pytest.fixture
 def sweep_of_first(tmp_path: Path) -> Callable[[str], Experiment]:
-    """`sweep_of_first(grid)`: an experiment in a file, that sweeps a scenario of the examples over the grid."""
+    """Return a function that makes an experiment file which sweeps an example scenario over a grid."""
 
     def make(grid: str) -> Experiment:
         file = tmp_path / "sweep.toml"

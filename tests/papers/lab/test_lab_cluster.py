@@ -1,5 +1,4 @@
-"""On a cluster: a real master and real workers of Spark, on loopback, give what this machine gives alone; and so does a
-server of Spark Connect."""
+"""A Spark cluster and a Spark Connect server on loopback give the same results as this machine alone."""
 
 import json
 import os
@@ -23,11 +22,11 @@ from gapless_papers.lab.experiment_file import load_experiment
 from gapless_papers.lab.grid import cases_of
 
 PATIENCE_S = 900.0
-"""For a very busy machine; an idle one takes seconds."""
+"""A time limit for very busy machines; an idle one takes seconds."""
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""Code that runs once or twice is not worth optimising, and Spark's classes need not be verified again."""
+"""JVM options that shorten the start: little compilation, and no verification of Spark's classes."""
 ENVIRONMENT = {
     **os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA, "PYSPARK_PYTHON": sys.executable,
@@ -42,7 +41,7 @@ measure = ["delivery-latency", "messages"]
 trace = true
 grid = [{{ protocol = ["gapless", "gryphon"] }}]
 """
-"""A broker on the way dies while a subscription starts: `gapless` gets over that, `gryphon` does not."""
+"""A broker on the path crashes while a subscription starts: `gapless` survives that, `gryphon` does not."""
 COMMANDS = """
 import sys
 from contextlib import suppress
@@ -104,7 +103,7 @@ def _said(log: Path, pattern: str) -> str:
 
 @contextmanager
 def _cluster(folder: Path, *workers: str) -> Iterator[str]:
-    """The address of a cluster of these workers, each with one core."""
+    """Yield the address of a cluster of these workers, each with one core."""
     own = ("--host", "127.0.0.1", "--webui-port", "0")
     with ExitStack() as running:
         master = _daemon(folder / "master.log", "org.apache.spark.deploy.master.Master", *own, "--port", "0")
@@ -132,7 +131,7 @@ def two_workers(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[str]:
-    """The address of a server of Spark Connect, which starts its executors where it stands."""
+    """Yield the address of a Spark Connect server that starts its executors on this machine."""
     [port] = free_ports(1)
     server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
     settings = {

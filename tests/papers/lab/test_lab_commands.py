@@ -1,4 +1,4 @@
-"""`gapless lab`, as one types it."""
+"""The commands `gapless lab run`, `figures` and `report`."""
 
 import json
 from collections.abc import Callable

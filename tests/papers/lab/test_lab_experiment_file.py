@@ -1,4 +1,4 @@
-"""Experiments as files: those that come with Gapless, and every mistake with its sentence."""
+"""Experiment files: those that ship with Gapless, and the error message for every mistake."""
 
 import re
 import shlex

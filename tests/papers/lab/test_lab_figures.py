@@ -21,7 +21,7 @@ LATENCY = Reading("latency")
 
 
 def runs(values: dict[tuple[str, int], list[float]]) -> Runs:
-    """One run for each number, by protocol and depth."""
+    """Return one run for each number, by protocol and depth."""
     return Runs(
         Run({"protocol": protocol, "depth": depth, "seed": seed}, {"latency": [("all", number)]})
         for (protocol, depth), numbers in values.items()
@@ -31,7 +31,7 @@ def runs(values: dict[tuple[str, int], list[float]]) -> Runs:
 
 FOUND = runs({("a", 2): [90, 110], ("a", 4): [190, 210], ("b", 2): [50, 50], ("b", 4): [50, 50]})
 ENOUGH = runs({("a", 2): [90, 110] * 20, ("a", 4): [190, 210] * 20, ("b", 2): [50] * 40, ("b", 4): [50] * 40})
-"""The same numbers twenty times."""
+"""Runs with every number repeated, so that there are enough of them for a verdict."""
 
 
 # ---- estimates
@@ -144,7 +144,7 @@ def test_an_interval_wider_than_the_tolerance_decides_nothing() -> None:
 
 
 def test_the_missing_part_of_a_trace_is_checked_alone() -> None:
-    """97.5 % and 97.9 % of all are close; 2.5 % and 2.1 % missing are not."""
+    """Delivered shares of 97.5 and 97.9 % differ by less than the tolerance; missing shares of 2.5 and 2.1 % do not."""
     found = runs({("a", 2): [97.8, 98.0] * 20})
     whole = Claim("", LATENCY, paper=97.5, where={"protocol": "a"}, noise=0.01)
     assert judge_claim(whole, found).verdict == "agrees"

@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine."""
+"""The pool of local processes."""
 
 import os
 from typing import Any
@@ -11,7 +11,7 @@ SCHEMA = pa.schema([("key", pa.string())])
 
 
 def answer(key: str, text: str) -> dict[str, Any]:
-    """A task: some of them end their process."""
+    """Return the answer to a task; some tasks end their process instead."""
     if text == "die":
         os._exit(7)
     return {"key": key}

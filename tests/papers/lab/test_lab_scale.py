@@ -1,4 +1,4 @@
-"""The cost of one subscription in a tree: the closed forms against runs of the protocols."""
+"""The closed forms for one subscription in a tree give what runs of the protocols give."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Sweeps: what is kept, what is not done again, what fails alone, and that nobody sees who ran what."""
+"""Sweeps: finished runs are kept and not repeated, failures are isolated, and the order of workers does not matter."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ Tiny = Callable[..., Experiment]
 
 
 class Here:
-    """A pool that runs tasks where it stands, and knows which of them kill their worker."""
+    """A pool that runs tasks in this process; a listed task kills its worker."""
 
     def __init__(self, deadly: str = "", *, backwards: bool = False) -> None:
         self._deadly = deadly
@@ -39,7 +39,7 @@ class Here:
 
 
 class Unwanted(Here):
-    """A pool that must not be asked."""
+    """A pool whose use fails the test."""
 
     def run(self, *_: object) -> NoReturn:
         raise AssertionError("there was nothing to do")

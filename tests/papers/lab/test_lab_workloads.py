@@ -1,4 +1,4 @@
-"""What happens in the runs of experiments: that it is what the papers describe, by formulas and by dumb oracles."""
+"""Workloads: their runs agree with formulas and with independent, simpler programs."""
 
 import random
 from statistics import fmean
@@ -27,7 +27,7 @@ from gapless_papers.protocols.delta.neighbourhood import Neighbourhood
 def run(
     workload: str, protocol: str, measure: str, *, seed: int = 0, trace: bool = False, options: Any = None, **given: Any
 ) -> tuple[dict[str, float], Trace | None]:
-    """One measure of one run."""
+    """Return one measure of one run."""
     case = Case("test", {"seed": seed}, workload, given, protocol, options or {}, seed, (measure,), trace)
     metrics, found = conduct(case)
     return {metric.subject: metric.value for metric in metrics if metric.metric == measure}, found
@@ -56,7 +56,9 @@ def test_covered_subscriptions_wait_for_the_pivot_and_in_locaps_for_f_more(pivot
 
 
 def confirmed_after(tree: Overlay, broker: str, back: str, dice: random.Random) -> float:
-    """When all brokers beyond this one have confirmed, if each hop takes 0 to 100 ms and none waits for another."""
+    """Return when all brokers beyond this one have confirmed, if each hop takes 0 to 100 ms and no message waits for
+    another.
+    """
     others = [other for other in tree.neighbours(broker) if other != back]
     hops = [(dice.uniform(0, 100), dice.uniform(0, 100)) for _ in others]
     return max(
@@ -115,7 +117,9 @@ def test_vcube_sends_as_many_messages_as_there_are_other_subscribers(nodes: int)
 
 
 def test_one_message_takes_a_hop_for_each_bit() -> None:
-    """Transmission 1, propagation 100, processing 1; a copy waits for those sent before it."""
+    """A hop takes 1 for transmission, 100 for propagation and 1 for processing; a copy also waits for those sent
+    before it.
+    """
     found, _ = run("topic-broadcast", "vcube", "delivery-latency", nodes=2)
     assert found["mean"] == 102.0
     found, _ = run("topic-broadcast", "vcube", "delivery-latency", nodes=4)
@@ -218,7 +222,9 @@ def test_queues_alone_come_to_what_the_protocols_do_when_all_publish(protocol: s
 @pytest.mark.parametrize("protocol", ["vcube", "srpt"])
 @pytest.mark.parametrize("gaps", ["uniform", "exponential", "fixed"])
 def test_queues_alone_come_to_what_the_protocols_do_on_many_topics(protocol: str, gaps: str) -> None:
-    """Messages that arrive at the same moment may go in another order, which changes little."""
+    """The model and the protocol may order messages that arrive at the same moment differently, which changes
+    little.
+    """
     given: dict[str, Any] = {"nodes": 16, "topics": 6, "messages": 300, "zipf": 1.0, "gaps": gaps, "every_ms": 120.0}
     for measure in ("reception-latency", "queue-length"):
         modelled, _ = run("topic-popularity", protocol, measure, is_model=True, **given)
@@ -226,7 +232,7 @@ def test_queues_alone_come_to_what_the_protocols_do_on_many_topics(protocol: str
 
 
 def test_a_source_waits_for_its_acknowledgements_in_the_model_too() -> None:
-    """One source, one topic, two messages at once: the second starts when the first is acknowledged."""
+    """One source publishes two messages at once; the second starts when the first is acknowledged."""
     queues = TreeQueues(4, 101_000, 1_000, largest_first=True)
     found = dict(queues.run([(0, 0, "t"), (0, 0, "t")], None)["reception-latency"])
     first = (102 + 103 + 204) / 3
@@ -321,7 +327,7 @@ def _is_legitimate(path: tuple[str, ...], failed: frozenset[int], delta: int) ->
 
 @pytest.mark.parametrize("delta", [1, 2])
 def test_delta_with_strict_legitimacy_delivers_one_event_to_the_legitimate_subscriber(delta: int) -> None:
-    """One event alone waits behind no other, so it comes as far as legitimacy lets it."""
+    """A single event waits behind no other, so it reaches exactly the brokers that legitimacy allows."""
     for seed in range(4):
         given = {"brokers": 40, "fanout": 2, "delta": delta, "failed": 12, "events": 1}
         case = Case("test", {}, "broadcast-failures", given, "delta", {}, seed, ("delivered",), True)
@@ -338,7 +344,7 @@ def test_delta_with_strict_legitimacy_delivers_one_event_to_the_legitimate_subsc
 
 
 def test_messages_waiting_for_legitimacy_delay_those_of_other_sources() -> None:
-    """So runs deliver less than legitimacy alone would let through; see section VIII."""
+    """Runs therefore deliver less than legitimacy alone would allow (section VIII)."""
     shares = {}
     for legitimacy in ("wait", "relaxed"):
         given: dict[str, Any] = {"brokers": 100, "fanout": 3, "delta": 1, "failed": 17, "events": 40}
@@ -498,7 +504,7 @@ def test_measures_do_not_depend_on_whether_a_trace_is_kept() -> None:
 
 
 def test_the_leaves_are_those_of_the_tree() -> None:
-    """A newcomer sits at a leaf, and so does whoever covers it."""
+    """Newcomers and the clients with covering subscriptions are at leaves."""
     case = Case("test", {}, "tree-subscriptions", {"depth": 4, "covered": 1.0}, "gapless", {}, 0, ("messages",), True)
     workload = workload_of(case)
     assert isinstance(workload, ScenarioWorkload)

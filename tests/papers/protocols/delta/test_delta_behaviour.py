@@ -1,4 +1,4 @@
-"""A network of `delta` brokers, some of which fail, in the simulator with 10 ms per link."""
+"""A simulated network of `delta` brokers, some of which fail; each link takes 10 ms."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MS = 1000
 
 
 class Network:
-    """A simulation, and what its clients see."""
+    """A simulation, and the events that its clients receive."""
 
     def __init__(self, overlay: Overlay, f: int, **options: Any) -> None:
         settings = Settings(Latency(10 * MS, 10 * MS), detect_least_us=50 * MS, detect_most_us=50 * MS)
@@ -55,7 +55,7 @@ class Network:
         return self.broker(broker).state_size()[kind]
 
     def numbers(self, client: str) -> list[int]:
-        """The numbers of the events that the client was delivered, in order."""
+        """Return the numbers of the events delivered to the client, in order."""
         return [effect.event.seq for _, name, effect in self.seen if name == client and isinstance(effect, Deliver)]
 
     def times(self, client: str, kind: type) -> list[float]:
@@ -66,7 +66,7 @@ class Network:
 
 
 def line(brokers: int, f: int, **options: Any) -> Network:
-    """A chain with a publisher at one end and a subscriber at the other."""
+    """Return a chain with a publisher at one end and a subscriber at the other."""
     network = Network(chain(brokers), f, **options)
     network.client("p", "b0")
     network.client("c", f"b{brokers - 1}")
@@ -151,7 +151,7 @@ def test_a_subscription_bypasses_failed_brokers() -> None:
 
 
 def test_an_island_that_comes_back_knows_what_it_missed() -> None:
-    """b2 is paused while the subscription bypasses it; its own publisher's events arrive without a gap afterwards."""
+    """b2 is paused while the subscription bypasses it; afterwards events of its own publisher arrive without a gap."""
     network = line(5, 1)
     network.client("q", "b2")
     network.simulation.call("q", Advertise("a", "TRUE"), at=0)
@@ -196,7 +196,7 @@ def test_partitions_are_over_when_their_node_has_recovered(memory: bool) -> None
 
 
 def test_the_notifier_reaches_the_brokers_that_learned_of_the_partition() -> None:
-    """The subscription is confirmed while b4 cannot be told; when b4 is back, its subscriber hears of it."""
+    """The subscription is confirmed while b4 is unreachable; when b4 returns, the subscriber is notified."""
     network = line(5, 1)
     network.client("d", "b0")
     network.crash("b4", 100, 800, memory=True)
@@ -251,7 +251,7 @@ def test_neighbours_that_restart_together_get_everything_back() -> None:
 
 
 def test_one_that_restarts_beside_the_dead_source_learns_of_it_from_those_around() -> None:
-    """b3 loses its memory while the subscriber's broker, in the middle of the star, is down."""
+    """b3 loses its memory while the subscriber's broker, the centre of the star, is down."""
     network = Network(star(4), 2)
     network.client("c", "b0")
     network.client("p", "b3")
@@ -281,7 +281,9 @@ def test_all_restart_without_state() -> None:
 
 
 def beyond_f(**options: Any) -> Network:
-    """Two of any three in a row have failed, though never two neighbours: connected, and not legitimate."""
+    """Return a network in which two of any three brokers in a row have failed, but no two neighbours: paths exist,
+    and none is legitimate.
+    """
     network = line(8, 1, **options)
     network.subscribe("c", 0)
     network.crash("b3", 500, 1500, memory=True)

@@ -1,4 +1,4 @@
-"""One broker, word by word: what is delivered, what is withheld, and what it answers."""
+"""One broker, message by message: deliveries, withheld events, and answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ FAR = Partition("b2", (0, 1), ("b3",))
 
 
 class Talk:
-    """A broker in the middle of a chain of five, and what it says."""
+    """A broker in the middle of a chain of five, and the messages that it sends."""
 
     def __init__(self, name: str = "b1", f: int = 1, incarnation: int = 0) -> None:
         self.broker = DeltaBroker(BrokerPlace(name, chain(5), f, incarnation), DeltaOptions())
@@ -47,7 +47,7 @@ class Talk:
         return said(self.broker.step(Received(peer, message), 0))
 
     def subscribe(self, tags: Tags = NOBODY, cuts: dict[str, dict[str, int]] | None = None) -> None:
-        """Client c subscribes, and both neighbours confirm."""
+        """Let client c subscribe, and both neighbours confirm."""
         self.receive("c", Attach(0, False, (), ()))
         self.receive("c", ClientSubscribe("c/1.1", "x = 1"))
         self.receive("b0", ConfirmSubscription("c/1.1", NOBODY, {}))
@@ -62,14 +62,14 @@ def said(effects: Sequence[Effect]) -> list[tuple[str, Any]]:
 def publication(
     seq: int, *, source: str = "b3", number: int | None = None, tags: Tags = NOBODY, missed: tuple[str, ...] = ()
 ) -> Publication:
-    """From a client p at the source, past b2."""
+    """Return a publication by client p at the source, which has passed b2."""
     number = seq if number is None else number
     way: Vector = (("p", 0, seq), (source, 0, seq), ("b2", 0, number))
     return Publication(Event("p", seq, {"x": 1}), number, way, tags, frozenset(missed))
 
 
 def passed(answers: list[tuple[str, Any]], peer: str) -> Publication:
-    """The one publication that was sent to the peer."""
+    """Return the only publication that was sent to the peer."""
     [message] = [message for to, message in answers if to == peer and isinstance(message, Publication)]
     return message
 
@@ -131,7 +131,7 @@ def test_events_that_missed_the_subscription_somewhere_are_not_delivered() -> No
 
 
 def test_events_sent_before_the_sender_knew_the_subscription_missed_it() -> None:
-    """Told to b2 at once, heard there later: b2 says so before what it sends then."""
+    """b2 receives the subscription later than it was sent, and reports that before the events it sends next."""
     talk = Talk()
     talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
     passed_on = passed(talk.receive("b2", publication(1)), "b0")
@@ -142,7 +142,7 @@ def test_events_sent_before_the_sender_knew_the_subscription_missed_it() -> None
 
 
 def test_events_kept_before_a_subscription_was_known_have_missed_it() -> None:
-    """It is sent again when the connection to b0 has been lost, and says so."""
+    """When the connection to b0 is lost, the event is sent again with the missed subscription."""
     talk = Talk()
     talk.receive("b0", AddSubscription("d/1.1", "x = 1", "b0", ("b0",), ()))
     talk.receive("b2", SubscriptionsReceived(1))

@@ -1,4 +1,4 @@
-"""One client, word by word."""
+"""One client, message by message."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +52,7 @@ SECOND = 1_000_000
 
 
 class Talk:
-    """A client of b0, which may turn to b1 and b2."""
+    """A client of b0 that can move to b1 and b2."""
 
     def __init__(self, **options: Any) -> None:
         self.client = DeltaClient(ClientPlace("c", "b0", ("b0", "b1", "b2")), DeltaOptions(**options))

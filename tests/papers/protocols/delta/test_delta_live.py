@@ -1,4 +1,4 @@
-"""The same brokers over TCP: one dies, and comes back without its memory."""
+"""Real brokers over TCP: one dies and returns without its memory."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.runtime.local import local
 
 
 async def scene() -> list[int]:
-    """The numbers that a subscriber at one end gets from a publisher at the other."""
+    """Return the numbers that a subscriber at one end receives from a publisher at the other."""
     numbers: list[int] = []
     async with local(chain(4), f=1, protocol="delta", patience_ms=20_000) as network:
         subscriber = await gapless.connect(network.at("b3"))
@@ -37,7 +37,7 @@ def test_a_broker_dies_and_comes_back() -> None:
 
 
 async def publish_many(count: int, window: int) -> int:
-    """How many of so many events a client that may have so few unconfirmed publishes."""
+    """Return how many of `count` events a client publishes if at most `window` of them may be unconfirmed."""
     async with (
         local(chain(2), f=0, protocol="delta", window=window) as network,
         gapless.connect(network.at("b0")) as publisher,

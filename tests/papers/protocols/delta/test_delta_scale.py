@@ -1,4 +1,4 @@
-"""The paper's figures in small: what is delivered with many failures is exactly what the tree still connects."""
+"""The paper's figures at a small scale: with many failures, exactly what the tree still connects is delivered."""
 
 import random
 
@@ -13,7 +13,7 @@ SECOND = 1_000_000
 
 
 def connected(tree: Overlay, dead: set[str], delta: int, one: str, other: str) -> bool:
-    """Whether the way between two brokers nowhere leads over more than δ failed ones in a row."""
+    """Return whether the path between two brokers has at most δ failed brokers in a row."""
     row = 0
     for name in tree.path(one, other):
         row = row + 1 if name in dead else 0
@@ -23,7 +23,9 @@ def connected(tree: Overlay, dead: set[str], delta: int, one: str, other: str) -
 
 
 def broadcast(delta: int) -> tuple[int, int, Simulation]:
-    """Everyone subscribes to everything, a quarter fails, living ones publish: how much came, how much was due."""
+    """Let all clients subscribe to everything, a quarter of the brokers fail, and living ones publish; return the
+    deliveries, the number due, and the simulation.
+    """
     tree = Overlay(
         [f"b{number}" for number in range(BROKERS)],
         [(f"b{(number - 1) // FANOUT}", f"b{number}") for number in range(1, BROKERS)],

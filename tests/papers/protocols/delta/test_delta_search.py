@@ -1,6 +1,6 @@
 """Random runs with failures: no violation, and one soon without each repair.
 
-More of them by hand: `gapless sim search --protocol delta --faults crash --f 1 --runs 5000`, and with 2 and 3.
+Longer searches: `gapless sim search --protocol delta --faults crash --f 1 --runs 5000`, and with f = 2 and 3.
 """
 
 import pytest
@@ -14,10 +14,10 @@ ONCE_FAILED = {
     "cut": (2, 7, 12, 94),
     "suspicion": (22, 28, 46),
 }
-"""By faults: seeds that showed a violation while the protocol was being made."""
+"""By kind of fault, seeds that violated the guarantee during development."""
 
 FIRST_SEEDS = {"duplicates": 0, "missed": 66, "synchronise": 4}
-"""By repair: shortly before a seed that shows a violation without it."""
+"""By repair, a seed shortly before the first one that violates the guarantee without it."""
 
 
 @pytest.mark.parametrize(

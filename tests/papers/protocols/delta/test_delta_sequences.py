@@ -1,4 +1,4 @@
-"""Sequence vectors tell copies of a message, and legitimacy is what they need for it."""
+"""Sequence vectors: they detect copies of a message, provided that its paths are legitimate."""
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -64,7 +64,9 @@ def test_another_copy_names_brokers_that_were_not_bypassed_without_numbers() -> 
 @settings(max_examples=60)
 @given(st.integers(1, 3), st.data())
 def test_two_legitimate_ways_share_a_broker(delta: int, data: st.DataObject) -> None:
-    """The claim of section VI: whatever two copies bypass, the second is recognised, also without the publisher."""
+    """Section VI claims that the second of two copies is recognized whatever they bypass, even without the
+    publisher's own entry.
+    """
     length = data.draw(st.integers(2 * delta + 1, 4 * delta + 4))
     brokers = [f"b{place}" for place in range(length)]
     everyone = {name: Sequences(name, 0, delta) for name in brokers}

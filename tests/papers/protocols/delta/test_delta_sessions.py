@@ -1,4 +1,4 @@
-"""Sessions: both ends agree, and nothing from before is listened to."""
+"""Sessions: both ends agree, and ignore messages of earlier sessions."""
 
 from collections import deque
 from typing import Any
@@ -12,7 +12,7 @@ from gapless_papers.protocols.delta.sessions import Session, Sessions
 
 
 class End:
-    """One broker with its sessions; what it sends waits in a queue for each peer."""
+    """One broker with its sessions; the messages that it sends wait in a queue for each peer."""
 
     def __init__(self, name: str, brokers: int = 3, incarnation: int = 0) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class End:
 
 
 def talk(*ends: End) -> None:
-    """Let all messages arrive, in turn, until nobody says anything."""
+    """Deliver all messages, in turn, until none is left."""
     by_name = {end.name: end for end in ends}
     while any(queue for end in ends for peer, queue in end.outgoing.items() if peer in by_name):
         for end in ends:
@@ -76,7 +76,7 @@ def agree(one: End, other: End) -> bool:
 
 @pytest.fixture
 def ends() -> tuple[End, End]:
-    """b0 and b2, between which b1 has died; only b0 knows it yet."""
+    """Return b0 and b2, between which b1 has died; only b0 knows that yet."""
     one, other = End("b0"), End("b2")
     one.suspect("b1")
     return one, other

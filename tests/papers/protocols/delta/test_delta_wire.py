@@ -1,4 +1,4 @@
-"""Every message survives the way over a wire, and runs do not depend on Python's hash seed."""
+"""Every message can be encoded and decoded, and runs do not depend on Python's hash seed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One broker, message by message: forwarding, the three recoveries as the paper's figures have them, and the tree."""
+"""One broker, message by message: forwarding, the three recoveries as in the paper's figures, and the tree."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ A, B = "a = TRUE", "b = TRUE"
 
 
 class Bench:
-    """The broker v between u, w and x, and what it says."""
+    """The broker v between u, w and x, and the messages that it sends."""
 
     def __init__(self, recovery: str = "combined-pull", incarnation: int = 0, **options: Any) -> None:
         place = BrokerPlace("v", TREE, 1, incarnation)
@@ -224,7 +224,7 @@ def test_gossip_goes_to_so_many_at_most() -> None:
 
 
 def lose_two(bench: Bench) -> None:
-    """Let a subscriber of A get numbers 4 and 7, by way of s and u."""
+    """Deliver numbers 4 and 7 to a subscriber of A, by way of s and u, so that two are missing."""
     bench.feed("c", ClientSubscribe(1, A))
     bench.feed("u", Publication(stamp(4, a=4), ("s", "t", "u")))
     bench.feed("u", Publication(stamp(7, a=7), ("s", "t", "u")))
@@ -314,7 +314,7 @@ def test_subscriber_based_pull_goes_towards_other_subscribers() -> None:
 
 
 def test_an_event_is_found_under_another_pattern() -> None:
-    """The example of section 4.2: who has S:Pa-5:Pb-4 for Pb can serve who lacks S:Pa-5."""
+    """The example of section 4.2: a broker that has S:Pa-5:Pb-4 for Pb can serve one that lacks S:Pa-5."""
     bench = Bench("subscriber-pull", forward_probability=0.0)
     bench.feed("c", ClientSubscribe(1, B))
     bench.feed("u", Publication(stamp(1, a=5, b=4), ()))

@@ -1,4 +1,4 @@
-"""Events recovered in whole networks. Larger networks: `python benchmarks/epidemic_recovery.py`."""
+"""Recovery of events in whole networks. For larger networks, see `benchmarks/epidemic_recovery.py`."""
 
 from functools import cache
 from typing import Any
@@ -40,7 +40,7 @@ def test_lossy_links_swallow_much_and_gossip_brings_it_back() -> None:
 
 
 def test_pull_is_reactive_and_push_is_not() -> None:
-    """Section 2.2: without losses pull sends nothing, push goes on."""
+    """Section 2.2: without losses, pull sends nothing, and push continues."""
     for recovery in RECOVERIES:
         calm = measure(Case(recovery, **{**SMALL, "loss": 0.0, "warm_ms": 0.0}))
         assert calm.delivered == 1
@@ -56,7 +56,7 @@ def test_subscriber_based_pull_finds_no_peer_without_shared_patterns() -> None:
 
 
 def test_push_suffers_from_many_patterns_and_small_caches() -> None:
-    """Section 5: with more patterns an event is announced later, and may have left the caches by then."""
+    """Section 5: with more patterns an event is announced later, and may have been evicted by then."""
     few = {"options": {"buffer": 50}}
     many = {**few, "patterns": 100, "patterns_per_subscriber": 25}
     assert delivered("push", **few) >= 0.99
@@ -92,7 +92,7 @@ def test_no_event_is_delivered_twice_or_to_the_wrong_subscription(recovery: Reco
 
 
 def expected_peers(tree: Overlay, wanted: dict[str, str], broker: str) -> dict[str, set[str]]:
-    """For each pattern the neighbours behind which a subscriber sits: by walking all ways."""
+    """Return, for each pattern, the neighbours behind which there is a subscriber, by walking the tree."""
     found: dict[str, set[str]] = {}
     for client_broker, pattern in wanted.items():
         if client_broker != broker:

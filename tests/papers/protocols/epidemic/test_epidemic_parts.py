@@ -1,4 +1,4 @@
-"""The parts of a broker, each by itself: draws, memory, numbers, cache, losses, and the sets that links agree on."""
+"""The parts of a broker in isolation: draws, memory, numbers, cache, losses, and the sets that links agree on."""
 
 from collections import Counter
 
@@ -244,7 +244,7 @@ def test_expectations_are_bounded() -> None:
 
 
 class Ends:
-    """Two ends of one direction of a link, with a channel between them that the test controls."""
+    """Two ends of one direction of a link, with a channel that the test controls."""
 
     def __init__(self) -> None:
         self.sender, self.receiver = Link("receiver"), Link("sender")

@@ -1,6 +1,6 @@
-"""Random runs with everything that can go wrong, on brokers and links: only what was asked for, and once.
+"""Random runs with every kind of fault on brokers and links: only wanted events are delivered, and each once.
 
-More of them by hand: `gapless sim search --protocol epidemic --faults crash,cut,suspicion,relink,loss,duplication`.
+Longer searches: `gapless sim search --protocol epidemic --faults crash,cut,suspicion,relink,loss,duplication`.
 """
 
 import os
@@ -47,7 +47,7 @@ def test_no_violation_where_everything_is_scarce(options: dict[str, object], tim
 
 
 class _Forgetful(Received):
-    """A memory that holds nothing."""
+    """A memory that remembers nothing."""
 
     def enter(self, event: EventId) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""One broker between two others: where events flood, where subscriptions start, and who has to wait."""
+"""One broker between two others: where events flood, where subscriptions start, and which peers must wait."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ Said = list[tuple[str, Any]]
 
 
 class Bench:
-    """The broker v between u and w, and what it says."""
+    """The broker v between u and w, and the messages that it sends."""
 
     def __init__(self, **options: Any) -> None:
         self.node = GryphonBroker(BrokerPlace("v", TREE, 0), GryphonOptions(**options))
@@ -48,7 +48,7 @@ class Bench:
         return [(effect.peer, effect.message) for effect in effects if isinstance(effect, Send)]
 
     def feed(self, peer: str, body: Any, received: int = 0) -> Said:
-        """The next packet of a peer; what the broker says, without the packets around it."""
+        """Deliver the next packet of a peer; return the broker's messages, without their packets."""
         self.numbers[peer] = self.numbers.get(peer, 0) + 1
         said = self.give(Received(peer, Packet(self.numbers[peer], received, body)))
         return [(to, message.body) for to, message in said if isinstance(message, Packet)]

@@ -1,4 +1,4 @@
-"""The client node: numbers, refusals, and endings that are exact."""
+"""The client node: numbers, refusals, and exact endings."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ class Bench:
         self.number = 0
 
     def step(self, item: Input) -> list[Any]:
-        """Effects; of messages only what is in the packets."""
+        """Return the effects of an input; messages are returned without their packets."""
         effects = [effect for effect in self.client.step(item, 0) if not isinstance(effect, SetTimer)]
         return [_body(effect) for effect in effects]
 

@@ -1,7 +1,7 @@
-"""Subscription latency in hops, as it comes out of the trace: 2·d, whatever covers and whatever f is.
+"""Subscription latency in hops, taken from the trace: 2·d, whatever the coverage and f.
 
 The second half is the paper's Figure 5(c) and (d): a publisher at the root, subscribers at the leaves, f = 1, and new
-subscriptions that are covered with some probability. Ours must be flat where LoCaPS falls.
+subscriptions that are covered with some probability. Here the latency must be flat where that of LoCaPS falls.
 """
 
 import random
@@ -23,11 +23,11 @@ from gapless.simulator.scenario import (
 
 HOP_MS = 50.0
 APART_MS = 10_000.0
-"""Long enough for everything before to be stable."""
+"""An interval after which everything before is stable."""
 
 
 def hops(scenario: Scenario) -> dict[str, float]:
-    """How many hops each subscription took to be active."""
+    """Return, by subscription, the number of hops until it was active."""
     trace = run_scenario(scenario).trace
     assert trace is not None
     assert all(row.active_ms is not None for row in trace.subscriptions)
@@ -51,7 +51,7 @@ def scenario_of(
 
 
 def newcomer(depth: int, f: int, publishers: list[str], cover: str | None) -> float:
-    """Hops that a subscription at the leftmost leaf takes; a cover sits at the leaf beside it."""
+    """Return the hops that a subscription at the leftmost leaf takes; a covering one is at the neighbouring leaf."""
     leaves = binary(depth).brokers[2**depth - 1 :]
     clients = [Client(f"p{broker}", broker) for broker in publishers]
     clients += [Client("old", leaves[1]), Client("new", leaves[0])]
@@ -75,7 +75,7 @@ def test_it_takes_the_way_to_the_nearest_publisher_and_back(depth: int, cover: s
 
 
 def mean_hops(protocol: str, depth: int, covered: float) -> float:
-    """Figure 5(c): the mean over newcomers at random leaves, each covered with this probability."""
+    """Return the mean of Figure 5(c) over newcomers at random leaves, each covered with this probability."""
     rng = random.Random(f"{depth}/{covered}")
     leaves = binary(depth).brokers[2**depth - 1 :]
     topics = range(12)

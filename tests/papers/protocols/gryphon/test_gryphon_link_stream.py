@@ -1,4 +1,4 @@
-"""A link that loses, repeats and breaks, seen from both its ends."""
+"""Both ends of a link that loses, duplicates and breaks."""
 
 import random
 from collections import deque
@@ -13,12 +13,12 @@ from gapless_papers.protocols.gryphon.options import GryphonOptions
 
 
 def packet(number: int, received: int, text: str) -> Packet:
-    """With a body that is as good as any other."""
+    """Return a packet with an arbitrary body."""
     return Packet(number, received, Answered(text))
 
 
 class End:
-    """One end, what it has put on the wire, and which of its timers run."""
+    """One end of a link, the packets it has sent, and the timers it has running."""
 
     def __init__(self, **options: Any) -> None:
         self.wire: deque[Any] = deque()
@@ -161,7 +161,7 @@ def test_it_reports_when_it_is_full() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_everything_arrives_once_and_in_order_over_any_link(seed: int) -> None:
-    """Both ends send; messages get lost, repeated, held up and, when the link breaks, torn off."""
+    """Both ends send; messages are lost, duplicated and delayed, and dropped when the link breaks."""
     rng = random.Random(seed)
     loss = rng.choice([0.0, 0.1, 0.5])
     ends = (End(), End())

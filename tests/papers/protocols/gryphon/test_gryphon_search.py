@@ -1,6 +1,7 @@
-"""Random runs with churn and faults: no violation, and one soon where a repair is switched off or more is claimed.
+"""Random runs with churn and faults: no violation, and one soon if a repair is switched off or a stronger guarantee
+claimed.
 
-More of them by hand: `gapless sim search --protocol gryphon --faults cut,loss --runs 5000`.
+Longer searches: `gapless sim search --protocol gryphon --faults cut,loss --runs 5000`.
 """
 
 import msgspec
@@ -47,14 +48,14 @@ def test_no_violation(faults: str, runs: int, times: int) -> None:
     [("loss", 60), ("loss,duplication,cut,suspicion", 44), ("cut,suspicion,loss,duplication", 2478)],
 )
 def test_seeds_that_once_took_too_long(faults: str, seed: int) -> None:
-    """The same packet was lost again and again, and asked for too seldom."""
+    """The same packet was lost repeatedly, and was requested again too rarely."""
     assert try_scenario(generate(seed, "gryphon", faults)).status == "valid"
 
 
 @pytest.mark.parametrize("buffer", [1, 5])
 @pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_violation_and_no_deadlock_when_links_are_always_full(buffer: int, times: int) -> None:
-    """Clients have room, so that no call is refused; each hop of a full link waits for an acknowledgement."""
+    """Clients have enough buffer that no call is refused; each hop over a full link waits for an acknowledgement."""
 
     def client(place: ClientPlace, options: GryphonOptions) -> GryphonClient:
         return GryphonClient(place, GryphonOptions())
@@ -85,7 +86,9 @@ def test_it_would_be_wrong_to_claim_more(guarantee: str, faults: str) -> None:
 
 @pytest.mark.parametrize(("publish_ms", "links"), [(100.0, 14), (1000.0, 3)], ids=["at once", "later"])
 def test_a_new_publisher_floods_until_all_have_answered(publish_ms: float, links: int) -> None:
-    """One subscriber at a leaf of fifteen brokers: an event goes over all links, and later over those to the leaf."""
+    """With one subscriber at a leaf of fifteen brokers, an event first goes over all links, and later only over
+    those to the leaf.
+    """
     scenario = Scenario(
         network=Network("binary", depth=3),
         protocol=ProtocolChoice("gryphon", {"acknowledge_ms": 50_000, "repeat_ms": 50_000}),

@@ -1,4 +1,4 @@
-"""The causal multicast alone: brokers that say things to each other over links as slow as the dice want."""
+"""The causal multicast in isolation: brokers exchange messages over links with random delays."""
 
 import random
 from collections import deque
@@ -23,7 +23,7 @@ class Packet(msgspec.Struct, frozen=True):
 
 
 class World:
-    """All brokers, and links on which the dice choose what arrives next, in order on each."""
+    """All brokers, and FIFO links from which the next message to arrive is drawn at random."""
 
     def __init__(self, overlay: Overlay, f: int, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -68,7 +68,7 @@ class World:
                     self.nodes[origin].receive_done(name, done, dict(node.due))
 
     def crash(self, name: str) -> None:
-        """It falls silent, with a part of what it was sending lost; all hear of it."""
+        """Stop a broker and drop part of the messages that it was sending; all others are notified."""
         self.dead.add(name)
         for (sender, _), queue in self.links.items():
             if sender == name:

@@ -1,4 +1,6 @@
-"""Where messages go: everyone on the ways, whoever of f others fails; and the partial pivots of a subscription."""
+"""The regions of messages: every broker on a path is reached whichever f others fail; and the partial pivots of a
+subscription.
+"""
 
 from itertools import combinations
 
@@ -11,7 +13,7 @@ from gapless_papers.protocols.locamu.regions import Region, Regions
 
 
 def reached(region: Region, origin: str, dead: tuple[str, ...]) -> set[str]:
-    """Return the brokers that get a message if these have failed, by following it."""
+    """Return the brokers that get a message if these have failed."""
     found = {origin}
     queue = [origin]
     for name in queue:
@@ -62,7 +64,7 @@ def test_several_ends_share_their_ways() -> None:
 
 @pytest.mark.parametrize("f", [1, 2])
 def test_the_partial_pivots_are_the_pivot_and_the_next_f_towards_the_publisher(f: int) -> None:
-    """Section VI-B: b0 publishes; the cover sits at b9, which leaves the newcomer's way at b5."""
+    """Section VI-B: b0 publishes; the covering subscription is at b9, whose path leaves the newcomer's at b5."""
     tree = Overlay([f"b{n}" for n in range(10)], [*((f"b{n}", f"b{n + 1}") for n in range(8)), ("b5", "b9")])
     regions = Regions(with_bypasses(tree, f), f)
     covered = regions.way("b0", "b9").brokers
@@ -77,7 +79,7 @@ def test_pivots_of_covered_subscriptions_are_alone_or_with_the_next_f() -> None:
 
 
 def test_a_pivot_next_to_the_publisher_is_not_replaced_by_brokers_next_to_the_newcomer() -> None:
-    """The cover sits at the publisher's own broker: no other broker gets what comes for it."""
+    """The covering subscription is at the publisher's own broker, so no other broker receives its events."""
     regions = Regions(with_bypasses(chain(7), 1), 1)
     covered = regions.way("b0", "b0").brokers
     assert regions.frontier("b0", "b6", covered, 2) == ("b0",)

@@ -32,7 +32,7 @@ Sent = list[tuple[str, Any]]
 
 
 class Bench:
-    """The broker v between u and w, and what it says."""
+    """The broker v between u and w, and the messages that it sends."""
 
     def __init__(self, f: int = 0, **options: Any) -> None:
         self.node = LocapsBroker(BrokerPlace("v", TREE, f), LocapsOptions(**options))

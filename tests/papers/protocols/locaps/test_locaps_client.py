@@ -1,4 +1,4 @@
-"""The client node: numbers, refusals, and endings that are exact."""
+"""The client node: numbers, refusals, and exact endings."""
 
 import pytest
 

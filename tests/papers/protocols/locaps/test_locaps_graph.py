@@ -1,6 +1,6 @@
-"""LoCaPS over f + 1 paths: on graphs, with crashes, and what each repair is for.
+"""LoCaPS over f + 1 paths: graphs, crashes, and the purpose of each repair.
 
-More of them by hand: `gapless sim search --protocol locaps --faults crash --runs 5000`.
+Longer searches: `gapless sim search --protocol locaps --faults crash --runs 5000`.
 """
 
 from itertools import combinations
@@ -40,9 +40,9 @@ FOUND = {
     "publisher_told_later": ("together", "missing-effect"),
     "cover_forgotten_too_soon": ("two-steps", "gap"),
 }
-"""The smallest scenarios that need each repair, and what happens without it (without `numbers` it is slow)."""
+"""By scenario, the repair that it needs, and the symptom without it. (Without `numbers` the start is merely late.)"""
 ONCE_FAILED = (2, 3, 28, 112, 113, 140, 182, 443, 582)
-"""Seeds with crashes that broke the guarantee, or progress, while this was written."""
+"""Seeds with crashes that violated the guarantee, or never ended, during development."""
 
 
 def with_options(scenario: Scenario, **options: Any) -> Scenario:
@@ -80,7 +80,7 @@ def test_without_numbers_there_are_no_findings(options: dict[str, Any], times: i
 
 
 def test_the_cascade_mends_what_it_is_for() -> None:
-    """Algorithm 1, lines 14 to 21: a publisher that hears of a subscription from another's marker answers it."""
+    """Algorithm 1, lines 14 to 21: a publisher that learns of a subscription from another's marker answers it."""
     scenario = load_scenario(SCENARIOS / "publisher_told_later.toml")
     assert try_scenario(with_options(scenario, switched_off=["together"], cascade=True)).status == "valid"
 
@@ -162,16 +162,16 @@ GRAPHS = {
     "bypasses": Network("binary", depth=2, f=2, bypass=2, latency=LatencySpec(ms=10.0)),
     "links": Network("edges", edges=(*binary(2).edges, ("b3", "b5"), ("b4", "b6")), f=1, latency=LatencySpec(ms=10.0)),
 }
-"""A graph of each kind, in which any two brokers have f + 1 ways; with few links more than a tree, one way more."""
+"""A graph of each kind, in which any two brokers have f + 1 disjoint paths."""
 
 
 def ring(*faults: Crash, f: int = 1) -> Scenario:
-    """A writer and a reader at opposite places of a ring of six."""
+    """Return a scenario with a writer and a reader at opposite brokers of a ring of six."""
     return on(msgspec.structs.replace(GRAPHS["ring"], f=f), "b3", *faults)
 
 
 def on(network: Network, reader: str, *faults: Crash) -> Scenario:
-    """A writer at b0, and a reader."""
+    """Return a scenario with a writer at b0, and a reader."""
     return Scenario(
         network=network,
         protocol=ProtocolChoice("locaps"),

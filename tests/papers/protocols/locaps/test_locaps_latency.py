@@ -1,7 +1,7 @@
-"""Subscription latency in hops, as it comes out of the trace: 2·d, and 2·(k + f) for a pivot k hops away.
+"""Subscription latency in hops, taken from the trace: 2·d, and 2·(k + f) for a pivot k hops away.
 
-In a binary tree of depth D the subscribers are at the leaves. A covering subscription at leaf `leaf(D, k)` meets
-the way of the leftmost leaf to the top k hops up.
+In a binary tree of depth D the subscribers are at the leaves. The path to the root of a covering subscription at
+`leaf(D, k)` meets that of the leftmost leaf k hops up.
 """
 
 import pytest
@@ -21,11 +21,11 @@ from gapless.simulator.scenario import (
 
 HOP_MS = 50.0
 APART_MS = 10_000.0
-"""Long enough for everything before to be stable."""
+"""An interval after which everything before is stable."""
 
 
 def leaf(depth: int, up: int) -> str:
-    """A leaf whose way to the top meets that of the leftmost leaf `up` hops above it."""
+    """Return a leaf whose path to the root meets that of the leftmost leaf `up` hops above it."""
     return f"b{2**depth - 1 + (2 ** (up - 1) if up else 0)}"
 
 
@@ -33,9 +33,10 @@ def hops(
     depth: int, f: int, publishers: list[str], covers: dict[int, int], coverage: bool = True, paths: str = "one",
     full_markers: bool = False,
 ) -> dict[int, float]:  # fmt: skip
-    """Subscribe at the leftmost leaf to each topic of `covers`, one after another; the latency of each in hops.
+    """Subscribe at the leftmost leaf to each topic of `covers`, one after another; return the latency of each in hops.
 
-    The cover of topic n, so many hops up, covers the topics before it too. Negative means that there is none.
+    The values are how many hops up the topic is covered; a negative one means that it is not covered. The covering
+    subscription of a topic also covers all earlier topics.
     """
     clients = [Client(f"p{broker}", broker) for broker in publishers]
     clients += [Client("new", leaf(depth, 0))]
@@ -89,13 +90,13 @@ def test_without_coverage_it_makes_no_difference_that_it_is_covered(f: int) -> N
 
 @pytest.mark.parametrize("f", range(5))
 def test_the_nearest_pivot_counts(f: int) -> None:
-    """Topic 1 is covered 4 hops up; topic 0 there too, and 2 hops up besides."""
+    """Topic 1 is covered 4 hops up; topic 0 is covered there and 2 hops up."""
     assert hops(9, f, ["b0"], {0: 2, 1: 4}) == {0: 2 * (2 + f), 1: 2 * min(4 + f, 9)}
 
 
 @pytest.mark.parametrize("f", range(5))
 def test_the_nearest_of_several_publishers_settles_it_where_its_own_marker_comes_first(f: int) -> None:
-    """The publisher 3 hops up answers for itself; the pivot 2 hops up speaks for both."""
+    """The publisher 3 hops up sends its own marker; the pivot 2 hops up answers for both."""
     near = binary(6).path(leaf(6, 0), "b0")[3]
     assert hops(6, f, [near, "b0"], {0: 2}) == {0: 2 * min(2 + f, 3)}
 

@@ -1,4 +1,4 @@
-"""The same brokers over TCP: one on the way dies, then the publisher's own, and nothing is missing."""
+"""Real brokers over TCP: one on the path crashes, then the publisher's own, and no event is missing."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ COUNT = 30
 
 
 async def scene() -> list[int]:
-    """The numbers that a subscriber at one end gets from a publisher at the other."""
+    """Return the numbers that a subscriber at one end receives from a publisher at the other."""
     numbers: list[int] = []
     complete = asyncio.Event()
     async with local(chain(5), f=2, protocol="locaps") as network:

@@ -34,7 +34,7 @@ Sent = list[tuple[str, Any]]
 
 
 class Bench:
-    """A broker, and what it says."""
+    """A broker, and the messages that it sends."""
 
     def __init__(self, f: int = 2, **options: Any) -> None:
         self.node = LocapsBroker(BrokerPlace("v", TREE, f), LocapsOptions(**options))
@@ -47,7 +47,7 @@ class Bench:
         self.feed(link, AddAdvertisement(f"{publisher}/1", publisher, text))
 
     def cover(self, **cuts: int) -> None:
-        """X comes by from y and gets these markers."""
+        """Let X arrive from y and receive these markers."""
         self.feed("y", AddSubscription("x/1", "price < 20"))
         for publisher, cut in cuts.items():
             self.feed("w", Marker("x/1", {publisher: cut}))

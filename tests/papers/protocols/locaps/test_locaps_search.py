@@ -1,6 +1,6 @@
 """Random runs with churn: no violation with the repairs, and one soon without each of them.
 
-More of them by hand: `gapless sim search --protocol locaps --faults none --runs 5000`.
+Longer searches: `gapless sim search --protocol locaps --faults none --runs 5000`.
 """
 
 from typing import Any

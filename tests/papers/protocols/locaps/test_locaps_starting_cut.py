@@ -1,4 +1,4 @@
-"""The starting cut: markers, partial markers of one set, and what is kept between them."""
+"""The starting cut: markers, partial markers of one set, and the events buffered between them."""
 
 from gapless.events import Event
 from gapless_papers.protocols.locaps.starting_cut import StartingCut

@@ -1,4 +1,4 @@
-"""Names that carry their number."""
+"""Names of the form `client/number`."""
 
 from gapless_papers.protocols.parts.numbered_names import client_in, name_of, number_in
 

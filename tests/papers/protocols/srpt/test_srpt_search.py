@@ -1,6 +1,6 @@
 """Random runs with joins and leaves, and the message counts of the paper.
 
-More of them by hand: `gapless sim search --protocol srpt --runs 5000`.
+Longer searches: `gapless sim search --protocol srpt --runs 5000`.
 """
 
 import random
@@ -38,7 +38,9 @@ def test_it_is_registered() -> None:
 
 
 def broadcast(protocol: str, brokers: int, share: float, seed: int) -> Result:
-    """One publication, as in the paper's first experiment: members from the start, 1 + 1 + 100 units of time a hop."""
+    """Run one publication as in the paper's first experiment: members from the start, and 1 + 1 + 100 time units per
+    hop.
+    """
     rng = random.Random(f"{brokers}/{seed}")
     members = [f"b{number}" for number in sorted(rng.sample(range(brokers), round(brokers * share)))]
     topic = f"topic {seed}"
@@ -62,14 +64,16 @@ def latency_ms(result: Result) -> float:
 
 
 def test_messages_as_in_figure_4() -> None:
-    """At 8 brokers with 2 subscribers, SRPT sends 2.7 times as many messages down its tree; VCube-PS sends just one."""
+    """At 8 brokers with 2 subscribers, SRPT sends 2.7 times as many messages down its tree as VCube-PS, which sends
+    one.
+    """
     results = [broadcast("srpt", 8, 0.25, seed) for seed in range(150)]
     assert mean(result.message_counts["Pub"] for result in results) == pytest.approx(2.7, abs=0.2)
     assert broadcast("vcube", 8, 0.25, 0).message_counts["Pub"] == 1
 
 
 def test_messages_and_latency_of_the_whole_cube() -> None:
-    """Where all subscribe both trees have the same height; SRPT needs one hop more, to the root."""
+    """If all subscribe, both trees have the same height; SRPT needs one more hop, to the root."""
     vcube, srpt = broadcast("vcube", 64, 1, 0), broadcast("srpt", 64, 1, 0)
     assert vcube.message_counts["Pub"] == srpt.message_counts["Pub"] == 63
     assert srpt.message_counts["ToRoot"] == 1
@@ -78,7 +82,7 @@ def test_messages_and_latency_of_the_whole_cube() -> None:
 
 
 def test_forwarders_make_the_tree_higher() -> None:
-    """A quarter subscribes: VCube-PS's trees shrink with the members, SRPT's does not."""
+    """If a quarter subscribes, VCube-PS's trees shrink with the number of members, and SRPT's do not."""
     vcube = mean(latency_ms(broadcast("vcube", 64, 0.25, seed)) for seed in range(10))
     srpt = mean(latency_ms(broadcast("srpt", 64, 0.25, seed)) for seed in range(10))
     assert vcube == pytest.approx(2 * 102, rel=0.1)

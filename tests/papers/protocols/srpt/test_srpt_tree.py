@@ -59,7 +59,7 @@ def test_topics_have_roots_of_their_own() -> None:
 
 
 class Net:
-    """Eight brokers, and FIFO links that deliver when told to. Client `ck` sits at `bk`."""
+    """Eight brokers, and FIFO links whose deliveries the test controls. Client `ck` is attached to `bk`."""
 
     def __init__(self, **options: Any) -> None:
         overlay = chain(8)
@@ -100,7 +100,7 @@ class Net:
 
 
 FAR = ROOT_OF_T ^ 7
-"""Three hops from the root."""
+"""The node three hops from the root."""
 
 
 def test_a_subscription_joins_hop_by_hop_and_is_ready_when_the_way_is() -> None:
@@ -173,7 +173,7 @@ def test_a_broker_that_unsubscribes_while_joining_leaves_afterwards() -> None:
 
 
 def test_events_for_a_former_stay_are_ignored() -> None:
-    """1 is under way to FAR when it leaves and joins again; 2 passes in between."""
+    """Event 1 is in transit to FAR when that leaves and joins again; event 2 passes in between."""
     net = Net()
     parent = parent_of(FAR, ROOT_OF_T)
     net.call(parent, ClientSubscribe(1, "t"))

@@ -1,4 +1,4 @@
-"""A client of topics: what it checks itself, what it tells its broker, and what it makes of the answers."""
+"""A client of topics: its own checks, its requests, and its handling of the answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ from gapless_papers.protocols.topics.messages import (
 
 
 class ClientBench:
-    """A client and its broker's end of the line."""
+    """A client, and its broker's end of the connection."""
 
     def __init__(self, window: int | None = 3) -> None:
         self.client = TopicClient(ClientPlace("ann", "b0", ("b0",)), window)

@@ -24,7 +24,7 @@ FIGURE_1 = {
     2: ["2 3", "3 2", "0 1", "1 0", "6 7", "7 6", "4 5", "5 4"],
     3: ["4 5 6 7", "5 4 7 6", "6 7 4 5", "7 6 5 4", "0 1 2 3", "1 0 3 2", "2 3 0 1", "3 2 1 0"],
 }
-"""The table of Figure 1: by s, c(0, s) to c(7, s)."""
+"""The table of Figure 1: by s, the clusters c(0, s) to c(7, s)."""
 
 
 def bits(members: set[int]) -> int:
@@ -32,7 +32,7 @@ def bits(members: set[int]) -> int:
 
 
 def neighbourhood(i: int, height: int, members: set[int]) -> set[int]:
-    """The paper's NEIGHBORHOOD, by way of the sub-cube that ours asks for."""
+    """Return the paper's NEIGHBORHOOD, computed from the function for sub-cubes."""
     return {k for k, _ in branches(i, height, sub_cube(bits(members), i, height))}
 
 
@@ -70,7 +70,7 @@ dimensions = st.integers(0, 6)
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[int, int, set[int]]:
-    """A dimension, a node, and the members of a topic."""
+    """Draw a dimension, a node, and the members of a topic."""
     dimension = draw(dimensions)
     nodes = st.integers(0, 2**dimension - 1)
     return dimension, draw(nodes), draw(st.sets(nodes))

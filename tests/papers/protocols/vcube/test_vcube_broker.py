@@ -1,4 +1,4 @@
-"""A broker of the hypercube, message by message: waves, phases, who gets what, and every bound."""
+"""A broker of the hypercube, message by message: broadcasts, phases, receivers, and every bound."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def test_a_client_that_comes_and_goes_while_its_broker_joins() -> None:
 
 
 def test_a_broker_that_left_notifies_new_members() -> None:
-    """b1 leaves without knowing of b0, which has heard of b1 by way of another's answer."""
+    """b1 leaves without knowing b0, which has learned of b1 from another broker's answer."""
     cube = Cube(4)
     cube.subscribe(1, 3)
     cube.subscribe(2, settle=False)
@@ -207,7 +207,7 @@ def test_a_new_member_starts_after_what_others_have_delivered() -> None:
 
 
 def test_a_former_publisher_still_answers_for_its_events() -> None:
-    """c1:1 depends on c0:1, whose publisher has left for good."""
+    """c1:1 depends on c0:1, whose publisher has left permanently."""
     cube = Cube(4)
     cube.subscribe(0, 1)
     cube.publish(0)
@@ -270,7 +270,7 @@ def test_too_many_topics_are_refused() -> None:
 
 
 def test_acknowledgements_are_withheld_while_the_backlog_is_too_large() -> None:
-    """c1's event cannot be delivered at b3 before c0's, which is slow; c1 may not publish on and on meanwhile."""
+    """c1's event cannot be delivered at b3 before c0's, which is slow; meanwhile c1 must not publish without limit."""
     cube = Cube(4, waiting_max=1)
     cube.subscribe(0, 1, 3)
     cube.publish(0)

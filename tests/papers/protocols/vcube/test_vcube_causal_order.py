@@ -1,4 +1,4 @@
-"""Causal order within a topic: the paper's example, what is left out, and any order of arrival."""
+"""Causal order within a topic: the paper's example, omitted events, and any order of arrival."""
 
 import random
 
@@ -82,7 +82,9 @@ def test_the_barrier_holds_one_message_of_a_source() -> None:
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 40))
 @settings(max_examples=60)
 def test_causes_come_first_in_any_order_of_arrival(seed: int, brokers: int, count: int) -> None:
-    """Brokers publish at random after some of what the others said; one that listens gets it in any order."""
+    """Brokers publish at random after having received some events of others; another broker receives all in random
+    order.
+    """
     rng = random.Random(seed)
     orders = [CausalOrder() for _ in range(brokers)]
     pasts: dict[tuple[int, int], set[tuple[int, int]]] = {}

@@ -1,4 +1,4 @@
-"""Messages as they travel between real brokers: encoded, decoded and checked."""
+"""Messages between real brokers: encoding, decoding and validation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The errors of the paper's pseudo-code, followed literally and step by step, do not occur here."""
+"""Errors of the paper's pseudo-code, reproduced step by step, do not occur with the repairs."""
 
 import pytest
 
@@ -10,7 +10,7 @@ AS_PRINTED = ("receivers", "starting-cut")
 
 @pytest.mark.parametrize("switched_off", [(), AS_PRINTED])
 def test_a_new_member_that_knows_no_peer_yet_passes_messages_on(switched_off: tuple[str, ...]) -> None:
-    """b0 has heard of b4 and leaves the other half of the cube to it, but b4 has not heard of b5."""
+    """b0 knows b4 and leaves the other half of the cube to it, but b4 does not know b5 yet."""
     cube = Cube(8, switched_off=switched_off)
     cube.subscribe(0, 5)
     cube.subscribe(4, settle=False)
@@ -24,7 +24,7 @@ def test_a_new_member_that_knows_no_peer_yet_passes_messages_on(switched_off: tu
 
 @pytest.mark.parametrize("switched_off", [(), AS_PRINTED])
 def test_a_cause_from_before_the_start_is_not_waited_for(switched_off: tuple[str, ...]) -> None:
-    """Figure 2: p3 comes after m(2,1), on which m(1,2) depends, and p2 publishes nothing more."""
+    """Figure 2: p3 joins after m(2,1), on which m(1,2) depends, and p2 publishes nothing more."""
     cube = Cube(4, switched_off=switched_off)
     cube.subscribe(0, 1, 2)
     cube.publish(2)
@@ -38,8 +38,9 @@ def test_a_cause_from_before_the_start_is_not_waited_for(switched_off: tuple[str
 
 @pytest.mark.parametrize("switched_off", [(), ("starting-cut",)])
 def test_a_message_that_is_left_out_hides_no_cause(switched_off: tuple[str, ...]) -> None:
-    """b7 joins. b6 hears of it and publishes c6:1; b3, which has not, answers with c3:1, which b7 never gets; b5,
-    which has, answers that with c5:1. All that c5:1 says of its causes is c3:1, and c6:1 is slow on its way to b7.
+    """b7 joins. b6 learns of it and publishes c6:1. b3 has not learned of it and answers with c3:1, which b7 never
+    receives. b5 has learned of it and answers with c5:1. The only cause that c5:1 names is c3:1, and c6:1 is slow
+    on its way to b7.
     """
     cube = Cube(8, switched_off=switched_off)
     cube.subscribe(3, 5, 6)
@@ -59,7 +60,7 @@ def test_a_message_that_is_left_out_hides_no_cause(switched_off: tuple[str, ...]
 
 @pytest.mark.parametrize("switched_off", [(), AS_PRINTED])
 def test_a_message_for_an_earlier_stay_opens_no_gap(switched_off: tuple[str, ...]) -> None:
-    """b1 leaves and is back before a message that was sent to it in its first stay; b0 publishes on without it."""
+    """b1 leaves and rejoins before a message from its first membership arrives; meanwhile b0 publishes without it."""
     cube = Cube(4, switched_off=switched_off)
     cube.subscribe(0, 1)
     cube.publish(0)

@@ -1,6 +1,6 @@
 """Random runs with joins and leaves: no violation with the repairs, and one soon without each of them.
 
-More of them by hand: `gapless sim search --protocol vcube --runs 5000`.
+Longer searches: `gapless sim search --protocol vcube --runs 5000`.
 """
 
 import msgspec
@@ -51,8 +51,7 @@ def test_without_a_repair_a_violation_is_found(repair: str, limits: GeneratorLim
 
 
 def missed(trace: Trace) -> list[str]:
-    """Return the events published on a topic after a subscription to it was active that never arrived before
-    its end."""
+    """Return the events that were published on a topic while a subscription to it was active and never arrived."""
     delivered = {(row.subscription_id, row.event_id) for row in trace.history if row.kind == "deliver"}
     return [
         f"{event.event_id} for {row.subscription_id}"
@@ -67,7 +66,7 @@ def missed(trace: Trace) -> list[str]:
 
 @pytest.mark.parametrize("protocol", ["vcube", "srpt"])
 def test_from_activation_on_nothing_is_missed(protocol: str) -> None:
-    """More than the guarantee asks for, because its first event would do as a start."""
+    """This is stricter than the guarantee, which would allow a subscription to start with its first event."""
     judged = 0
     for seed in range(15):
         trace = run_scenario(generate(seed, protocol)).trace
@@ -95,7 +94,9 @@ def test_a_search_refuses_sizes_that_the_protocol_refuses() -> None:
 
 
 def test_a_finding_is_made_small_within_what_the_protocol_takes() -> None:
-    """No faults are claimed, so one crash is enough; no broker can be left out, for seven are no hypercube."""
+    """The protocol tolerates no faults, so one crash suffices; no broker can be removed, because seven do not form a
+    hypercube.
+    """
     minimal = shrink(generate(0, "vcube", "crash"), "unobserved")
     assert len({name for edge in minimal.network.edges or () for name in edge}) == 8
     assert len(minimal.actions) == len(minimal.faults) == 1

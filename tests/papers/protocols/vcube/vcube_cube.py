@@ -1,4 +1,4 @@
-"""A hypercube of brokers for tests: real brokers, and links on which the test controls delivery."""
+"""A hypercube of real brokers for tests, with links whose deliveries the test controls."""
 
 from collections import Counter, deque
 from collections.abc import Collection
@@ -15,7 +15,9 @@ __all__ = ["Cube"]
 
 
 class Cube:
-    """Brokers b0 … and FIFO links between them that deliver when told to. Client `ck` sits at `bk`."""
+    """Brokers b0, b1 … and FIFO links between them whose deliveries the test controls. Client `ck` is attached to
+    `bk`.
+    """
 
     def __init__(self, brokers: int, **options: Any) -> None:
         overlay = chain(brokers)
@@ -36,13 +38,13 @@ class Cube:
                 self.clients.setdefault(effect.peer, []).append(effect.message)
 
     def deliver(self, sender: int, receiver: int) -> Any:
-        """The next message of one link."""
+        """Deliver the next message of one link, and return it."""
         message = self.links[f"b{sender}", f"b{receiver}"].popleft()
         self.step(f"b{receiver}", f"b{sender}", message)
         return message
 
     def settle(self, but: Collection[tuple[int, int]] = ()) -> None:
-        """Deliver everything, except on these links."""
+        """Deliver all messages, except on these links."""
         slow = {(f"b{a}", f"b{b}") for a, b in but}
         while ready := [link for link, queue in self.links.items() if queue and link not in slow]:
             for sender, receiver in ready:
@@ -63,7 +65,7 @@ class Cube:
         self.call(number, ClientPublish("t", event))
 
     def got(self, number: int) -> list[str]:
-        """The events that a client was given."""
+        """Return the events that a client has received."""
         return [message.event.id for message in self.clients.get(f"c{number}", []) if isinstance(message, Delivery)]
 
     def received_by(self, number: int, kind: type) -> list[Any]:
