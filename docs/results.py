@@ -1,14 +1,21 @@
-"""Writes the results of experiments into the documents: `python -m docs.results`.
+"""Writes the numbers of experiments into the documents: `python -m docs.results`.
 
 `experiments/results` has one CSV file for each experiment: its rows of the `claims.csv` that `gapless lab figures`
-writes. To store new results, name that file: `python -m docs.results out/figures/claims.csv`. A document contains
-them between
+leaves. `experiments/results/figures` has the CSV files of figures. To store new results, name the `claims.csv`:
+`python -m docs.results out/figures/claims.csv`. Figures are read from the same directory. A document shows the numbers
+between
 
     <!-- numbers: 003-fig9-tree -->
     <!-- end of numbers -->
 
-The program replaces the text between these comments; `runs` shows the number of runs of the experiments. A test
-checks that the documents are up to date.
+and this program replaces the text in between. After `numbers:` there is one of
+
+- the names of experiments, whose claims become one table; `002-fig6/exponential` selects the claims read in one way;
+- `lines` and the names of figures: each becomes a row with the first and the last point of every line;
+- `runs`: how many runs the experiments of each paper have;
+- `start-on-another-node`: the figures of that benchmark.
+
+A test keeps the documents as this program writes them.
 """
 
 import argparse
@@ -16,38 +23,50 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import floor, log10
 from pathlib import Path
 from typing import Any
 
+from gapless_papers.lab.experiment import FigureSpec, Scalar
 from gapless_papers.lab.experiment_file import load_experiment
 from gapless_papers.lab.grid import cases_of
 
-__all__ = ["RESULTS", "pages", "start_figures", "store", "with_numbers"]
+__all__ = ["RESULTS", "pages", "shown", "start_figures", "store", "with_numbers"]
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 START = "start-on-another-node"
-"""The benchmark whose figures are stored there as JSON."""
-BLOCK = re.compile(r"(<!-- numbers: (?P<name>[\w-]+) -->\n).*?(<!-- end of numbers -->)", re.DOTALL)
+"""The benchmark whose figures are kept there as JSON."""
+BLOCK = re.compile(r"(<!-- numbers: (?P<names>[\w/ -]+) -->\n).*?(<!-- end of numbers -->)", re.DOTALL)
+LINES = "lines"
 WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
 HEADINGS = ("what the paper says", "read as", "paper", "ours", "runs", "tolerance", "verdict")
 
 
 def pages() -> Iterator[Path]:
-    """Return the documents that can contain results."""
+    """The documents that may show numbers."""
     yield from sorted((ROOT / "docs").glob("*.md"))
     yield from sorted((ROOT / "docs" / "protocols").glob("*.md"))
 
 
 def with_numbers(text: str) -> str:
-    """Return the document with the stored results."""
-    return BLOCK.sub(lambda found: f"{found[1]}\n{_table(found['name'])}\n{found[3]}", text)
+    """The document with the stored numbers."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n{_table(found['names'].split())}\n{found[3]}", text)
+
+
+def shown(text: str) -> Iterator[str]:
+    """Yield the files below `RESULTS` that the document shows, without their suffix."""
+    for block in BLOCK.finditer(text):
+        first, *others = block["names"].split()
+        if first == LINES:
+            yield from (f"figures/{name}" for name in others)
+        elif first != "runs":
+            yield from (name.partition("/")[0] for name in (first, *others))
 
 
 def store(claims: Path) -> list[Path]:
-    """Store the results of a run of `gapless lab`, by experiment."""
+    """Store the claims of each experiment, and the figures that documents show; return the written files."""
     with claims.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     written = []
@@ -59,22 +78,84 @@ def store(claims: Path) -> list[Path]:
             writer.writeheader()
             writer.writerows(row for row in rows if row["experiment"] == name)
         written.append(target)
+    figures = {name for page in pages() for name in shown(page.read_text(encoding="utf-8")) if "/" in name}
+    for name in sorted(figures):
+        source, target = claims.parent / f"{name.partition('/')[2]}.csv", RESULTS / f"{name}.csv"
+        if source.exists():
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+            written.append(target)
     return written
 
 
-def _table(name: str) -> str:
-    if name == "runs":
+def _table(names: Sequence[str]) -> str:
+    if names[0] == "runs":
         return _runs()
-    if name == START:
+    if names[0] == START:
         return _start_table()
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = [_cells(row) for row in csv.DictReader(file)]
-    lines = [" | ".join(("", *cells, "")).strip() for cells in (HEADINGS, ("---",) * len(HEADINGS), *rows)]
-    return "\n".join(lines) + "\n"
+    if names[0] == LINES:
+        return _lines(names[1:])
+    rows = [_cells(row) for name in names for row in _claims(name)]
+    return _markdown([HEADINGS, ("---",) * len(HEADINGS), *rows])
+
+
+def _markdown(rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(" | ".join(("", *cells, "")).strip() for cells in rows) + "\n"
+
+
+def _claims(name: str) -> list[dict[str, str]]:
+    """Return the stored claims of an experiment, or with `NAME/READING` those that are read in this way."""
+    experiment, _, reading = name.partition("/")
+    with (RESULTS / f"{experiment}.csv").open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if reading in ("", row["read_as"])]
+
+
+def _lines(names: Sequence[str]) -> str:
+    """Return a table with the first and the last point of each line of these figures."""
+    rows: list[tuple[str, dict[str, str]]] = []
+    for name in names:
+        spec = _figures()[name]
+        lines: dict[str, list[dict[str, str]]] = {}
+        with (RESULTS / "figures" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                lines.setdefault(spec.label([_value(row[axis]) for axis in spec.series]), []).append(row)
+        points = max(lines.values(), key=len)
+        runs = sorted({int(row["runs"]) for line in lines.values() for row in line})
+        span = " → ".join(dict.fromkeys(row[spec.x] for row in (points[0], points[-1])))
+        count = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+        head = f"`{name}`: {spec.y_label}; {spec.x_label or spec.x} {span}; {count} runs"
+        rows.append((head, {label: _span(line) for label, line in lines.items()}))
+    labels = list(dict.fromkeys(label for _, cells in rows for label in cells))
+    body = [(head, *(cells.get(label, "") for label in labels)) for head, cells in rows]
+    return _markdown([("", *labels), ("---",) * (len(labels) + 1), *body])
+
+
+def _figures() -> dict[str, FigureSpec]:
+    """Return the lines and bars of all experiments by the name of their file."""
+    found: dict[str, FigureSpec] = {}
+    for file in sorted((ROOT / "experiments").glob("*.toml")):
+        for number, spec in enumerate(load_experiment(file).figures):
+            found[spec.name or (file.stem if number == 0 else f"{file.stem}-{number + 1}")] = spec
+    return found
+
+
+def _value(text: str) -> Scalar:
+    """Return the value on an axis that was written as this text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _span(line: Sequence[dict[str, str]]) -> str:
+    ends = [_number(row["mean"], row["half_width_95"], "") for row in (line[0], line[-1])]
+    return " → ".join(dict.fromkeys(ends))
 
 
 def start_figures() -> dict[str, Any]:
-    """Return the stored output of `benchmarks/start_on_another_node.py --out`."""
+    """Return what `benchmarks/start_on_another_node.py --out` wrote when it was last kept."""
     found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / f"{START}.json").read_text(encoding="utf-8"))
     return found
 
@@ -112,7 +193,7 @@ def _number(value: str, half: str, unit: str) -> str:
 
 
 def _runs() -> str:
-    """Return the number of runs of each paper's experiments."""
+    """How many runs the experiments of each paper ask for."""
     experiments = [load_experiment(file) for file in sorted((ROOT / "experiments").glob("*.toml"))]
     rows = ["| command | runs |", "| --- | --- |"]
     for paper in sorted({experiment.paper for experiment in experiments}):
@@ -123,7 +204,7 @@ def _runs() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Store the given results, then update the documents."""
+    """Store the results that are named, then write the documents."""
     parser = argparse.ArgumentParser(prog="python -m docs.results", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("claims", nargs="*", metavar="CLAIMS", type=Path, help="a claims.csv to store first")
     for file in parser.parse_args(arguments).claims:

@@ -1,11 +1,10 @@
 """Numbers of experiments in the documents are the stored ones."""
 
 import csv
-import re
 from pathlib import Path
 
 import pytest
-from docs.results import RESULTS, pages, store, with_numbers
+from docs.results import RESULTS, pages, shown, store, with_numbers
 
 from gapless_papers.lab.experiment_file import load_experiment
 
@@ -19,10 +18,10 @@ def test_the_document_shows_the_stored_numbers(page: Path) -> None:
 
 
 def test_every_stored_result_is_of_an_experiment_and_is_shown() -> None:
-    shown = {name for page in pages() for name in re.findall(r"<!-- numbers: ([\w-]+) -->", page.read_text("utf-8"))}
-    stored = {file.stem for file in RESULTS.iterdir()}
+    named = {name for page in pages() for name in shown(page.read_text("utf-8"))}
+    stored = {str(file.relative_to(RESULTS).with_suffix("")) for file in RESULTS.rglob("*.*")}
     assert stored
-    assert stored == shown - {"runs"}
+    assert stored == named
 
 
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("*.csv")), ids=lambda file: file.stem)
@@ -31,6 +30,19 @@ def test_stored_results_are_of_the_claims_as_they_are_now(file: Path) -> None:
     with file.open(encoding="utf-8", newline="") as rows:
         said = [(row["says"], row["paper_value"]) for row in csv.DictReader(rows)]
     assert said == [(claim.says, str(claim.shape if claim.paper is None else claim.paper)) for claim in claims]
+
+
+def test_lines_show_their_first_and_last_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "003-fig8-fanout3.csv").write_text(
+        "delta,failed,mean,standard_deviation,half_width_95,runs\n0,10,1.5,1,0.5,20\n0,250,90.66,1,0.51,20\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr("docs.results.RESULTS", tmp_path)
+    table = with_numbers("<!-- numbers: lines 003-fig8-fanout3 -->\n<!-- end of numbers -->\n")
+    assert "failed brokers 10 → 250; 20 runs" in table
+    assert "| δ = 0 |" in table
+    assert "| 1.50 ± 0.50 → 90.66 ± 0.51 |" in table
 
 
 def test_results_are_stored_by_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     assert f"gapless lab run {folder / 'tiny.toml'} --out" in page
     assert f"gapless lab figures --paper 001 --out {out}" in page
     assert "Made on 2" in page
-    assert "Still to come" not in page
+    assert "Experiments without results" not in page
     document = json.loads(cli("lab", "figures", "--out", out, "--json").out)
     assert document["experiments"][0]["figures"] == ["tiny"]
     assert cli("lab", "figures", "--paper", "002", "--out", tmp_path / "none").code == 0
@@ -100,7 +100,7 @@ def test_a_report_names_the_experiments_without_runs(
     ran = cli("lab", "report", out)
     assert ran.code == 0
     assert "without one: no finished runs" in ran.out
-    assert "Still to come: one" in (out / "index.html").read_text(encoding="utf-8")
+    assert "Experiments without results: one" in (out / "index.html").read_text(encoding="utf-8")
 
 
 def test_an_interrupted_command_leaves_a_report_and_can_continue(
@@ -123,11 +123,11 @@ def test_an_interrupted_command_leaves_a_report_and_can_continue(
         patched.setattr(Gallery, "make", make_one)
         assert cli("lab", "figures", "--quick", "--out", out).code != 0
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert "Still to come: two" in page
+    assert "Experiments without results: two" in page
     assert 'id="one"' in page
     document = json.loads(cli("lab", "figures", "--quick", "--out", out, "--json").out)
     assert [found["experiment"] for found in document["experiments"]] == ["one", "two"]
-    assert "Still to come" not in (out / "index.html").read_text(encoding="utf-8")
+    assert "Experiments without results" not in (out / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -332,9 +332,9 @@ def test_the_report_is_self_contained_and_complete() -> None:
     for words in (
         "Is it so?", "Figure 1", "b takes &lt;long&gt;", "because &amp; so on", "60 ms", "50 ms", "-16.7%", "differs",
         "holds", "100 → 200", "not measured", "2 runs failed", "gapless lab run one.toml --out out", "Second.",
-        "Read as: everything is slow (3 choices were made so that the numbers fit)", "Read as: the setup below",
+        "everything is slow (3 choices were fitted to the paper&#x27;s numbers)", "Reading (a)",
         "Table 9", 'data-label="runs">80<', 'data-label="runs">40<', "2026-01-02 03:04 UTC",
-        "Gapless 9.8, commit abc123", "Still to come: two",
+        "Gapless 9.8, commit abc123", "Experiments without results: two",
         "σ 10",
     ):  # fmt: skip
         assert words in text, words

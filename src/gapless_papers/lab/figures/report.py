@@ -6,15 +6,17 @@ its place in the paper, the interpretation of open points, and the number of run
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import count
+from string import ascii_lowercase
 
 import msgspec
 
 from gapless_papers.lab.experiment import Claim, Experiment
 from gapless_papers.lab.figures.claims import RUNS_LEAST, Judgement, paper_half_width
-from gapless_papers.lab.figures.estimate import CONFIDENCE, Estimate
+from gapless_papers.lab.figures.estimate import Estimate
 from gapless_papers.lab.figures.front_matter import (
     Environment,
     abstract,
@@ -26,6 +28,7 @@ from gapless_papers.lab.figures.papers import PAPERS
 
 __all__ = ["Chapter", "Origin", "Shown", "report_html", "too_few"]
 
+_TITLE = "Four papers on publish/subscribe: their measurements repeated"
 _WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
 """How the report words each verdict."""
 
@@ -67,44 +70,50 @@ def report_html(
     """Return the HTML page; `missing` lists experiments without results."""
     style = files("gapless_papers.lab.figures").joinpath("report.css").read_text(encoding="utf-8")
     papers = list(dict.fromkeys(chapter.experiment.paper for chapter in chapters))
+    section, figure, table = count(1), count(1), count(1)
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Gapless: the figures of the papers</title><style>{style}</style></head><body><main>",
-        "<h1>The figures of the papers, measured again</h1>",
-        f'<p class="lead">{escape(scale)} Numbers of ours are means over the runs; the interval is that of '
-        f"{CONFIDENCE:.0%} confidence, and σ the standard deviation of single runs. Diamonds in a picture are numbers "
-        "that the paper gives.</p>",
+        f"<title>{_TITLE}</title><style>{style}</style></head><body><main>",
+        f"<h1>{_TITLE}</h1>",
         f'<p class="origin">{escape(_origin_text(origin))}</p>',
-        _missing(missing),
-        '<h2 id="abstract">Abstract</h2>',
+        '<h2 class="unnumbered" id="abstract">Abstract</h2>',
         abstract(
             [judgement for chapter in chapters for judgement in chapter.judgements],
             sum(chapter.runs for chapter in chapters),
             len(papers),
         ),
-        _summary(chapters, papers),
-        '<h2 id="method">Method</h2>',
+        _missing(missing),
+        _heading(section, "method", "Method"),
+        f"<p>{escape(scale)}</p>",
         method(),
-        '<p>All claims as a table: <a href="claims.csv">claims.csv</a>. To repeat this, or to go on with it:</p>',
+        "<p>Tables give means over the runs with their intervals, and the standard deviation σ of single runs. "
+        'Diamonds in figures are numbers from the papers. All claims are in <a href="claims.csv">claims.csv</a>. '
+        "This command repeats the report, or continues it:</p>",
         f"<pre><code>{escape(repeat)}</code></pre>",
+        _heading(section, "results", "Results"),
+        _summary(chapters, papers, table),
     ]
     for paper in papers:
-        parts.append(f'<h2 id="paper-{escape(paper)}">{escape(_paper_title(paper))}</h2>')
+        parts.append(_heading(section, f"paper-{paper}", _paper_title(paper)))
         parts.append(_source(paper))
-        parts += [_chapter(chapter) for chapter in chapters if chapter.experiment.paper == paper]
-    parts += ['<h2 id="threats">Threats to validity</h2>', threats()]
+        parts += [_chapter(chapter, figure, table) for chapter in chapters if chapter.experiment.paper == paper]
+    parts += [_heading(section, "threats", "Threats to validity"), threats()]
     if origin.environment is not None:
         experiments = [chapter.experiment for chapter in chapters]
-        parts += ['<h2 id="environment">Environment</h2>', environment_table(origin.environment, experiments)]
+        parts += [_heading(section, "environment", "Environment"), environment_table(origin.environment, experiments)]
     parts.append("<footer>Every run is repeatable: the same code, parameters and seed give the same numbers.</footer>")
     parts.append("</main></body></html>\n")
     return "\n".join(parts)
 
 
+def _heading(section: Iterator[int], anchor: str, title: str) -> str:
+    return f'<h2 id="{escape(anchor)}">{next(section)}&ensp;{escape(title)}</h2>'
+
+
 def _paper_title(paper: str) -> str:
-    return f"{paper} · {PAPERS[paper].name}" if paper in PAPERS else paper or "Experiments"
+    return f"{PAPERS[paper].name} (paper {paper})" if paper in PAPERS else paper or "Experiments"
 
 
 def _origin_text(origin: Origin) -> str:
@@ -117,7 +126,7 @@ def _missing(names: Sequence[str]) -> str:
     if not names:
         return ""
     listed = ", ".join(escape(name) for name in names)
-    return f'<p><span class="mark differs">Not finished</span> Still to come: {listed}. The line below goes on.</p>'
+    return f'<p class="missing">The report is incomplete. Experiments without results: {listed}.</p>'
 
 
 def _source(paper: str) -> str:
@@ -138,7 +147,7 @@ def _place(experiment: Experiment, place: str) -> str:
     return f'<a href="{escape(target)}">{escape(place)}</a>'
 
 
-def _summary(chapters: Sequence[Chapter], papers: Iterable[str]) -> str:
+def _summary(chapters: Sequence[Chapter], papers: Iterable[str], table: Iterator[int]) -> str:
     rows = []
     for paper in papers:
         mine = [chapter for chapter in chapters if chapter.experiment.paper == paper]
@@ -152,43 +161,61 @@ def _summary(chapters: Sequence[Chapter], papers: Iterable[str]) -> str:
     words = ("experiments", "runs", "agree", "differ", "cannot tell")
     headings = "".join(f'<th class="number">{word}</th>' for word in words)
     return (
-        f'<div class="wide"><table><thead><tr><th>Paper</th>{headings}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f'<div class="wide"><table>{_table_caption(table, "The papers, and the verdicts on their statements.")}'
+        f"<thead><tr><th>Paper</th>{headings}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def _chapter(chapter: Chapter) -> str:
+def _table_caption(table: Iterator[int], text: str) -> str:
+    return f"<caption><strong>Table {next(table)}.</strong> {escape(text)}</caption>"
+
+
+def _chapter(chapter: Chapter, figure: Iterator[int], table: Iterator[int]) -> str:
     experiment = chapter.experiment
+    place = f' <span class="place">({_place(experiment, experiment.place)})</span>' if experiment.place else ""
     parts = [
         f'<article id="{escape(experiment.name)}">',
-        f'<p class="place">{_place(experiment, experiment.place)}</p>' if experiment.place else "",
-        f"<h3>{escape(experiment.title)}</h3>",
+        f"<h3>{escape(experiment.title)}{place}</h3>",
         f'<p class="question">{escape(experiment.question)}</p>',
+        *(f'<p class="setup">{escape(part.strip())}</p>' for part in experiment.setup.split("\n\n") if part.strip()),
+        _readings(experiment),
+        *(_figure(picture, figure) for picture in chapter.pictures),
     ]
-    for picture in chapter.pictures:
-        data = base64.b64encode(picture.svg.encode()).decode()
-        parts.append(
-            '<figure><div class="wide">'
-            f'<img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{data}"></div>'
-            f'<figcaption>The numbers: <a href="{escape(picture.name)}.csv">{escape(picture.name)}.csv</a></figcaption>'
-            "</figure>"
-        )
     if chapter.judgements:
         rows = "".join(_claim_row(experiment, judgement) for judgement in chapter.judgements)
         headings = "".join(f'<th class="number">{word}</th>' for word in ("paper", "ours", "off by", "runs"))
+        caption = _table_caption(table, f"{experiment.title}: statements of the paper, and our results.")
         parts.append(
-            f'<table class="claims"><thead><tr><th>What the paper says</th>{headings}<th></th></tr></thead>'
+            f'<table class="claims">{caption}<thead><tr><th>Statement</th>{headings}<th>verdict</th></tr></thead>'
             f"<tbody>{rows}</tbody></table>"
         )
     if chapter.failed:
         parts.append(f'<p><span class="mark differs">{chapter.failed} runs failed</span></p>')
-    if experiment.setup:
-        paragraphs = "".join(f"<p>{escape(part.strip())}</p>" for part in experiment.setup.split("\n\n"))
-        parts.append(
-            f"<details><summary>How it is set up, and what the paper leaves open</summary>{paragraphs}</details>"
-        )
     parts.append(f"<pre><code>{escape(chapter.repeat)}</code></pre></article>")
     return "\n".join(part for part in parts if part)
+
+
+def _figure(picture: Shown, figure: Iterator[int]) -> str:
+    data = base64.b64encode(picture.svg.encode()).decode()
+    name = escape(picture.name)
+    owner = "The paper's " if picture.title.startswith(("Figure", "Table")) else ""
+    return (
+        f'<figure><div class="wide"><img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{data}"></div>'
+        f"<figcaption><strong>Figure {next(figure)}.</strong> {owner}{escape(picture.title)}. Numbers: "
+        f'<a href="{name}.csv">{name}.csv</a></figcaption></figure>'
+    )
+
+
+def _readings(experiment: Experiment) -> str:
+    """Return the list of the experiment's interpretations, which its claims name by a letter."""
+    if not experiment.interpretations:
+        return ""
+    items = "".join(
+        f"<li>{escape(found.says)}{_free_choices(found.free)}</li>" for found in experiment.interpretations.values()
+    )
+    return (
+        f'<p class="readings">Readings of the points that the paper leaves open:</p><ol class="readings">{items}</ol>'
+    )
 
 
 def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
@@ -206,24 +233,25 @@ def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
     cells = (("paper", paper), ("ours", _ours(judgement)), ("off by", deviation), ("runs", str(judgement.runs or "")))
     numbers = "".join(f'<td class="number" data-label="{name}">{text}</td>' for name, text in cells)
     return (
-        f"<tr><td>{escape(claim.says)}{place}{_sense(experiment, judgement)}{why}</td>{numbers}"
+        f"<tr><td>{escape(claim.says)}{place}{_reading_letter(experiment, judgement)}{why}</td>{numbers}"
         f'<td><span class="mark {judgement.verdict}">{word}</span></td></tr>'
     )
 
 
-def _sense(experiment: Experiment, judgement: Judgement) -> str:
-    """Return the interpretation of the paper that this claim uses."""
-    found = experiment.interpretations.get(judgement.claim.interpretation)
-    if found is None:
-        return '<span class="sense">Read as: the setup below</span>'
-    return f'<span class="sense">Read as: {escape(found.says)}{_free_choices(found.free)}</span>'
+def _reading_letter(experiment: Experiment, judgement: Judgement) -> str:
+    """Return the letter of the interpretation that this claim uses, as in the list of readings."""
+    names = list(experiment.interpretations)
+    if judgement.claim.interpretation not in names:
+        return ""
+    letter = ascii_lowercase[names.index(judgement.claim.interpretation)]
+    return f' <span class="sense">Reading ({letter})</span>'
 
 
 def _free_choices(free: int) -> str:
     if not free:
         return ""
     choices = "one choice was" if free == 1 else f"{free} choices were"
-    return f" ({choices} made so that the numbers fit)"
+    return escape(f" ({choices} fitted to the paper's numbers)")
 
 
 def _paper_number(claim: Claim) -> str:
