@@ -91,7 +91,7 @@ class Gallery:
         )  # fmt: skip
 
     def write_pdf(self) -> Path:
-        """Write the report in the directory as a PDF next to it."""
+        """Write the report as a PDF next to its HTML page, and return the path."""
         from gapless_papers.lab.figures.pdf import write_pdf  # it loads Pango, which few commands need
 
         return write_pdf(self._directory / "index.html", self._directory / "report.pdf")

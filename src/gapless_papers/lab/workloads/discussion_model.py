@@ -1,8 +1,8 @@
 """Models a discussion among all nodes of a hypercube by its trees, queues and barriers alone (paper 002, Figure 6).
 
-Each node speaks once, so no source ever waits for acknowledgements, and a run consists of a few rules. A message goes
-down the tree of its source. Each node sends one copy after the other, forwards what arrives at once, and delivers a
-message when the causes that it names are delivered. Sets of messages are bit sets: bit n is the message of node n.
+Each node publishes once, so no source ever waits for acknowledgements, and a run consists of a few rules. A message
+goes down the tree of its source. Each node sends one copy after the other, forwards what arrives at once, and delivers
+a message when the causes that it names are delivered. Sets of messages are bit sets: bit n is the message of node n.
 
 The tests compare it with runs of the protocol. Unlike the protocol, the model also supports links on which messages
 overtake each other.

@@ -14,9 +14,8 @@ __all__ = ["TopicDiscussion"]
 
 
 class TopicDiscussion(TopicWorkload, frozen=True):
-    """All nodes subscribe. Some open the discussion; each other node speaks once, a random time after it has heard
-    them.
-    """
+    """All nodes subscribe. Some open the discussion; each other node publishes once, a random time after it has
+    received them."""
 
     wait: int = 1
     """The number of nodes that open the discussion, and of messages that the others wait for."""

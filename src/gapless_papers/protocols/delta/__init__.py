@@ -17,7 +17,7 @@ acknowledged it, and sends it over any new session before later publications. *N
 every broker on that path knew S when it processed e. Let e' be a later event of p that S wants. A broker on e's path
 still knows S when it processes e': it forgets S only if it loses its memory, and then it processes nothing before its
 neighbours have restored it. A broker on the path of e' but not on that of e was bypassed by e; it gets e' over a
-session that began later, and at the beginning of that session the sender told it about S. So each broker forwards e', S
+session that began later, and at the beginning of that session the sender sent it S. So each broker forwards e', S
 is not among the subscriptions that e' missed, and the confirmations ensure that e' arrives.
 
 Where the paper is incomplete, contradictory, or wrong:

@@ -46,7 +46,7 @@ class Surroundings:
         self._send(peer, message)
 
     def request(self, peer: str, message: Request) -> None:
-        """Request missing events."""
+        """Send a request for missing events."""
         self.requests_sent += 1
         self._send(peer, message)
 

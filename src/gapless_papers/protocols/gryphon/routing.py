@@ -67,7 +67,7 @@ class Routing:
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def add_subscription(self, subscription: Subscription) -> None:
-        """Answer a new subscription for the publishers here, and forward it towards the others."""
+        """Report the starts with publishers attached here to a new subscription, and forward it towards the others."""
         self._tables.enter_subscription(subscription)
         last = self._tables.last
         cuts = {ad.publisher: last.get(ad.publisher, 0) + 1 for ad in self._advertised_here(subscription)}

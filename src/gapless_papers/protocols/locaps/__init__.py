@@ -18,9 +18,9 @@ f on the path each send a partial marker (`pivots`), and the start is the larges
 **Why it is correct.** Let S be a subscription at broker b, c an event of p1 that S starts with or gets later, fixed at
 broker w1 (the publisher's, or the last of a pivot's set), and e an effect of c, by p2, that S wants. Let m be where the
 paths between b, p1 and p2 meet. If w1 is m or beyond, S passed m before c did, so on FIFO links S was at p2 before
-anything that c caused, and p2's marker goes to b ahead of e. If w1 is before m, then w1 spoke for p2 at the same time,
-and e passes w1 after c. If p2 had not advertised yet when S passed, e was held back until S was there. In each case the
-start for p2 is fixed at b when e arrives, and e is not before it.
+anything that c caused, and p2's marker goes to b ahead of e. If w1 is before m, then w1 answered for p2 at the same
+time, and e passes w1 after c. If p2 had not advertised yet when S passed, e was held back until S was there. In each
+case the start for p2 is fixed at b when e arrives, and e is not before it.
 
 Where the paper is incomplete, contradictory, or wrong:
 
@@ -30,7 +30,7 @@ Where the paper is incomplete, contradictory, or wrong:
 - *Pivots.* The text of V-B requires that the covering subscription be F-stable, lines 11 and 17 of Algorithm 2 only
   that
   it be stable for that publisher. Case 3 of Theorem 3 says that every path between two publishers meets the pivot's
-  set; on a tree, two publishers behind the pivot communicate without it. Here a broker speaks for all matching
+  set; on a tree, two publishers behind the pivot communicate without it. Here a broker answers for all matching
   publishers behind a link or for none, which it can decide by itself, and checks again when markers pass. (Repair
   `pivots`.)
 - *The pivot's number.* "The first event after the marker" is not enough: events published before the covering
@@ -39,9 +39,8 @@ Where the paper is incomplete, contradictory, or wrong:
   one; a quiet publisher would not start before its own marker arrives. Here partial markers carry numbers, so the last
   of them fixes the start. (Repair `numbers`.)
 - *The members of the set.* Section VI calls it hard to know them. Here the subscription carries the pivot's name and
-  how
-  many have yet to answer. So each broker knows its part, no broker further on speaks again, and the subscriber's broker
-  waits for f + 1 of one pivot. If one declines, the publisher's marker, which always arrives, fixes the start.
+  how many have yet to answer. So each broker knows its part, no broker further on answers again, and the subscriber's
+  broker waits for f + 1 of one pivot. If one declines, the publisher's marker, which always arrives, fixes the start.
 - *Full markers from a pivot.* Lines 10 to 14 let a pivot send a full marker; VI-B excludes that on the extended graph
   and then mentions it again. Here a pivot sends partial markers only. With f = 0 one is enough, so nothing is lost.
 - *One full marker for all.* V-B ends with "after a full marker is received by a subscriber it can start delivering

@@ -161,7 +161,7 @@ class Safekeeping:
         return sum(len(kept.items) for kept in self._kept.values())
 
     def keep(self, broker: str, message: Keep) -> Kept:
-        """Keep an entry."""
+        """Store an entry of another broker's publisher, and return the confirmation."""
         kept = self._kept.setdefault((broker, message.publisher), _Kept())
         kept.items[message.number] = (message.content, message.due)
         if isinstance(message.content, Publication):

@@ -13,11 +13,11 @@ marker answers with its own (Algorithm 1, lines 14 to 21). That is needed only w
 **Partial pivots** (`Regions.frontier`). A subscription S passes; X covers it and is stable here for a publisher, and
 this broker is among the first of those on X's paths that S meets. So all events of the publisher that S wants arrive
 here, for X. From now on this broker carries them to S, until the publisher's broker knows S itself; a partial marker
-tells S's home from which number on.
+reports the first number to S's home.
 
 **Ending.** A broker that carries events for S relies on X, so X must not vanish before S is known to the publisher.
 First all brokers on X's paths are notified that it ends. When all have answered, its home has in its past everything
-they had processed by then, S included, and tells them to forget X: causal order brings S to the publisher first.
+they had processed by then, S included, and asks them to forget X: causal order brings S to the publisher first.
 (Repair `two-steps`.)
 """
 

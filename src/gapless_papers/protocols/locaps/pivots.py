@@ -8,20 +8,19 @@ its set, and each sends a partial marker. S itself continues to p unchanged.
 **The number** is the larger of "one after the last of p's events that I forwarded" and X's cut: events that p published
 before X was stable never came here.
 
-**All behind a link or none.** A broker speaks over a link only if it can speak for every matching publisher behind the
-link. Why: let c of p1 pass this broker just after S, and let e of p2, also behind the link, be an effect of c. If p2
-received c further on, e may have left p2 before S got there, so e arrives here only if a covering subscription was
+**All behind a link or none.** A broker answers over a link only if it can answer for every matching publisher behind
+the link. Why: let c of p1 pass this broker just after S, and let e of p2, also behind the link, be an effect of c. If
+p2 received c further on, e may have left p2 before S got there, so e arrives here only if a covering subscription was
 stable here *before c came*. With it, e < X's cut for p2 is impossible: c would have happened before X's marker for p2
 and come here first. Publishers behind different links do not affect each other: S leaves over both links before c
 arrives over one of them. Publishers that are not known here yet do not matter either: their events are held back until
 S has reached them.
 
 **Checking again.** If not all are stable when S passes, S continues, and the next broker on the path does the same
-check. When a marker for a covering subscription passes later, the broker checks again; if it can speak now, it becomes
+check. When a marker for a covering subscription passes later, the broker checks again; if it can answer now, it becomes
 a pivot, and asks the next f brokers to join (`AskPartial`). This is safe because an effect of anything that S has
-started with comes after the marker of its own publisher, or with all others that its pivot spoke for. So a late start
-omits only events that no subscriber misses.
-"""
+started with comes after the marker of its own publisher, or with all others that its pivot answered for. So a late
+start omits only events that no subscriber misses. """
 
 from collections.abc import Callable
 

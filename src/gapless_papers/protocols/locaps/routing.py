@@ -55,7 +55,7 @@ class Routing:
     # ---- subscriptions ------------------------------------------------------------------------------------
 
     def add_subscription(self, subscription: Subscription, pivot: str = "", left: int = 0) -> None:
-        """Answer a new subscription for the publishers here, and forward it towards the others."""
+        """Send a new subscription the markers of publishers attached here, and forward it towards the others."""
         self._tables.enter_subscription(subscription)
         self._answer_for(self._tables.advertisements.values(), subscription)
         for link in self._tables.links.values():

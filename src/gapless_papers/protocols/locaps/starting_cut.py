@@ -49,7 +49,7 @@ class StartingCut(Starts):
         return self._fix_by_partial(complete)
 
     def release(self, publishers: Iterable[str]) -> list[Event]:
-        """Return the buffered events from these starts on, which have just been fixed."""
+        """Return the buffered events at or after these starts, which have just been fixed."""
         publishers = list(publishers)
         for publisher in publishers:
             self._partial.pop(publisher, None)

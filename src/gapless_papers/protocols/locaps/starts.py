@@ -62,7 +62,7 @@ class Starts:
         return False
 
     def release(self, publishers: Iterable[str]) -> list[Event]:
-        """Return the buffered events from these starts on, which have just been fixed, in order of arrival.
+        """Return the buffered events at or after these starts, which have just been fixed, in order of arrival.
 
         The smallest counterexample to any other order: q:1 and p's answer to it have arrived when the last partial
         marker fixes the starts of both. Grouped by publisher, the answer would be delivered first.

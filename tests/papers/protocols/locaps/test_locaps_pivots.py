@@ -1,4 +1,4 @@
-r"""Which broker speaks for which publishers, and with which number: one broker, with messages from the test.
+r"""Which broker answers for which publishers, and with which number; the test plays the other brokers.
 
 The broker is v. S comes from u, the covering X from y, publishers are behind w (and z):
 
