@@ -223,7 +223,7 @@ def test_an_acknowledgement_that_failed_fails_again() -> None:
     assert_notified(story)
 
 
-def test_calls_that_make_no_sense_are_refused() -> None:
+def test_invalid_calls_are_refused() -> None:
     async def story(_: Local, ann: gapless.Client) -> None:
         with pytest.raises(CallError, match='max_deliveries is for ack="manual"'):
             await ann.durable("work", "n > 0", max_deliveries=3)

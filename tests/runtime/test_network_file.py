@@ -104,7 +104,7 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
         ("[network]", "[netwerk]", "netwerk: there is no such key; did you mean 'network'"),
     ],
 )  # fmt: skip
-def test_every_mistake_has_its_sentence(old: str, new: str, complaint: str) -> None:
+def test_every_mistake_has_its_own_message(old: str, new: str, complaint: str) -> None:
     assert old in GOOD
     with pytest.raises(ConfigError, match=complaint):
         parse_network(GOOD.replace(old, new, 1))

@@ -147,7 +147,7 @@ def test_an_interrupted_command_leaves_a_report_and_can_continue(
         (("lab", "figures"), "Missing option"),
     ],
 )
-def test_bad_input_is_one_line_and_no_java(
+def test_bad_input_gives_one_line_and_does_not_start_java(
     cli: Cli, tiny: Tiny, tmp_path: Path, words: tuple[str, ...], complaint: str
 ) -> None:
     full = tmp_path / "full"

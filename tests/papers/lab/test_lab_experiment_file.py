@@ -22,7 +22,7 @@ Tiny = Callable[..., Experiment]
 Sweep = Callable[[str], Experiment]
 
 
-def test_the_papers_are_all_there() -> None:
+def test_every_paper_has_experiments() -> None:
     places = {(found.paper, found.place) for found in map(load_experiment, FILES)}
     assert places == {
         *(("001", f"Figure 5({letter})") for letter in "abcdef"),
@@ -52,7 +52,7 @@ def test_an_experiment_of_a_paper_asks_a_question_and_can_be_run(file: Path) -> 
             check_scenario(workload.scenario(case.protocol, case.options, case.seed))
 
 
-def test_the_document_shows_what_works() -> None:
+def test_the_document_shows_a_valid_file_and_valid_commands() -> None:
     text = (ROOT / "docs" / "EXPERIMENTS.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     assert len(cases_of(parse_experiment(example, ROOT / "example.toml"))) == 60
@@ -79,7 +79,7 @@ def test_a_grid_gives_every_combination(tiny: Tiny) -> None:
     ]
 
 
-def test_a_glance_takes_other_values(tiny: Tiny) -> None:
+def test_quick_runs_use_other_values(tiny: Tiny) -> None:
     names = [case.name for case in cases_of(tiny(), quick=True)]
     assert names == ["protocol=locaps,depth=2,seed=0", "protocol=gapless,depth=2,seed=0"]
 
@@ -112,7 +112,7 @@ def test_a_key_changes_only_with_the_case(tiny: Tiny) -> None:
     assert turned.key() == cases[0].key()
 
 
-def test_a_claim_looks_at_the_runs_of_its_interpretation(tiny: Tiny) -> None:
+def test_a_claim_uses_the_runs_of_its_interpretation(tiny: Tiny) -> None:
     sense = '[interpretations.deep]\nsays = "the tree is deep"\nwhere = { depth = 3 }\n\n[parameters]'
     claim = 'paper = 300\ninterpretation = "deep"'
     found = tiny(("[parameters]", sense), ("paper = 300", claim))
@@ -143,7 +143,9 @@ def test_a_scenario_file_is_swept_by_the_places_in_it(sweep_of_first: Sweep) -> 
         ('protocol = ["vcube"]', "power of two"),
     ],
 )
-def test_a_scenario_that_cannot_be_changed_so(sweep_of_first: Sweep, grid: str, complaint: str) -> None:
+def test_a_change_that_the_scenario_does_not_allow_is_rejected(
+    sweep_of_first: Sweep, grid: str, complaint: str
+) -> None:
     with pytest.raises(ExperimentError, match=complaint):
         sweep_of_first(grid)
 
@@ -191,7 +193,7 @@ def test_a_scenario_that_cannot_be_changed_so(sweep_of_first: Sweep, grid: str, 
         (('shape = "grows"', 'shape = "grows"\nof = "deviation"'), "claims[0]: a deviation is compared with"),
     ],
 )  # fmt: skip
-def test_every_mistake_has_its_sentence(tiny: Tiny, change: tuple[str, str], complaint: str) -> None:
+def test_every_mistake_has_its_own_message(tiny: Tiny, change: tuple[str, str], complaint: str) -> None:
     with pytest.raises(ExperimentError) as raised:
         tiny(change)
     assert complaint in str(raised.value)
@@ -204,6 +206,6 @@ def test_without_any_grid_there_is_nothing_to_run(tiny: Tiny) -> None:
         tiny(('[[grid]]\nprotocol = ["locaps", "gapless"]\ndepth = [2, 3]\n', ""))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="cannot be read"):
         load_experiment(tmp_path / "nothing.toml")

@@ -77,7 +77,7 @@ ROWS = Run({}, {"size": [("1", 20.0), ("4", 30.0), ("9", 50.0)]})
         (Reading("nothing"), None),
     ],
 )
-def test_a_run_is_read(reading: Reading, expected: float | None) -> None:
+def test_readings_turn_a_run_into_numbers(reading: Reading, expected: float | None) -> None:
     assert ROWS.read(reading) == (None if expected is None else pytest.approx(expected))
 
 
@@ -164,14 +164,14 @@ def test_the_papers_own_interval_counts_too() -> None:
     assert judge_claim(spread, ENOUGH).verdict == "uncertain"
 
 
-def test_a_glance_compares_shapes_and_no_numbers() -> None:
+def test_quick_runs_compare_shapes_and_not_numbers() -> None:
     assert judge_claim(Claim("", LATENCY, paper=50.0, where={"protocol": "b"}), FOUND, quick=True).ours is None
     shape = Claim("", LATENCY, shape="flat", along="depth", where={"protocol": "b"})
     assert judge_claim(shape, FOUND, quick=True).verdict == "agrees"
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("ratio", 0.25), ("increase", -75.0), ("reduction", 75.0)])
-def test_a_claim_may_compare(kind: str, expected: float) -> None:
+def test_a_claim_can_compare_two_groups_of_runs(kind: str, expected: float) -> None:
     claim = Claim(
         "", LATENCY, paper=expected, where={"protocol": "b", "depth": 4}, against={"protocol": "a", "depth": 4},
         as_=kind,  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ def test_a_claim_may_compare(kind: str, expected: float) -> None:
     assert judged.verdict == "agrees"
 
 
-def test_a_claim_may_mention_the_deviation() -> None:
+def test_a_claim_can_be_about_the_deviation() -> None:
     claim = Claim("", LATENCY, paper=10.0, where={"protocol": "a", "depth": 2}, of="deviation", noise=0.3)
     judged = judge_claim(claim, ENOUGH)
     assert judged.verdict == "agrees"
@@ -227,7 +227,7 @@ def test_the_papers_numbers_are_next_to_ours() -> None:
         assert np.asarray(drawn.get_data()).ravel().tolist() == list(place)
 
 
-def test_a_deviation_is_no_point_of_a_picture() -> None:
+def test_a_claim_about_a_deviation_is_not_drawn() -> None:
     spec = FigureSpec(LATENCY, x="depth", series=("protocol",))
     claim = Claim("", LATENCY, paper=60.0, where={"protocol": "b", "depth": 4}, of="deviation")
     (axes,) = picture_of(table_of(spec, FOUND), "Title", [claim]).axes
@@ -248,7 +248,7 @@ def test_bars_of_one_colour_have_hatches_of_their_own() -> None:
     assert len(hatches) == len(set(hatches)) == 6
 
 
-def test_lines_that_coincide_take_turns_and_say_so() -> None:
+def test_coinciding_lines_are_dashed_and_share_a_letter() -> None:
     found = runs({("a", 2): [10], ("a", 4): [20], ("b", 2): [10], ("b", 4): [20.1], ("c", 2): [10], ("c", 4): [30]})
     (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
     labels = axes.get_legend_handles_labels()[1]
@@ -260,7 +260,7 @@ def test_lines_that_coincide_take_turns_and_say_so() -> None:
     assert not third.is_dashed()
 
 
-def test_intervals_do_not_run_below_zero() -> None:
+def test_intervals_of_nonnegative_quantities_end_at_zero() -> None:
     found = runs({("a", 2): [0, 10], ("a", 4): [100, 102]})
     (axes,) = picture_of(table_of(FigureSpec(LATENCY, x="depth", series=("protocol",)), found), "Title").axes
     drawn: Any = axes.containers[0]
@@ -272,7 +272,7 @@ def test_intervals_do_not_run_below_zero() -> None:
     assert estimate_text(Estimate(50.0, 7.07, 2, 6.5)) == "50 ± 6.5"
 
 
-def test_intervals_do_not_run_above_what_can_be() -> None:
+def test_intervals_end_at_the_upper_bound_of_the_quantity() -> None:
     found = runs({("a", 2): [90, 100], ("a", 4): [99, 100]})
     spec = FigureSpec(LATENCY, x="depth", series=("protocol",), y_most=100)
     (axes,) = picture_of(table_of(spec, found), "Title").axes

@@ -23,7 +23,7 @@ def test_each_task_has_its_row() -> None:
     assert found == {key: {"key": key} for key, _ in tasks}
 
 
-def test_a_task_whose_process_dies_gets_no_share_and_the_others_get_theirs() -> None:
+def test_a_task_whose_process_dies_has_no_row_and_the_others_have_theirs() -> None:
     tasks = [(str(number), "die" if number == 3 else "live") for number in range(9)]
     found = dict(ProcessPool(2).run(answer, tasks, SCHEMA))
     assert found == {key: None if key == "3" else {"key": key} for key, _ in tasks}

@@ -26,7 +26,7 @@ def test_the_closed_form_is_what_a_run_gives(system: str, depth: int, pivot: int
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(("depth", "pivot"), [(3, 0), (5, 2)])
-def test_the_same_holds_for_more_failures(system: str, depth: int, pivot: int) -> None:
+def test_the_closed_form_agrees_with_runs_at_f_3(system: str, depth: int, pivot: int) -> None:
     computed, measured = both(system, depth, covered=True, pivot=pivot, f=3)
     assert computed == measured
 

@@ -101,7 +101,7 @@ def test_traces_of_a_sweep_are_one_trace(tiny: Tiny, tmp_path: Path) -> None:
     assert sorted(verdict.run for verdict in verdicts) == sorted(case.run for case in cases_of(experiment))
 
 
-def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(
+def test_a_failing_run_is_reported_and_does_not_affect_the_others(
     sweep_of_first: Callable[[str], Experiment], tmp_path: Path
 ) -> None:
     experiment, store = sweep_of_first('"run.max_steps" = [10, 100000]'), Store(tmp_path / "out")
@@ -117,7 +117,7 @@ def test_a_run_that_fails_is_reported_and_leaves_the_others_alone(
     assert (again.found, len(again.failures)) == (1, 1)
 
 
-def test_a_run_that_takes_its_worker_along_is_reported_and_leaves_the_others_alone(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_run_that_kills_its_worker_is_reported_and_does_not_affect_the_others(tiny: Tiny, tmp_path: Path) -> None:
     experiment = tiny(("seeds = 2", "seeds = 1"), ("depth = [2, 3]", "depth = [2]"), ("where = { depth = 3 }", ""))
     report = carried_out(experiment, Store(tmp_path / "out"), Here(deadly="locaps"))
     (failure,) = report.failures

@@ -37,7 +37,7 @@ def run(
 
 
 @pytest.mark.parametrize("protocol", ["locaps", "gapless", "gryphon"])
-def test_subscribing_takes_the_way_to_the_publisher_and_back(protocol: str) -> None:
+def test_subscribing_takes_a_round_trip_to_the_publisher(protocol: str) -> None:
     for distance in (1, 4, 7):
         found, _ = run("tree-subscriptions", protocol, "subscription-latency", depth=4, distance=distance, newcomers=5)
         assert len(found) == 5
@@ -161,7 +161,7 @@ def test_every_node_answers_once_in_a_discussion_after_enough_messages(wait: int
     [{}, {"pause": "exponential", "pause_ms": 185.0}, {"barrier": "all", "within_ms": 500.0, "first": "smallest"}],
     ids=str,
 )
-def test_barriers_alone_come_to_what_the_protocol_does_in_a_discussion(wait: int, how: dict[str, Any]) -> None:
+def test_the_model_of_barriers_agrees_with_the_protocol_in_a_discussion(wait: int, how: dict[str, Any]) -> None:
     for measure in ("barrier-size", "barrier-delay"):
         given: dict[str, Any] = {"nodes": 32, "wait": wait, "seed": 3, **how}
         modelled, _ = run("topic-discussion", "vcube", measure, is_model=True, **given)
@@ -204,7 +204,7 @@ def test_one_map_of_topics_to_roots_can_serve_all_runs() -> None:
     assert other == mapped == same == {"t2"}
 
 
-def test_each_one_that_leaves_gets_one_message_too_many_and_each_that_joins_misses_one() -> None:
+def test_each_leaving_node_gets_one_unwanted_message_and_each_joining_node_misses_one() -> None:
     given: dict[str, Any] = {"nodes": 32, "churn": 0.25, "messages": 8}
     assert run("topic-churn", "vcube", "false-positives", **given)[0] == {"count": 6}
     assert run("topic-churn", "vcube", "deliveries", **given)[0] == {"others": 24 * 8 - 8 - 6, "own": 8}
@@ -212,7 +212,7 @@ def test_each_one_that_leaves_gets_one_message_too_many_and_each_that_joins_miss
 
 @pytest.mark.parametrize("protocol", ["vcube", "srpt"])
 @pytest.mark.parametrize("first", ["largest", "smallest"])
-def test_queues_alone_come_to_what_the_protocols_do_when_all_publish(protocol: str, first: str) -> None:
+def test_the_model_of_queues_agrees_with_the_protocols_when_all_publish(protocol: str, first: str) -> None:
     for measure in ("reception-latency", "queue-length", "queue-peak"):
         given: dict[str, Any] = {"nodes": 32, "first": first, "seed": 3}
         modelled, _ = run("topic-publishers", protocol, measure, is_model=True, **given)
@@ -221,7 +221,7 @@ def test_queues_alone_come_to_what_the_protocols_do_when_all_publish(protocol: s
 
 @pytest.mark.parametrize("protocol", ["vcube", "srpt"])
 @pytest.mark.parametrize("gaps", ["uniform", "exponential", "fixed"])
-def test_queues_alone_come_to_what_the_protocols_do_on_many_topics(protocol: str, gaps: str) -> None:
+def test_the_model_of_queues_agrees_with_the_protocols_on_many_topics(protocol: str, gaps: str) -> None:
     """The model and the protocol may order messages that arrive at the same moment differently, which changes
     little.
     """
@@ -284,7 +284,7 @@ def test_barriers_with_causes_of_causes_are_larger_and_delay_nothing_longer() ->
 # ---- 003
 
 
-def test_pairs_are_counted_as_one_would_count_them_by_hand() -> None:
+def test_connected_pairs_agree_with_a_simple_count() -> None:
     for seed in range(60):
         dice = random.Random(seed)
         brokers, fanout, delta = dice.randint(2, 30), dice.randint(1, 4), dice.randint(0, 3)
@@ -306,7 +306,7 @@ def _longest_run(path: tuple[str, ...], failed: frozenset[int]) -> int:
     return longest
 
 
-def test_legitimate_pairs_are_counted_as_one_would_count_them_by_hand() -> None:
+def test_legitimate_pairs_agree_with_a_simple_count() -> None:
     for seed in range(40):
         dice = random.Random(seed)
         brokers, fanout, delta = dice.randint(2, 30), dice.randint(1, 4), dice.randint(0, 3)
@@ -368,7 +368,7 @@ def test_everything_is_delivered_when_what_failed_is_back(what: str) -> None:
     assert run("failure-course", "delta", "delivered", **given)[0] == {"percent": 100.0}
 
 
-def test_a_new_broker_in_the_place_of_one_that_left_for_good_heals_the_tree() -> None:
+def test_a_replacement_for_a_broker_that_left_permanently_repairs_the_tree() -> None:
     options = {"legitimacy": "relaxed"}
     given: dict[str, Any] = {"brokers": 15, "failed": 3, "delta": 0, "length_ms": 6000.0}
     never, _ = run("failure-course", "delta", "throughput", options=options, **given)

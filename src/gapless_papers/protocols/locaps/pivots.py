@@ -20,7 +20,8 @@ S has reached them.
 check. When a marker for a covering subscription passes later, the broker checks again; if it can answer now, it becomes
 a pivot, and asks the next f brokers to join (`AskPartial`). This is safe because an effect of anything that S has
 started with comes after the marker of its own publisher, or with all others that its pivot answered for. So a late
-start omits only events that no subscriber misses. """
+start omits only events that no subscriber misses.
+"""
 
 from collections.abc import Callable
 

@@ -150,7 +150,7 @@ def test_a_subscription_bypasses_failed_brokers() -> None:
     assert network.numbers("c") == [1]
 
 
-def test_an_island_that_comes_back_knows_what_it_missed() -> None:
+def test_a_returning_island_learns_the_subscriptions_that_it_missed() -> None:
     """b2 is paused while the subscription bypasses it; afterwards events of its own publisher arrive without a gap."""
     network = line(5, 1)
     network.client("q", "b2")
@@ -250,7 +250,7 @@ def test_neighbours_that_restart_together_get_everything_back() -> None:
     assert network.size("b3", "subscriptions") == network.size("b4", "subscriptions") == 1
 
 
-def test_one_that_restarts_beside_the_dead_source_learns_of_it_from_those_around() -> None:
+def test_a_broker_that_restarts_next_to_the_dead_source_is_restored_by_brokers_around_it() -> None:
     """b3 loses its memory while the subscriber's broker, the centre of the star, is down."""
     network = Network(star(4), 2)
     network.client("c", "b0")
@@ -300,7 +300,7 @@ def test_messages_that_are_not_legitimate_wait_until_a_broker_returns() -> None:
     assert network.times("c", Deliver)[0] > 1500
 
 
-def test_relaxed_it_is_sent_on() -> None:
+def test_with_relaxed_legitimacy_messages_are_forwarded() -> None:
     network = beyond_f(legitimacy="relaxed").run(1400)
     assert network.numbers("c") == [1]
 

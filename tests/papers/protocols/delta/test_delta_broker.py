@@ -89,7 +89,7 @@ def test_it_delivers_and_confirms_when_the_client_has_it() -> None:
     assert talk.receive("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
 
 
-def test_a_copy_that_comes_while_the_first_is_kept_is_confirmed_with_it() -> None:
+def test_a_copy_of_a_kept_event_is_confirmed_together_with_it() -> None:
     talk = Talk()
     talk.subscribe()
     talk.receive("b2", publication(1))
@@ -97,7 +97,7 @@ def test_a_copy_that_comes_while_the_first_is_kept_is_confirmed_with_it() -> Non
     assert talk.receive("c", Acknowledge(1)) == [("b2", ConfirmPublication(1))]
 
 
-def test_a_copy_that_comes_later_is_confirmed_at_once() -> None:
+def test_a_later_copy_is_confirmed_at_once() -> None:
     talk = Talk()
     talk.subscribe()
     talk.receive("b2", publication(1))
@@ -228,7 +228,7 @@ def test_an_ended_subscription_does_not_return() -> None:
 
 
 @pytest.mark.parametrize("peer", ["b0", "b2"])
-def test_a_session_that_was_not_agreed_on_is_not_listened_to(peer: str) -> None:
+def test_messages_of_a_session_that_was_not_agreed_on_are_ignored(peer: str) -> None:
     talk = Talk(incarnation=1)
     assert talk.receive(peer, AddSubscription("d/1.1", "x = 1", peer, (peer,), ())) == []
     assert talk.broker.state_size()["subscriptions"] == 0

@@ -32,7 +32,7 @@ async def scene() -> list[int]:
     return numbers
 
 
-def test_a_broker_dies_and_comes_back() -> None:
+def test_a_broker_crashes_and_restarts() -> None:
     assert asyncio.run(asyncio.wait_for(scene(), 60)) == list(range(1, 31))
 
 

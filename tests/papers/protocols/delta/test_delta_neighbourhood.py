@@ -55,7 +55,7 @@ def test_a_broker_reached_through_a_live_one_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("path", "gate"), [(("b1",), "b1"), (("b9", "b1"), "b9"), (("b7", "b8", "b9", "b1"), "b8")], ids=str
 )
-def test_a_gate_is_as_far_as_one_sees(path: tuple[str, ...], gate: str) -> None:
+def test_a_gate_is_at_the_edge_of_the_neighbourhood(path: tuple[str, ...], gate: str) -> None:
     assert Neighbourhood("b0", chain(5), 3).gate(path) == gate
 
 

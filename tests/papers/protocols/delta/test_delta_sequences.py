@@ -63,7 +63,7 @@ def test_another_copy_names_brokers_that_were_not_bypassed_without_numbers() -> 
 
 @settings(max_examples=60)
 @given(st.integers(1, 3), st.data())
-def test_two_legitimate_ways_share_a_broker(delta: int, data: st.DataObject) -> None:
+def test_two_legitimate_paths_share_a_broker(delta: int, data: st.DataObject) -> None:
     """Section VI claims that the second of two copies is recognized whatever they bypass, even without the
     publisher's own entry.
     """

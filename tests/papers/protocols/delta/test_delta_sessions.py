@@ -82,7 +82,7 @@ def ends() -> tuple[End, End]:
     return one, other
 
 
-def test_at_the_start_neighbours_need_no_words() -> None:
+def test_neighbours_need_no_messages_at_the_start() -> None:
     one, other = End("b0"), End("b1")
     for end in (one, other):
         end.sessions.agree_silently()
@@ -90,7 +90,7 @@ def test_at_the_start_neighbours_need_no_words() -> None:
     assert not one.outgoing
 
 
-def test_one_opens_and_the_other_agrees(ends: tuple[End, End]) -> None:
+def test_one_end_opens_a_session_and_the_other_accepts(ends: tuple[End, End]) -> None:
     one, other = ends
     talk(one, other)
     assert agree(one, other)
@@ -99,7 +99,7 @@ def test_one_opens_and_the_other_agrees(ends: tuple[End, End]) -> None:
     assert not other.sessions.get("b0").active
 
 
-def test_both_open_at_once(ends: tuple[End, End]) -> None:
+def test_both_ends_open_a_session_at_once(ends: tuple[End, End]) -> None:
     one, other = ends
     other.suspect("b1")
     talk(one, other)
@@ -129,7 +129,7 @@ def test_a_broken_connection_starts_a_new_session(ends: tuple[End, End]) -> None
     assert (one.closed, other.closed) == (["b2"], ["b0"])
 
 
-def test_a_wrong_suspicion_ends_the_session_and_is_made_good(ends: tuple[End, End]) -> None:
+def test_a_false_suspicion_ends_the_session_which_is_reopened_later(ends: tuple[End, End]) -> None:
     one, other = ends
     talk(one, other)
     other.suspect("b0")
@@ -140,7 +140,7 @@ def test_a_wrong_suspicion_ends_the_session_and_is_made_good(ends: tuple[End, En
     assert one.closed == ["b2"]
 
 
-def test_a_greeting_from_a_suspected_broker_is_answered_by_dialling(ends: tuple[End, End]) -> None:
+def test_a_hello_from_a_suspected_broker_is_answered_when_it_is_trusted(ends: tuple[End, End]) -> None:
     one, other = ends
     other.suspect("b0")
     talk(one, other)
@@ -170,7 +170,7 @@ def test_a_session_that_neither_uses_is_closed(ends: tuple[End, End]) -> None:
     assert len(one.sessions) == len(other.sessions) == 0
 
 
-def test_one_that_begins_to_use_it_while_the_other_ends_it_gets_a_new_one(ends: tuple[End, End]) -> None:
+def test_an_end_that_starts_to_use_a_session_while_the_other_closes_it_gets_a_new_one(ends: tuple[End, End]) -> None:
     one, other = ends
     talk(one, other)
     one.trust("b1")

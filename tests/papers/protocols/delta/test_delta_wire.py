@@ -52,7 +52,7 @@ def test_messages_travel(message: msgspec.Struct) -> None:
     assert msgspec.msgpack.decode(encoded, type=type(message)) == message
 
 
-def test_all_messages_are_tried() -> None:
+def test_every_message_type_is_tested() -> None:
     known = {kind for kind in vars(messages).values() if isinstance(kind, type) and issubclass(kind, Message)}
     assert {type(message) for message in EXAMPLES} == known - {Message}
     assert set(find_protocol("delta").client_messages) <= known

@@ -206,7 +206,7 @@ def test_a_request_is_answered_from_the_cache() -> None:
     assert sent == [("far", Retransmission(Stamped(event(2), "s/0", {})))]
 
 
-def test_gossip_goes_to_so_many_at_most() -> None:
+def test_gossip_goes_to_at_most_fanout_neighbours() -> None:
     for fanout in (1, 2, 3):
         bench = Bench("push", fanout=fanout)
         for peer in ("u", "w", "x"):
@@ -245,7 +245,7 @@ def test_rounds_happen_only_while_something_is_missing() -> None:
     assert "gossip" not in bench.timers, "what is missing for a second is given up"
 
 
-def test_a_round_may_start_as_soon_as_a_loss_is_noticed() -> None:
+def test_a_round_can_start_as_soon_as_a_loss_is_detected() -> None:
     bench = Bench("publisher-pull", gossip_ms=25, at_once=True)
     bench.feed("c", ClientSubscribe(1, A))
     bench.feed("u", Publication(stamp(4, a=4), ("s", "u")))
@@ -369,7 +369,7 @@ def test_a_returning_client_is_served_from_the_state_it_supplies() -> None:
     assert sent == [("c", Delivery(event(1, A, B), (2, 3)))] or sent == [("c", Delivery(event(1, A, B), (3, 2)))]
 
 
-def test_a_fresh_connection_starts_over() -> None:
+def test_a_new_connection_restarts_the_session() -> None:
     bench = Bench("none")
     bench.want("u", A, B)
     bench.feed("w", InterestKnown(1))

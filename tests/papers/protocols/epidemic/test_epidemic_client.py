@@ -80,7 +80,7 @@ def test_mistakes_are_answered() -> None:
         assert reason in refused.reason
 
 
-def test_a_fresh_connection_to_its_broker_receives_the_whole_state() -> None:
+def test_a_new_connection_to_the_broker_receives_the_whole_state() -> None:
     node = client()
     steps(node, Subscribe("s", "x = 1"), Subscribe("t", "x = 2"), Unsubscribe("s"))
     assert steps(node, Connected("b1")) == []

@@ -30,7 +30,7 @@ def delivered(recovery: Recovery, **more: Any) -> float:
     return measure(Case(recovery, **{**SMALL, **more})).delivered
 
 
-def test_lossy_links_swallow_much_and_gossip_brings_it_back() -> None:
+def test_gossip_recovers_what_lossy_links_lose() -> None:
     shares = {recovery: figures(recovery).delivered for recovery in RECOVERIES}
     assert shares["none"] < 0.6
     assert shares["push"] >= 0.99

@@ -155,7 +155,7 @@ def test_a_random_cache_does_not_evict_by_age() -> None:
 # ---- losses
 
 
-def test_a_gap_is_noticed_and_what_comes_is_crossed_off() -> None:
+def test_a_gap_is_detected_and_arriving_events_are_removed_from_it() -> None:
     losses = Losses(100, 1_000)
     losses.note(stamped(1, a=5), ["a"], 0)
     losses.note(stamped(2, a=6), ["a"], 0)
@@ -226,7 +226,7 @@ def test_a_pattern_without_subscribers_is_removed() -> None:
     assert list(losses.patterns()) == ["b"]
 
 
-def test_expectations_are_bounded() -> None:
+def test_the_number_of_streams_with_an_expected_number_is_bounded() -> None:
     before, losses_module.STREAMS_MAX = losses_module.STREAMS_MAX, 2
     try:
         losses = Losses(100, 1_000)
@@ -305,7 +305,7 @@ def test_a_neighbour_learns_the_set_whatever_gets_lost(acts: list[str]) -> None:
         ({"gosip_ms": 3}, "protocol 'epidemic' has no option 'gosip_ms'; did you mean 'gossip_ms'?"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         convert_options(find_protocol("epidemic"), options)
     assert message in str(caught.value)

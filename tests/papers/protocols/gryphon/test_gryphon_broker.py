@@ -77,7 +77,7 @@ def test_events_flood_over_a_link_until_it_has_answered() -> None:
     assert bench.feed("p", ClientPublish(event(3))) == []
 
 
-def test_they_flood_on_at_brokers_on_the_way_but_not_back() -> None:
+def test_events_flood_on_at_brokers_on_the_path_but_not_back() -> None:
     bench = Bench()
     assert bench.feed("u", advertisement()) == [("w", advertisement())]
     assert bench.feed("u", Publication(event(1))) == [("w", Publication(event(1)))]
@@ -120,7 +120,7 @@ def test_a_subscription_starts_when_the_publisher_has_answered() -> None:
     assert bench.feed("w", Publication(event(7))) == [("c", Delivery(event(7), (1,)))]
 
 
-def test_a_covered_one_is_no_faster() -> None:
+def test_a_covered_subscription_is_not_faster() -> None:
     bench = Bench()
     bench.feed("w", advertisement())
     bench.feed("c", ClientSubscribe(1, "TRUE"))
@@ -210,7 +210,7 @@ def test_ended_subscriptions_are_removed_from_their_path_and_not_answered() -> N
 # ---- links
 
 
-def test_a_fresh_connection_and_a_question_repeat_what_is_kept() -> None:
+def test_a_new_connection_and_a_request_make_the_sender_repeat_kept_packets() -> None:
     bench = Bench()
     bench.feed("w", advertisement())
     kept = Packet(1, 0, advertisement())

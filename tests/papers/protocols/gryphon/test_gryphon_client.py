@@ -102,7 +102,7 @@ def test_impossible_values_are_refused(first: Input, second: Input) -> None:
     assert refused.call == second
 
 
-def test_calls_that_the_broker_does_not_take_are_bounded() -> None:
+def test_calls_that_the_broker_does_not_accept_are_bounded() -> None:
     bench = Bench(buffer=2)
     bench.step(Advertise("a", "TRUE"))
     bench.step(Publish({}))

@@ -66,7 +66,7 @@ def newcomer(depth: int, f: int, publishers: list[str], cover: str | None) -> fl
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 7])
 @pytest.mark.parametrize("cover", [None, "topic = 1", "TRUE"])
-def test_it_takes_the_way_to_the_nearest_publisher_and_back(depth: int, cover: str | None) -> None:
+def test_a_subscription_takes_a_round_trip_to_the_nearest_publisher(depth: int, cover: str | None) -> None:
     for f in (0, 1, 3):
         assert newcomer(depth, f, ["b0"], cover) == 2 * depth
     far = f"b{2 ** (depth + 1) - 2}"

@@ -60,7 +60,7 @@ def test_sent_messages_are_numbered_and_kept_until_acknowledged() -> None:
     assert end.stream.kept == 0
 
 
-def test_acknowledgements_ride_on_packets_or_go_alone_when_the_time_is_up() -> None:
+def test_acknowledgements_are_piggybacked_or_sent_alone_after_a_timeout() -> None:
     end = End(acknowledge_ms=30)
     end.take(packet(1, 0, "a"))
     assert end.timers == {"answer": 30_000}
@@ -131,7 +131,7 @@ def test_the_oldest_packet_is_repeated_if_unacknowledged_for_too_long() -> None:
     assert end.timers == {}
 
 
-def test_a_fresh_connection_repeats_everything() -> None:
+def test_a_new_connection_repeats_everything() -> None:
     end = End()
     end.send("a")
     end.send("b")

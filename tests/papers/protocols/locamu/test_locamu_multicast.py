@@ -98,7 +98,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("seed", range(5))
-def test_causes_come_before_effects_and_everything_comes(graph: str, seed: int) -> None:
+def test_causes_arrive_before_effects_and_every_event_arrives(graph: str, seed: int) -> None:
     world = World(*GRAPHS[graph], seed)
     for _ in range(150):
         name = world.dice.choice(world.overlay.brokers)

@@ -56,7 +56,7 @@ def test_on_a_tree_and_without_failures_it_is_the_path() -> None:
     assert Regions(grid(2, 2), 0).way("b0", "b1").brokers == ("b0", "b1")
 
 
-def test_several_ends_share_their_ways() -> None:
+def test_several_receivers_share_their_paths() -> None:
     tree = kary(2, 2)
     region = Regions(tree, 0).of("b0", ("b3", "b4"))
     assert region.following == {"b0": ("b1",), "b1": ("b3", "b4"), "b3": (), "b4": ()}
@@ -90,7 +90,7 @@ def test_a_pivot_next_to_the_publisher_is_not_replaced_by_brokers_next_to_the_ne
     st.tuples(*[st.integers(0, 100)] * 3),
     st.integers(0, 3),
 )
-def test_every_partial_pivot_on_a_tree_is_on_the_covers_way(
+def test_every_partial_pivot_on_a_tree_is_on_the_path_of_the_covering_subscription(
     parents: list[int], places: tuple[int, int, int], f: int
 ) -> None:
     tree = Overlay(

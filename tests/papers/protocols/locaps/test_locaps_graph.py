@@ -79,7 +79,7 @@ def test_without_numbers_there_are_no_findings(options: dict[str, Any], times: i
     assert report.finding is None, report.finding.repeat
 
 
-def test_the_cascade_mends_what_it_is_for() -> None:
+def test_the_cascade_replaces_the_repair_together() -> None:
     """Algorithm 1, lines 14 to 21: a publisher that learns of a subscription from another's marker answers it."""
     scenario = load_scenario(SCENARIOS / "publisher_told_later.toml")
     assert try_scenario(with_options(scenario, switched_off=["together"], cascade=True)).status == "valid"
@@ -201,14 +201,14 @@ def delivered(scenario: Scenario) -> list[str]:
 
 
 @pytest.mark.parametrize("broker", ["b1", "b2", "b4", "b5"])
-def test_the_other_way_round_serves_if_one_is_broken(broker: str) -> None:
+def test_the_other_path_around_the_ring_is_used_if_one_is_broken(broker: str) -> None:
     expected = [f"writer:{number}" for number in range(1, 41)]
     assert delivered(ring()) == expected
     assert delivered(ring(Crash(650.0, broker))) == expected
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_on_each_kind_of_graph_any_f_brokers_may_fail_but_the_readers(name: str) -> None:
+def test_on_each_kind_of_graph_any_f_brokers_except_the_readers_can_fail(name: str) -> None:
     network = GRAPHS[name]
     brokers = overlay_of(network).brokers
     for failed in combinations(brokers[:-1], network.f):

@@ -67,14 +67,14 @@ def hops(
 
 
 @pytest.mark.parametrize("depth", range(3, 10))
-def test_a_covered_subscription_takes_the_way_to_the_last_of_its_pivots_set_and_back(depth: int) -> None:
+def test_a_covered_subscription_takes_a_round_trip_to_the_last_broker_of_the_pivots_set(depth: int) -> None:
     for f in range(5):
         for up in (0, 1, 2, depth - 1, depth):
             assert hops(depth, f, ["b0"], {0: up}) == {0: 2 * min(up + f, depth)}, (depth, f, up)
 
 
 @pytest.mark.parametrize("depth", range(3, 10))
-def test_an_uncovered_one_takes_the_way_to_the_nearest_publisher_and_back(depth: int) -> None:
+def test_an_uncovered_subscription_takes_a_round_trip_to_the_nearest_publisher(depth: int) -> None:
     assert hops(depth, 1, ["b0"], {0: -1}) == {0: 2 * depth}
     parent = binary(depth).path(leaf(depth, 0), "b0")[1]
     far = f"b{2 ** (depth + 1) - 2}"
@@ -84,7 +84,7 @@ def test_an_uncovered_one_takes_the_way_to_the_nearest_publisher_and_back(depth:
 
 
 @pytest.mark.parametrize("f", range(5))
-def test_without_coverage_it_makes_no_difference_that_it_is_covered(f: int) -> None:
+def test_without_the_option_coverage_a_covering_subscription_makes_no_difference(f: int) -> None:
     assert hops(5, f, ["b0"], {0: 1}, coverage=False) == {0: 10}
 
 
@@ -102,7 +102,7 @@ def test_the_nearest_of_several_publishers_settles_it_where_its_own_marker_comes
 
 
 @pytest.mark.parametrize("f", [1, 2])
-def test_over_f_plus_one_paths_it_takes_as_long_as_over_one(f: int) -> None:
+def test_subscribing_over_f_plus_one_paths_takes_as_long_as_over_one(f: int) -> None:
     for up in (-1, 0, 1, 2):
         expected = 6 if up < 0 else 2 * min(up + f, 3)
         assert hops(3, f, ["b0"], {0: up}, paths="f+1") == {0: expected}, up

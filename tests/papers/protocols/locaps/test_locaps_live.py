@@ -39,5 +39,5 @@ async def scene() -> list[int]:
     return numbers
 
 
-def test_brokers_die_and_nothing_is_missing() -> None:
+def test_brokers_crash_and_no_event_is_missing() -> None:
     assert asyncio.run(asyncio.wait_for(scene(), 120)) == list(range(1, COUNT + 1))

@@ -186,7 +186,7 @@ def test_its_own_marker_makes_a_subscription_stable_for_that_publisher() -> None
     assert bench.feed("w", marker) == [("u", marker), partial(p=5)]
 
 
-def test_a_broker_that_is_asked_joins_and_asks_the_next() -> None:
+def test_a_broker_joins_on_request_and_requests_to_join_at_its_parent() -> None:
     bench = Bench()
     bench.advertise("p")
     bench.cover(p=5)

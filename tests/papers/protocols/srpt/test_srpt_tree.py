@@ -26,7 +26,7 @@ ROOT_OF_T = root_of("t", 8)
 
 
 @given(st.integers(0, 63), st.sets(st.integers(0, 63)))
-def test_the_ways_down_are_the_ways_up(root: int, members: set[int]) -> None:
+def test_paths_down_the_tree_are_the_paths_up(root: int, members: set[int]) -> None:
     mask = sum(1 << member for member in members)
     reached = [root]
     for node in reached:
@@ -103,7 +103,7 @@ FAR = ROOT_OF_T ^ 7
 """The node three hops from the root."""
 
 
-def test_a_subscription_joins_hop_by_hop_and_is_ready_when_the_way_is() -> None:
+def test_a_subscription_joins_hop_by_hop_and_is_ready_when_the_path_is() -> None:
     net = Net()
     net.call(FAR, ClientSubscribe(1, "t"))
     assert net.clients[f"c{FAR}"] == []
@@ -172,7 +172,7 @@ def test_a_broker_that_unsubscribes_while_joining_leaves_afterwards() -> None:
     assert net.places() == 0
 
 
-def test_events_for_a_former_stay_are_ignored() -> None:
+def test_events_for_a_former_membership_are_ignored() -> None:
     """Event 1 is in transit to FAR when that leaves and joins again; event 2 passes in between."""
     net = Net()
     parent = parent_of(FAR, ROOT_OF_T)
@@ -193,7 +193,7 @@ def test_events_for_a_former_stay_are_ignored() -> None:
     assert net.got(FAR) == [3]
 
 
-def test_one_of_two_subscriptions_of_a_client_may_end() -> None:
+def test_one_of_two_subscriptions_of_a_client_can_end() -> None:
     net = Net()
     for number in (1, 2):
         net.call(FAR, ClientSubscribe(number, "t"))

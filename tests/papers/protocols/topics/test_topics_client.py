@@ -61,7 +61,7 @@ def news(seq: int, publisher: str = "bob") -> Event:
     return Event(publisher, seq, {"topic": "news"})
 
 
-def test_a_topic_may_be_written_either_way_round() -> None:
+def test_a_topic_filter_can_be_written_in_either_order() -> None:
     bench = ClientBench()
     assert bench.call(Subscribe("s", "topic = 'news'")) == [Send("b0", ClientSubscribe(1, "news"))]
     assert bench.call(Advertise("a", "'it''s' = (topic)")) == [Send("b0", ClientAdvertise(2, "it's"))]
@@ -79,7 +79,7 @@ def test_a_topic_may_be_written_either_way_round() -> None:
         "topic = other",
     ],
 )
-def test_any_other_filter_is_rejected_with_a_way_out(text: str) -> None:
+def test_any_other_filter_is_rejected_with_a_hint(text: str) -> None:
     call = Subscribe("s", text)
     reason = f"the filter {text!r} is no topic, and this protocol serves topics only; write topic = 'name'"
     assert ClientBench().call(call) == [Rejected(call, reason)]
@@ -150,7 +150,7 @@ def test_subscribers_and_advertisers_may_publish(use: Subscribe | Advertise) -> 
     assert bench.call(Publish(event.attributes, b"!")) == [Published(event), Send("b0", ClientPublish("news", event))]
 
 
-def test_others_may_not() -> None:
+def test_publishing_without_a_subscription_or_advertisement_is_rejected() -> None:
     bench = ClientBench()
     call = Publish({"topic": "news"})
     reason = "you neither subscribe to topic 'news' nor advertise it; do so first"

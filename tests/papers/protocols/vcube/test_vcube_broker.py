@@ -66,7 +66,7 @@ def test_leaving_is_sent_to_the_members_and_waits_for_their_answers() -> None:
     assert cube.got(6) == ["c0:1"]
 
 
-def test_a_broker_that_still_leaves_joins_again_when_it_has_left() -> None:
+def test_a_broker_rejoins_after_it_has_finished_leaving() -> None:
     cube = Cube(4)
     cube.subscribe(0, 3)
     cube.call(3, ClientEnd(1, "t"))
@@ -79,7 +79,7 @@ def test_a_broker_that_still_leaves_joins_again_when_it_has_left() -> None:
     assert cube.got(3) == ["c0:1"]
 
 
-def test_a_client_that_comes_and_goes_while_its_broker_joins() -> None:
+def test_a_client_subscribes_and_unsubscribes_while_its_broker_joins() -> None:
     cube = Cube(4)
     cube.subscribe(2)
     cube.call(0, ClientSubscribe(1, "t"))
@@ -233,7 +233,7 @@ def test_messages_received_while_joining_are_kept_until_all_have_answered() -> N
     assert cube.got(1) == ["c0:1"]
 
 
-def test_a_message_for_an_earlier_stay_is_left_out() -> None:
+def test_a_message_for_an_earlier_membership_is_omitted() -> None:
     cube = Cube(4)
     cube.subscribe(0, 1)
     cube.publish(0)

@@ -39,7 +39,7 @@ def test_an_effect_waits_for_its_cause() -> None:
     assert order.waiting == 0
 
 
-def test_a_chain_is_delivered_at_once_when_its_first_link_comes() -> None:
+def test_a_causal_chain_is_delivered_when_its_first_event_arrives() -> None:
     order = CausalOrder()
     for number in range(5, 0, -1):
         assert order.receive(pub(number, 1, (number - 1, 1))) == []
@@ -61,7 +61,7 @@ def test_events_delivered_by_others_are_omitted() -> None:
     assert ids(order.receive(pub(0, 7))) == [(0, 7), (1, 2)]
 
 
-def test_news_of_less_changes_nothing() -> None:
+def test_older_news_changes_nothing() -> None:
     order = CausalOrder()
     order.adopt({0: stamp_of(0, 6)})
     order.adopt({0: stamp_of(0, 4)})
@@ -81,7 +81,7 @@ def test_the_barrier_holds_one_message_of_a_source() -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 40))
 @settings(max_examples=60)
-def test_causes_come_first_in_any_order_of_arrival(seed: int, brokers: int, count: int) -> None:
+def test_causes_are_delivered_first_in_any_order_of_arrival(seed: int, brokers: int, count: int) -> None:
     """Brokers publish at random after having received some events of others; another broker receives all in random
     order.
     """

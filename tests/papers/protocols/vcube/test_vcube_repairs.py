@@ -37,7 +37,7 @@ def test_a_cause_from_before_the_start_is_not_waited_for(switched_off: tuple[str
 
 
 @pytest.mark.parametrize("switched_off", [(), ("starting-cut",)])
-def test_a_message_that_is_left_out_hides_no_cause(switched_off: tuple[str, ...]) -> None:
+def test_an_omitted_message_hides_no_cause(switched_off: tuple[str, ...]) -> None:
     """b7 joins. b6 learns of it and publishes c6:1. b3 has not learned of it and answers with c3:1, which b7 never
     receives. b5 has learned of it and answers with c5:1. The only cause that c5:1 names is c3:1, and c6:1 is slow
     on its way to b7.
@@ -59,7 +59,7 @@ def test_a_message_that_is_left_out_hides_no_cause(switched_off: tuple[str, ...]
 
 
 @pytest.mark.parametrize("switched_off", [(), AS_PRINTED])
-def test_a_message_for_an_earlier_stay_opens_no_gap(switched_off: tuple[str, ...]) -> None:
+def test_a_message_for_an_earlier_membership_causes_no_gap(switched_off: tuple[str, ...]) -> None:
     """b1 leaves and rejoins before a message from its first membership arrives; meanwhile b0 publishes without it."""
     cube = Cube(4, switched_off=switched_off)
     cube.subscribe(0, 1)

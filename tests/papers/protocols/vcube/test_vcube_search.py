@@ -93,7 +93,7 @@ def test_a_search_refuses_sizes_that_the_protocol_refuses() -> None:
         generate(0, "vcube", limits=GeneratorLimits(brokers=(5, 7)))
 
 
-def test_a_finding_is_made_small_within_what_the_protocol_takes() -> None:
+def test_a_finding_is_reduced_to_a_scenario_that_the_protocol_accepts() -> None:
     """The protocol tolerates no faults, so one crash suffices; no broker can be removed, because seven do not form a
     hypercube.
     """
