@@ -1,10 +1,10 @@
 """A broker of the protocol: dispatches each input to its handler, then re-establishes the state's invariants.
 
-Handlers change one state (`state`) and collect effects. `_settle` runs after each input, until nothing more happens. It
-is the only place that looks for consequences, so handlers need not trigger them.
+Handlers change one state (`state`), collect effects, and mark in `due` what they make necessary. `_settle` does that
+after each input, until nothing is due. Timers run only while something waits for them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gapless.protocol import (
@@ -52,7 +52,7 @@ from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.routing_state import Link
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.topology import Topology
 
 __all__ = ["GaplessBroker"]
@@ -62,6 +62,104 @@ NUMBER_STEP = 1_000
 RETRY_TIMER = "retry"
 RETRY_US = 100_000
 """The interval at which unanswered requests are repeated."""
+ANNOUNCE_TICKS = 10
+"""After how many of these intervals a new incarnation announces itself again."""
+
+
+def _settle_membership(s: BrokerState) -> None:
+    for peer in membership.peers(s):
+        if peer not in s.greeted and s.is_live(peer):
+            membership.greet(s, peer)
+            sealing.repeat_proposals(s, peer)
+    if s.stage is Stage.RECOVERING:
+        recovery.recover(s)
+    sealing.propose_where_due(s)
+    status = s.status(s.name)
+    if s.stage is Stage.EXCLUDED:
+        return
+    if s.stage is not Stage.RECOVERING:
+        s.stage = Stage.JOINED if status.is_joined else Stage.JOINING
+    elif status.sealed_below >= s.number and recovery.has_recovered(s):
+        s.stage = Stage.JOINING
+    journal.replicate(s)
+    recovery.answer_again(s)
+    sessions.check_isolation(s)
+    s.deletes = any(each.deleted for each in s.statuses.values())
+    positions.set_wave_timer(s)
+    s.due = Due.ALL & ~Due.MEMBERSHIP | s.due
+
+
+RULES: Mapping[int, Callable[[BrokerState], None]] = {
+    Due.MEMBERSHIP: _settle_membership,
+    Due.HANDOVER: handover.advance,
+    Due.LAGGING: local.fall_behind,
+    Due.SEARCHES: local.find_newest,
+    Due.READINGS: local.read_on,
+    Due.RESTARTS: local.restart_attempts,
+    Due.ATTEMPTS: local.activate_whole,
+    Due.CALLS: calls.admit_queued,
+    Due.RELEASE: journal.release,
+    Due.WAVE: positions.begin_wanted_wave,
+    Due.ECHO: positions.echo_if_due,
+    Due.FENCES: fences.check_fences,
+}
+"""Each establishes one of `Due`."""
+
+
+def _has_requests(s: BrokerState) -> bool:
+    """Return whether anything may have to be asked again, or goes on in the next interval."""
+    return bool(
+        s.readings or s.arrivals or s.wanted_journals or s.refilling or s.deletes or not s.is_installed
+        or durable.has_requests(s)
+    )  # fmt: skip
+
+
+def _retry(s: BrokerState, _rest: str) -> None:
+    s.ticks += 1
+    if s.ticks % ANNOUNCE_TICKS == 0:
+        s.asked_vouchers.clear()
+        handover.ask_vouchers(s)
+    sealed_journals.ask_journals(s)
+    fences.ask_fences(s)
+    reading.ask_again(s)
+    if s.refilling:
+        history.refill(s)
+    deleting.carry_on(s)
+    durable.tick(s)
+
+
+def _read_on(s: BrokerState, _rest: str) -> None:
+    s.is_resting, s.read_work = False, 0
+    s.due |= Due.READINGS
+
+
+def _carry_on(s: BrokerState, broker: str) -> None:
+    sealing.carry_on(s, broker)
+    s.due |= Due.MEMBERSHIP
+
+
+def _expire(s: BrokerState, client: str) -> None:
+    sessions.expire(s, client)
+    if s.sessions.get(client) is None or s.sessions[client].phase is SessionPhase.CLOSING:
+        durable_service.note_absence(s, client)
+
+
+def _stop_waiting(s: BrokerState, _rest: str) -> None:
+    s.has_waited = True
+    s.due |= Due.MEMBERSHIP
+
+
+TIMERS: Mapping[str, Callable[[BrokerState, str], None]] = {
+    RETRY_TIMER: _retry,
+    positions.WAVE_TIMER: lambda s, _rest: positions.tick(s),
+    reading.READ_TIMER: _read_on,
+    sealing.PROPOSAL_TIMER: _carry_on,
+    membership.ACCUSATION_TIMER: membership.accuse_again,
+    sessions.SESSION_TIMER: _expire,
+    sessions.ISOLATION_TIMER: lambda s, _rest: sessions.cut_off(s),
+    recovery.RETURN_TIMER: _stop_waiting,
+}
+"""By the first part of its key: what a timer does."""
 
 
 class GaplessBroker(BrokerNode):
@@ -120,6 +218,7 @@ class GaplessBroker(BrokerNode):
                 deleting.delete_events(s, item.publisher)
             case Persisted():
                 disk.persisted(s, item.number)
+                s.due |= Due.RELEASE | Due.ECHO
             case Resumed():
                 pass
             case _:
@@ -131,39 +230,13 @@ class GaplessBroker(BrokerNode):
                 s.links[peer, 0] = Link(peer, 0, frozenset())
         for peer in self._topology.peers(s.name):
             membership.connected(s, peer)
-        s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
-        s.emit(SetTimer(RETRY_TIMER, RETRY_US))
         if s.stage is Stage.RECOVERING:
             s.emit(SetTimer(recovery.RETURN_TIMER, int(s.options.return_ms * 1000)))
 
     def _timer_fired(self, s: BrokerState, key: str) -> None:
         s.timers.discard(key)
         kind, _, rest = key.partition("/")
-        if kind == positions.WAVE_TIMER:
-            positions.tick(s)
-            s.emit(SetTimer(positions.WAVE_TIMER, int(s.options.wave_ms * 1000)))
-        elif kind == RETRY_TIMER:
-            handover.ask_vouchers(s)
-            sealed_journals.ask_journals(s)
-            sessions.check_isolation(s)
-            fences.ask_fences(s)
-            reading.ask_again(s)
-            history.refill(s)
-            deleting.carry_on(s)
-            durable.tick(s)
-            s.emit(SetTimer(RETRY_TIMER, RETRY_US))
-        elif kind == reading.READ_TIMER:
-            s.is_resting, s.read_work = False, 0  # `_settle` reads on
-        elif kind == sealing.PROPOSAL_TIMER:
-            sealing.carry_on(s, rest)
-        elif kind == membership.ACCUSATION_TIMER:
-            membership.accuse_again(s, rest)
-        elif kind == sessions.SESSION_TIMER:
-            sessions.expire(s, rest)
-            if s.sessions.get(rest) is None or s.sessions[rest].phase is SessionPhase.CLOSING:
-                durable_service.note_absence(s, rest)
-        elif kind == recovery.RETURN_TIMER:
-            s.has_waited = True
+        TIMERS[kind](s, rest)
 
     # ---- what follows -------------------------------------------------------------------------------------
 
@@ -173,76 +246,41 @@ class GaplessBroker(BrokerNode):
             s = self.state
             if s.stage is Stage.EXCLUDED:
                 self._begin_anew(s)
-            elif not self._settle_once(s):
-                disk.collect(s)
-                due = disk.take_due(s)
-                for each in due:
-                    if each.peer == s.name:
-                        inputs.AT_ONCE[type(each.body)](s, s.name, each.body)
-                    else:
-                        s.send(each.peer, each.body)
-                if not any(each.peer == s.name for each in due):
-                    return
+            elif s.due and (due := s.due & Due.ALWAYS if s.is_frozen else s.due):
+                rule = due & -due
+                s.due &= ~rule
+                RULES[rule](s)
+            elif not (self._take_waiting(s) or self._pass_to_itself(s)):
+                break
+        if RETRY_TIMER not in s.timers and _has_requests(s):
+            s.set_timer(RETRY_TIMER, RETRY_US)
 
-    def _settle_once(self, s: BrokerState) -> bool:
-        if s.membership_changed or s.stage is Stage.RECOVERING:
-            self._settle_membership(s)
-            if s.stage is Stage.EXCLUDED:
-                return True
-        if s.handover is not None or s.membership_changed:
-            s.membership_changed = False
-            if handover.advance(s) or s.membership_changed:
-                return True
-        if s.lagging:
-            local.fall_behind(s)
-        if s.searches and local.find_newest(s):
-            return True
-        if s.due_readings and local.read_on(s):
-            return True
+    def _take_waiting(self, s: BrokerState) -> bool:
+        """Process the next input that waited for the end of a handover; return whether there was one."""
         if s.is_frozen:
             return False
-        if s.restarts and local.restart_attempts(s):
-            return True
-        if s.pending and local.activate_whole(s):
-            return True
-        if (s.busy_clients or s.missing) and calls.admit_queued(s):
-            return True
-        journal.release(s)
-        if s.busy_clients and any(s.sessions[each].phase.value == "closing" for each in s.busy_clients):
-            calls.admit_queued(s)
-        if s.wave_lost or (s.wave_wanted and s.wave is None):
-            positions.tick(s)
-        if s.wave is not None:
-            positions.echo_if_due(s)
-        if s.arrivals and fences.check_fences(s):
-            return True
         if durable.settle(s):
             return True
-        if s.inbox and s.inbox_work < inputs.WORK_MAX:
+        if s.inbox and s.inbox_work >= inputs.WORK_MAX:
+            reading.rest(s)
+        elif s.inbox:
             s.inbox_work += inputs.work_of(s.inbox[0][1])
             inputs.take(s, *s.inbox.popleft())
             return True
-        if s.inbox:
-            reading.rest(s)
-        return bool(s.due_readings) and s.read_work < reading.WORK_MAX
+        return False
 
-    def _settle_membership(self, s: BrokerState) -> None:
-        for peer in membership.peers(s):
-            if peer not in s.greeted and s.is_live(peer):
-                membership.greet(s, peer)
-                sealing.repeat_proposals(s, peer)
-        if s.stage is Stage.RECOVERING:
-            recovery.recover(s)
-        sealing.propose_where_due(s)
-        status = s.status(s.name)
-        if s.stage is Stage.RECOVERING:
-            if status.sealed_below >= s.number and recovery.has_recovered(s):
-                s.stage = Stage.JOINING
-                s.membership_changed = True
-        elif s.stage is not Stage.EXCLUDED:
-            s.stage = Stage.JOINED if status.is_joined else Stage.JOINING
-        if s.stage is not Stage.EXCLUDED:
-            journal.replicate(s)
+    def _pass_to_itself(self, s: BrokerState) -> bool:
+        """Write to the disk, and send the messages that waited for it. Return whether any was for this broker."""
+        if s.disk.is_there:
+            disk.collect(s)
+        has_own = False
+        for each in disk.take_due(s) if s.waiting else ():
+            if each.peer == s.name:
+                has_own = True
+                inputs.AT_ONCE[type(each.body)](s, s.name, each.body)
+            else:
+                s.send(each.peer, each.body)
+        return has_own
 
     def _begin_anew(self, old: BrokerState) -> None:
         """Start the next incarnation after the others have excluded this one. It keeps the promises and the

@@ -31,7 +31,7 @@ from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.routing import flood, put_advertisement, remove_advertisement
 from gapless.protocols.gapless.routing_state import Advertisement
 from gapless.protocols.gapless.sessions import begin_closing, finish_closing
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = ["admit_queued", "receive"]
 
@@ -68,11 +68,13 @@ def receive(s: BrokerState, client: str, message: object) -> None:
         case ClientPublish():
             _queue(session, message.events)
             s.busy_clients[client] = None
+            s.due |= Due.CALLS
         case ClientAdvertise() | ClientUnadvertise():
             if isinstance(message, ClientAdvertise):
                 bear(session, message.advertisement, parse(message.filter))
             session.queue.append(message)
             s.busy_clients[client] = None
+            s.due |= Due.CALLS
 
 
 def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> None:
@@ -100,9 +102,8 @@ def _queue(session: Session, events: EventRun) -> None:
     session.queued_events += len(fresh)
 
 
-def admit_queued(s: BrokerState) -> bool:
+def admit_queued(s: BrokerState) -> None:
     """Process the waiting calls, as far as possible."""
-    is_busy = False
     for client, last in s.missing.items():
         if client in s.sessions:
             note_missing(s, s.sessions[client], last)
@@ -115,13 +116,10 @@ def admit_queued(s: BrokerState) -> bool:
         while session.queue and _take(s, session, session.queue[0]):
             call = session.queue.popleft()
             session.queued_events -= len(call) if isinstance(call, EventRun) else 0
-            is_busy = True
         if session.phase is SessionPhase.CLOSING and not session.unreleased:
             finish_closing(s, session)
-            is_busy = True
         elif not session.queue and session.phase is SessionPhase.OPEN:
             s.busy_clients.pop(client, None)
-    return is_busy
 
 
 def _take(s: BrokerState, session: Session, call: object) -> bool:

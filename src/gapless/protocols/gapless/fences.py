@@ -20,7 +20,7 @@ from gapless.protocols.gapless.messages import CloseSession, LastNumber, LastNum
 from gapless.protocols.gapless.outbox import repeat
 from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.sessions import ISOLATED, SUPERSEDED, begin_closing, close_session
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = ["answer_last_number", "ask_fences", "attach", "check_fences", "receive_last_number"]
 
@@ -57,6 +57,7 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
         repeat(s, session, message.received)
         return
     s.arrivals[client] = arriving = Session(client, message.session, message, message.session)
+    s.due |= Due.FENCES
     _ask_fence(s, arriving)
     if not _is_fenced(s, arriving):
         s.send_to(client, Retry(message.session, FENCED))
@@ -87,6 +88,7 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
         s.send(old.broker, CloseSession(session.client, session.number))
     elif message.published == message.base or length_of(s, old) == 0:
         session.last_closed = 0, message.base
+        s.due |= Due.FENCES
     else:
         if session.asked > PATIENCE and length_of(s, old):
             want(s, old)
@@ -97,19 +99,15 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
                 s.send(broker, LastNumber(session.client, session.number, old))
 
 
-def check_fences(s: BrokerState) -> bool:
+def check_fences(s: BrokerState) -> None:
     """Open the sessions whose fences are complete. An earlier session is ended first: its client does not
     know of it."""
-    is_busy = False
     for session in [each for each in s.arrivals.values() if "fence" in s.off or _is_fenced(s, each)]:
         earlier = s.sessions.get(session.client)
         if earlier is None:
             _open(s, session)
-            is_busy = True
         elif earlier.phase is not SessionPhase.CLOSING:
             begin_closing(s, earlier)
-            is_busy = True
-    return is_busy
 
 
 def _is_fenced(s: BrokerState, session: Session) -> bool:
@@ -171,3 +169,4 @@ def receive_last_number(s: BrokerState, message: LastNumberReply) -> None:
     session = s.arrivals.get(message.client)
     if session is not None and session.number == message.session:
         session.last_closed = 0, message.last
+        s.due |= Due.FENCES

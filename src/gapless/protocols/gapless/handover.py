@@ -44,7 +44,7 @@ from gapless.protocols.gapless.routing import (
 )
 from gapless.protocols.gapless.routing_state import Advertisement, Link, Subscription
 from gapless.protocols.gapless.sealed_journals import sealed_copy, want
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.topology import Region, next_hops
 
 __all__ = ["advance", "ask_vouchers", "missing_journals", "receive_completed", "receive_contribution", "unsealed"]
@@ -53,28 +53,28 @@ __all__ = ["advance", "ask_vouchers", "missing_journals", "receive_completed", "
 # ---- which handover ----------------------------------------------------------------------------------------
 
 
-def advance(s: BrokerState) -> bool:
-    """Begin, restart, or complete the handover that is due. Return whether anything happened."""
+def advance(s: BrokerState) -> None:
+    """Begin, restart, or complete the handover that is due."""
     if s.stage is Stage.RECOVERING or s.stage is Stage.EXCLUDED:
-        return False
+        return
     regions = s.topology.regions_of(s.statuses, s.name)
     if s.handover is None:
         due = next((region for region in regions if not _is_covered(s, region)), None)
         if due is None:
-            return False
+            return
         if not _is_vouched(s, due):
-            ask_vouchers(s, again=False)
-            return False
+            ask_vouchers(s)
+            return
         _begin(s, due, Handover(due))
     else:
         now = next((region for region in regions if region.core & s.handover.region.core), None)
         assert now is not None, "the region of a handover cannot vanish"
         if not _is_vouched(s, now):
             s.handover = None
-            return False
+            return
         if now.tag != s.handover.region.tag:
             _begin(s, now, Handover(now, s.handover.removed))
-    return _complete_if_whole(s)
+    _complete_if_whole(s)
 
 
 def _is_vouched(s: BrokerState, region: Region) -> bool:
@@ -97,7 +97,7 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
     return True
 
 
-def ask_vouchers(s: BrokerState, *, again: bool = True) -> None:
+def ask_vouchers(s: BrokerState) -> None:
     """Announce this incarnation to the electorates of the members, before its first handover."""
     if s.is_installed:
         return
@@ -106,8 +106,8 @@ def ask_vouchers(s: BrokerState, *, again: bool = True) -> None:
         for member in region.group:
             asked |= {member, *s.topology.acceptors[member]}
     for name in sorted(asked - {s.name}):
-        if again or name not in s.asked_vouchers:
-            s.asked_vouchers.add(name)
+        if s.current(name) not in s.asked_vouchers and s.is_live(name):
+            s.asked_vouchers.add(s.current(name))
             join(s, name)
 
 
@@ -194,28 +194,28 @@ def _want_journals(s: BrokerState, region: Region) -> None:
 def receive_contribution(s: BrokerState, peer: str, message: Contribution) -> None:
     """Store the contribution of another member, perhaps to a handover that has not begun here."""
     s.contributions[peer] = message
+    s.due |= Due.HANDOVER
     learn(s, message.statuses, peer)
 
 
 # ---- completing --------------------------------------------------------------------------------------------
 
 
-def _complete_if_whole(s: BrokerState) -> bool:
+def _complete_if_whole(s: BrokerState) -> None:
     handover = s.handover
     assert handover is not None
     region = handover.region
     found = [s.contributions.get(member) for member in region.group]
     contributions = [each for each in found if each is not None and each.tag == region.tag]
     if len(contributions) < len(region.group) or unsealed(s, region):
-        return False
+        return
     for contribution in contributions:
         for copy in contribution.journals:
             s.journals.setdefault(Incarnation(*copy.incarnation), Journal()).extend_from(copy)
     if missing_journals(s, region):
         _want_journals(s, region)
-        return False
+        return
     _complete(s, handover, dict(zip(region.group, contributions, strict=True)))
-    return True
 
 
 def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:
@@ -336,7 +336,7 @@ def _void_pending(s: BrokerState, handover: Handover) -> None:
 
 
 def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
-    s.membership_changed = True  # another region may have waited
+    s.due = Due.ALL  # the inputs that waited, and perhaps another region
     s.completed[region.tag] = region
     s.covered.append(_coverage(s, region))
     s.contributions = {name: each for name, each in s.contributions.items() if each.tag != region.tag}

@@ -128,6 +128,8 @@ def trim(s: BrokerState) -> None:
     settle(s)
     journals = [s.journal, *s.journals.values()]
     size = sum(journal.size for journal in journals)
+    if size <= s.options.history_bytes and not s.options.history_s:
+        return
     oldest = s.clock.last - int(s.options.history_s * 1e6) if s.options.history_s else 0
     counts = dict.fromkeys(range(len(journals)), 0)
     heads = [(journal.entries[0].timestamp, place) for place, journal in enumerate(journals) if journal.entries]
@@ -147,8 +149,6 @@ def trim(s: BrokerState) -> None:
 
 def refill(s: BrokerState) -> None:
     """Request earlier entries of a journal that is kept from its middle on: one request at a time."""
-    journals = [s.journal, *s.journals.values()]
-    has_room = 10 * sum(journal.size for journal in journals) < 9 * s.options.history_bytes
     if s.refilling is not None:
         s.refill_waited += 1
         if s.refill_waited < PATIENCE:
@@ -156,8 +156,10 @@ def refill(s: BrokerState) -> None:
         s.refill_tried.add(s.refilling[1])
         s.refilling = None
     for incarnation, journal in s.journals.items():
-        if journal.lacks_earlier and has_room:
-            _ask_entries(s, incarnation, journal)
+        if journal.lacks_earlier:
+            size = sum(each.size for each in (s.journal, *s.journals.values()))
+            if 10 * size < 9 * s.options.history_bytes:
+                _ask_entries(s, incarnation, journal)
             return
 
 

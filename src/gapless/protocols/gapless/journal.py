@@ -14,7 +14,7 @@ from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import Entry, Held, Hold
 from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.membership_state import Stage
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.tombstones import is_tombstone, publisher_of
 
 __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "settle"]
@@ -28,6 +28,8 @@ def settle(s: BrokerState) -> None:
         settled[entry.publisher] = entry
         s.window_used -= s.journal.cost_at(s.stable_entries)
         s.stable_entries += 1
+    if settled and s.busy_clients:
+        s.due |= Due.CALLS
     for publisher, entry in settled.items():
         session = s.sessions.get(publisher)
         if session is not None:
@@ -41,6 +43,7 @@ def admit(s: BrokerState, session: Session, events: EventRun) -> None:
     s.window_used += s.journal.cost_at(len(s.journal) - 1)
     session.unreleased += 1
     s.measures.admitted(session, len(events), len(s.journal), s.clock.now)
+    s.due |= Due.RELEASE
     for holder in s.holders:
         s.send(holder.broker, Hold(s.journal.last_entry(s.incarnation), False))
 
@@ -52,7 +55,8 @@ def replicate(s: BrokerState) -> None:
     for holder in s.holders:
         if holder not in before:
             s.send(holder.broker, Hold(s.journal.copy(s.incarnation, s.journal.place_after(s.stable)), True))
-    s.held_by = {each: length for each, length in s.held_by.items() if s.is_current(each)}
+    s.held_by = {each: length for each, length in s.held_by.items() if s.is_current(each) and s.is_live(each.broker)}
+    s.needed_holders = s.needed(s.topology.acceptors[s.name], s.topology.f)
 
 
 def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
@@ -73,11 +77,9 @@ def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
 def receive_held(s: BrokerState, peer: str, message: Held) -> None:
     """Note how much of this journal a holder has."""
     incarnation = s.current(peer)
-    s.held_by[incarnation] = max(s.held_by.get(incarnation, 0), message.length)
-
-
-def _counts(s: BrokerState, holder: Incarnation) -> bool:
-    return s.is_current(holder) and s.is_live(holder.broker)
+    if message.length > s.held_by.get(incarnation, 0):
+        s.held_by[incarnation] = message.length
+        s.due |= Due.RELEASE
 
 
 def _confirmed_length(s: BrokerState) -> int:
@@ -86,18 +88,18 @@ def _confirmed_length(s: BrokerState) -> int:
     needed = s.needed_holders
     if not needed:
         return own
-    held = [length for each, length in s.held_by.items() if _counts(s, each)]
-    if len(held) < needed:
+    if len(s.held_by) < needed:
         return 0
-    held.sort(reverse=True)
-    return min(own, held[needed - 1])
+    return min(own, sorted(s.held_by.values(), reverse=True)[needed - 1])
 
 
 def release(s: BrokerState) -> None:
     """Release the entries that enough acceptors hold."""
-    if s.released == len(s.journal) or s.is_frozen or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
+    if s.released == len(s.journal) or (s.stage is not Stage.JOINED and s.stage is not Stage.JOINING):
         return
     confirmed = _confirmed_length(s)
+    if s.released < confirmed:
+        s.due |= Due.ECHO | Due.CALLS if s.busy_clients else Due.ECHO
     while s.released < confirmed:
         entry = s.journal.entry(s.released)
         s.released += 1

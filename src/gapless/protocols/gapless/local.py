@@ -29,7 +29,7 @@ from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.reading import WORK_MAX, advance, begin_reading, end_reading, rest
 from gapless.protocols.gapless.routing import activate, put_subscription, remove_subscription, spread
 from gapless.protocols.gapless.routing_state import Subscription
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.parts.filter_pairs import overlap
 
 __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_local", "restart_attempts", "subscribe"]
@@ -42,11 +42,12 @@ def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local:
     lacks_position = not s.final.timestamp and s.owners.has_tickets
     if lacks_position or (message.since >= 0 and NEWEST in (message.since, message.until)):
         s.searches[local.name] = NewestSearch(session, message, s.clock.last)
+        s.due |= Due.SEARCHES
     else:
         _begin(s, session, message, local)
 
 
-def find_newest(s: BrokerState) -> bool:
+def find_newest(s: BrokerState) -> None:
     """Begin the subscriptions for which the newest position is known by now; request waves for the others.
 
     No clock shows it: a broker may have confirmed events with timestamps that no other broker has seen. The first
@@ -66,7 +67,6 @@ def find_newest(s: BrokerState) -> bool:
     for name in found:
         search = s.searches.pop(name)
         _begin(s, search.session, search.message, s.locals[name], s.clock.last)
-    return bool(found)
 
 
 def _begin(
@@ -91,13 +91,14 @@ def begin_attempt(s: BrokerState, local: LocalSubscription) -> None:
         local.position = s.final.timestamp
         local.kept = Kept(s.clock.last, s.options.lag_window // 2)
     s.pending[local.name] = local
+    s.due |= Due.ATTEMPTS
     local.expected = {each.publisher for each in s.advertisements.values() if overlap(each.filter, local.filter)}
     subscription = Subscription(local.name, local.filter, local.attempt, None, False)
     put_subscription(s, subscription)
     spread(s, subscription)
 
 
-def restart_attempts(s: BrokerState) -> bool:
+def restart_attempts(s: BrokerState) -> None:
     """Restart the voided attempts."""
     names, s.restarts = list(s.restarts), {}
     for name in names:
@@ -105,7 +106,6 @@ def restart_attempts(s: BrokerState) -> bool:
         if local is not None and local.state is LocalState.PENDING:
             local.attempt = Attempt(local.attempt.session, local.attempt.restart + 1)
             begin_attempt(s, local)
-    return bool(names)
 
 
 def remove_local(s: BrokerState, name: Name) -> None:
@@ -130,7 +130,7 @@ def remove_local(s: BrokerState, name: Name) -> None:
 # ---- activation --------------------------------------------------------------------------------------------
 
 
-def activate_whole(s: BrokerState) -> bool:
+def activate_whole(s: BrokerState) -> None:
     """Activate the attempts whose cut is complete."""
     whole = [
         local for local in s.pending.values() if local.expected <= local.cuts.keys() and local.name not in s.restarts
@@ -146,7 +146,6 @@ def activate_whole(s: BrokerState) -> bool:
         else:
             begin_reading(s, session, [local], local.since)
         activate(s, s.subscriptions[local.name])
-    return bool(whole)
 
 
 def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscription) -> None:
@@ -183,22 +182,19 @@ def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSu
 # ---- history and back --------------------------------------------------------------------------------------
 
 
-def read_on(s: BrokerState) -> bool:
-    """Continue the reads that can continue, as long as the turn lasts. Return whether any has finished."""
-    has_ended = False
+def read_on(s: BrokerState) -> None:
+    """Continue the reads that can continue, as long as the turn lasts."""
     while s.due_readings and s.read_work < WORK_MAX:
         number = next(iter(s.due_readings))
         del s.due_readings[number]
         reading = s.readings.get(number)
         if reading is not None and advance(s, reading):
-            has_ended = True
             if reading.until:
                 _finish(s, reading)
             else:
                 _go_live(s, reading)
     if s.due_readings:
         rest(s)
-    return has_ended
 
 
 def _finish(s: BrokerState, reading: Reading) -> None:

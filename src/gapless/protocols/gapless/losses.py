@@ -27,7 +27,7 @@ from gapless.protocols.gapless.journal import admit
 from gapless.protocols.gapless.membership_messages import AdvertisementRecord
 from gapless.protocols.gapless.membership_state import Handover
 from gapless.protocols.gapless.sealed_journals import length_of
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.tombstones import tombstone
 
 __all__ = ["admit_loss", "beyond_journals", "note_missing", "without"]
@@ -54,6 +54,7 @@ def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
     if session.missing and message.last >= session.missing[1]:
         session.missing = None
     s.busy_clients[session.client] = None
+    s.due |= Due.CALLS
     facts = message.first, message.last, message.settled, message.filter, message.times
     admit(s, session, tombstone(session.client, *facts))
 

@@ -13,7 +13,7 @@ from gapless.protocols.gapless.identities import Incarnation, Status
 from gapless.protocols.gapless.membership_messages import Accusation, Join, Members
 from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.messages import Excluded
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.topology import Statuses
 
 __all__ = [
@@ -57,7 +57,7 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
         number = s.status(name).number
         fresh[name] = s.statuses[name] = s.status(name)._replace(sealed_below=number + 1)
     s.disk.are_statuses_changed = True
-    s.membership_changed = True
+    s.due |= Due.MEMBERSHIP
     for name, status in fresh.items():
         if status.number > older[name].number and name != s.name:
             _meet(s, name)
@@ -161,7 +161,7 @@ def greet(s: BrokerState, peer: str) -> None:
 def accuse(s: BrokerState, peer: str) -> None:
     """Report a suspicion by the failure detector to the rest of the broker's electorate."""
     s.suspects.add(peer)
-    s.membership_changed = True
+    s.due |= Due.MEMBERSHIP
     _speak(s, peer, True)
 
 
@@ -175,7 +175,7 @@ def accuse_again(s: BrokerState, peer: str) -> None:
 def forgive(s: BrokerState, peer: str) -> None:
     """Withdraw a suspicion."""
     s.suspects.discard(peer)
-    s.membership_changed = True
+    s.due |= Due.MEMBERSHIP
     _speak(s, peer, False)
 
 
@@ -195,7 +195,7 @@ def note_accusation(s: BrokerState, accuser: str, message: Accusation) -> None:
     incarnation = Incarnation(*message.incarnation)
     if incarnation != s.current(incarnation.broker):
         return
-    s.membership_changed = True
+    s.due |= Due.MEMBERSHIP
     accusers = s.accusers.setdefault(incarnation, set())
     if message.is_suspected:
         accusers.add(accuser)

@@ -15,7 +15,7 @@ from gapless.protocols.gapless.client_messages import Delivery, Position
 from gapless.protocols.gapless.client_state import Outgoing, Session
 from gapless.protocols.gapless.durable.state import GROUP_CLIENT
 from gapless.protocols.gapless.journal_state import cost_of
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = ["acknowledge", "deliver", "drop_live", "has_room", "note", "note_position", "repeat"]
 
@@ -28,6 +28,7 @@ def deliver(
     _put(s, session, Delivery, (events, subscriptions), cost, is_live)
     if session.waiting > s.options.lag_window:
         s.lagging[session.client] = None
+        s.due |= Due.LAGGING
 
 
 def note(s: BrokerState, session: Session, kind: type[Any], *fields: Any, cost: int = 0) -> int:
@@ -93,7 +94,9 @@ def _send_more(s: BrokerState, session: Session) -> None:
             session.unsent.appendleft(rest)
             session.waiting += rest.cost
         _send(s, session, item)
-    s.due_readings |= dict.fromkeys(session.readings)
+    if session.readings:
+        s.due_readings |= dict.fromkeys(session.readings)
+        s.due |= Due.READINGS
 
 
 def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:

@@ -14,18 +14,19 @@ A wave that used a link which a handover removed is dropped; the members of the 
 import zlib
 
 from gapless.protocols.gapless.client_state import LocalState, Session
-from gapless.protocols.gapless.history import trim
+from gapless.protocols.gapless.history import refill, trim
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.link_messages import Echo, Final, FinalPosition, Wave
 from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.messages import RequestWave
 from gapless.protocols.gapless.outbox import note_position
 from gapless.protocols.gapless.routing_state import Link, WaveState
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = [
     "WAVE_TIMER",
     "ask_wave",
+    "begin_wanted_wave",
     "drop_wave",
     "echo_if_due",
     "is_root",
@@ -35,6 +36,7 @@ __all__ = [
     "receive_request",
     "receive_wave",
     "root",
+    "set_wave_timer",
     "tick",
 ]
 
@@ -76,11 +78,30 @@ def receive_request(s: BrokerState, message: RequestWave) -> None:
     """Process a request for a wave."""
     s.wave_wanted = True
     s.wave_lost |= message.is_lost
+    s.due |= Due.WAVE
 
 
 def tick(s: BrokerState) -> None:
-    """Begin a wave if it is due or requested."""
-    if s.is_frozen or not is_root(s):
+    """Begin a wave at the root, and set the timer for the next."""
+    if is_root(s):
+        _begin_wave(s)
+        set_wave_timer(s)
+
+
+def set_wave_timer(s: BrokerState) -> None:
+    """Let this broker begin waves while it is the root."""
+    if is_root(s):
+        s.set_timer_once(WAVE_TIMER, int(s.options.wave_ms * 1000))
+
+
+def begin_wanted_wave(s: BrokerState) -> None:
+    """Begin a wave at the root if one was requested and none is on the way, or if the last one is lost."""
+    if (s.wave_lost or (s.wave_wanted and s.wave is None)) and is_root(s):
+        _begin_wave(s)
+
+
+def _begin_wave(s: BrokerState) -> None:
+    if s.is_frozen:
         return
     interval = int(s.options.wave_ms * 1000)
     if s.wave is not None and s.clock.now - s.wave_began < PATIENCE * interval and not s.wave_lost:
@@ -100,9 +121,13 @@ def _pass_on(s: BrokerState, origin: Link | None, wave: Wave) -> None:
     s.clock.see(wave.timestamp)
     if wave.stable > s.stable:
         s.stable = wave.stable
-        s.log = {key: events for key, events in s.log.items() if events.stamp > s.stable}
+        if s.log:
+            s.log = {key: events for key, events in s.log.items() if events.stamp > s.stable}
         trim(s)
+        if s.refilling is None:
+            refill(s)
     onward = [link for link in s.links.values() if link is not origin]
+    s.due |= Due.ECHO
     s.disk.is_clock_due = True
     s.wave = WaveState(
         wave.timestamp, origin, len(s.journal), {link.key for link in onward}, {}, s.final.timestamp, s.disk.next
@@ -119,6 +144,7 @@ def receive_echo(s: BrokerState, link: Link, message: Echo) -> None:
     wave.waits_for.discard(link.key)
     wave.final, wave.newest = min(wave.final, message.final), max(wave.newest, message.newest)
     _add_seals(wave.sealed, message.sealed)
+    s.due |= Due.ECHO
 
 
 def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]]) -> None:
@@ -130,9 +156,10 @@ def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]
 def echo_if_due(s: BrokerState) -> None:
     """Echo, or, at the root, declare the position final, if nothing is missing."""
     wave = s.wave
-    if wave is None or wave.waits_for or s.is_frozen or s.released < wave.need or s.disk.persisted < wave.batch:
+    if wave is None or wave.waits_for or s.released < wave.need or s.disk.persisted < wave.batch:
         return
     s.wave = None
+    s.due |= Due.WAVE
     new = [(each, clock) for each, clock in s.sealed_here.items() if each not in s.sealed_final]
     _add_seals(wave.sealed, new)
     wave.newest = max(wave.newest, *(each.last_timestamp for each in (s.journal, *s.journals.values())))
@@ -160,6 +187,7 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
     s.final = position
     s.has_asked_wave = False
     s.due_readings |= dict.fromkeys(s.readings)
+    s.due |= Due.AFTER_FINAL
     _add_seals(s.sealed_final, position.sealed)
     for client in _next_notified(s):
         session = s.sessions.get(client)
@@ -197,3 +225,4 @@ def drop_wave(s: BrokerState, removed: list[Link]) -> None:
     keys = {link.key for link in removed}
     if s.wave is not None and (s.wave.origin in removed or s.wave.waits_for & keys):
         s.wave = None
+        s.due |= Due.WAVE

@@ -35,7 +35,7 @@ from gapless.protocols.gapless.journal_state import cost_of, size_of
 from gapless.protocols.gapless.outbox import deliver, has_room, note
 from gapless.protocols.gapless.positions import ask_wave
 from gapless.protocols.gapless.sealed_journals import length_of, want
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 from gapless.protocols.parts.ranges import Ranges, add_ranges, without
 
@@ -65,6 +65,7 @@ def begin_reading(
     reading.is_earliest = position == 0 and not is_resuming
     s.readings[reading.number] = session.readings[reading.number] = reading
     s.due_readings[reading.number] = None
+    s.due |= Due.READINGS
 
 
 def end_reading(s: BrokerState, reading: Reading) -> None:
@@ -209,6 +210,7 @@ def receive_page(s: BrokerState, peer: str, page: Page) -> None:
         source.asked = None
     _take(source, peer, page)
     s.due_readings[reading.number] = None
+    s.due |= Due.READINGS
 
 
 def ask_again(s: BrokerState) -> None:
@@ -224,6 +226,7 @@ def ask_again(s: BrokerState) -> None:
                 source.tried.add(asked.broker)
                 source.asked = None
         s.due_readings[reading.number] = None
+    s.due |= Due.READINGS
 
 
 # ---- the merge ---------------------------------------------------------------------------------------------

@@ -24,9 +24,12 @@ from gapless.protocols.gapless.membership import learn
 from gapless.protocols.gapless.membership_messages import AcceptorState, Join, JoinReply, Memory
 from gapless.protocols.gapless.membership_state import Stage
 from gapless.protocols.gapless.sealing import receive_prepare, state_of, take_copies, wait_for_others
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
-__all__ = ["RETURN_TIMER", "has_recovered", "join", "receive_join", "receive_join_reply", "recover", "vouched"]
+__all__ = [
+    "RETURN_TIMER", "answer_again", "has_recovered", "join", "receive_join", "receive_join_reply", "recover",
+    "vouched",
+]  # fmt: skip
 
 RETURN_TIMER = "return"
 
@@ -43,9 +46,25 @@ def join(s: BrokerState, peer: str) -> None:
 
 def receive_join(s: BrokerState, peer: str, message: Join) -> None:
     """Answer a new incarnation with the state here."""
+    known = vouched(s)
+    s.joining[peer] = message, (known, _recovered(s))
     held = {Incarnation(*incarnation): length for incarnation, length in message.held}
     states = [state_of(s, broker, None, held) for broker in s.acceptors if peer in s.topology.electorate(broker)]
-    say(s, peer, JoinReply(message.request, dict(s.statuses), states, vouched(s)))
+    say(s, peer, JoinReply(message.request, dict(s.statuses), states, known))
+
+
+def answer_again(s: BrokerState) -> None:
+    """Answer the brokers that are still joining once more, if this broker knows or vouches for something else now."""
+    for peer, (message, told) in list(s.joining.items()):
+        status = s.status(peer)
+        if status.number > message.request or status.is_joined or status.is_excluded:
+            del s.joining[peer]
+        elif told != (vouched(s), _recovered(s)):
+            receive_join(s, peer, message)
+
+
+def _recovered(s: BrokerState) -> int:
+    return sum(acceptor.has_recovered for acceptor in s.acceptors.values())
 
 
 def vouched(s: BrokerState) -> list[Incarnation]:
@@ -66,7 +85,7 @@ def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
     learn(s, message.statuses, peer)
     for incarnation in message.vouched:
         s.vouched.setdefault(Incarnation(*incarnation), set()).add(s.current(peer))
-    s.membership_changed = True
+    s.due |= Due.MEMBERSHIP
     if s.stage is Stage.RECOVERING:
         for state in message.acceptors:
             take_copies(s, state.copies)

@@ -28,7 +28,7 @@ from gapless.protocols.gapless.link_messages import (
     Void,
 )
 from gapless.protocols.gapless.routing_state import Advertisement, Link, Subscription
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.parts.filter_pairs import overlap
 from gapless.protocols.parts.messages import Cuts
 
@@ -124,6 +124,7 @@ def _answer(s: BrokerState, subscription: Subscription, cuts: Cuts) -> None:
     if local is not None and local.state is LocalState.PENDING and local.attempt == subscription.attempt:
         for publisher, cut in cuts.items():
             local.cuts.setdefault(publisher, cut)
+        s.due |= Due.ATTEMPTS
 
 
 def receive_subscription(s: BrokerState, link: Link, message: AddSubscription) -> None:
@@ -246,6 +247,7 @@ def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> 
 def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
     """Mark it as stable, because all brokers know it: its events can be admitted, and its client is notified."""
     advertisement.is_stable = True
+    s.due |= Due.CALLS
     session = s.sessions.get(advertisement.publisher)
     if session is not None:
         s.send_to(session.client, Stable(session.number, advertisement.name.local))
@@ -288,6 +290,7 @@ def remove_advertisement(s: BrokerState, advertisement: Advertisement, last: int
         is_waiting = local.state is LocalState.PENDING and publisher in local.expected
         if is_waiting and not any(overlap(each.filter, local.filter) for each in others):
             s.restarts[local.name] = None
+            s.due |= Due.RESTARTS
 
 
 # ---- voids -------------------------------------------------------------------------------------------------
@@ -309,6 +312,7 @@ def void(s: BrokerState, name: Name, attempt: Attempt, *, is_subscription: bool)
     elif isinstance(item, Subscription):
         if not item.is_active:
             s.restarts[name] = None
+            s.due |= Due.RESTARTS
     elif not item.is_stable:
         item.attempt = Attempt(attempt.session, attempt.restart + 1)
         flood(s, item)

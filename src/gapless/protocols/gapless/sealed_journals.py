@@ -10,7 +10,7 @@ from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal_messages import JournalCopy, JournalReply, RequestJournal
 from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.membership import learn
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = ["answer_journal", "ask_journals", "length_of", "receive_journal", "sealed_copy", "want"]
 
@@ -78,6 +78,7 @@ def receive_journal(s: BrokerState, peer: str, message: JournalReply) -> None:
     incarnation = Incarnation(*message.copy.incarnation)
     journal = s.journals.setdefault(incarnation, Journal())
     journal.extend_from(message.copy)
+    s.due |= Due.HANDOVER
     if incarnation in s.wanted_journals:
         s.wanted_journals[incarnation].add(s.current(peer))
         _is_settled(s, incarnation)

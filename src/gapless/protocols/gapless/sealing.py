@@ -38,7 +38,7 @@ from gapless.protocols.gapless.membership_messages import (
     Refused,
 )
 from gapless.protocols.gapless.membership_state import Proposal, ProposalPhase, Stage
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = [
     "PROPOSAL_TIMER", "carry_on", "propose_where_due", "receive_accept", "receive_accepted", "receive_prepare",
@@ -82,6 +82,7 @@ def take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
         length = dict(s.status(incarnation.broker).lengths).get(incarnation.number)
         if length is not None:
             journal.cut_to(length)
+    s.due |= Due.HANDOVER
 
 
 # ---- proposing ---------------------------------------------------------------------------------------------
@@ -284,6 +285,7 @@ def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
     proposal = s.proposals.get(message.broker)
     if proposal is not None and proposal.ballot == message.ballot:
         del s.proposals[message.broker]
+        s.due |= Due.MEMBERSHIP
         if message.broker == s.name:
             s.set_timer(f"{PROPOSAL_TIMER}/{message.broker}", _patience_us(s, message.broker) // 8)
         else:

@@ -8,20 +8,22 @@ from gapless.protocols.gapless.local import remove_local
 from gapless.protocols.gapless.messages import SessionClosed
 from gapless.protocols.gapless.outbox import acknowledge
 from gapless.protocols.gapless.routing import remove_advertisement
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = [
-    "ISOLATED", "SESSION_TIMER", "SUPERSEDED", "begin_closing", "check_isolation", "close_session", "dismiss_all",
-    "end_session", "expire", "finish_closing", "lost_client", "receive_session_closed", "saw_client",
+    "ISOLATED", "ISOLATION_TIMER", "SESSION_TIMER", "SUPERSEDED", "begin_closing", "check_isolation", "close_session",
+    "cut_off", "dismiss_all", "end_session", "expire", "finish_closing", "lost_client", "receive_session_closed",
+    "saw_client",
 ]  # fmt: skip
 
 SESSION_TIMER = "session"
 SUPERSEDED = "the client has attached elsewhere"
 SESSIONS_REMEMBERED = 10_000
 """The number of clients whose latest session elsewhere a broker remembers."""
-ISOLATED_TICKS = 10
-"""After this many ticks (`broker.RETRY_US`), a broker that hears from too few acceptors sends its clients away."""
+ISOLATION_TIMER = "isolation"
+ISOLATION_US = 1_000_000
+"""After this time, a broker that hears from too few acceptors sends its clients away."""
 ISOLATED = "its broker hears too few others to confirm anything"
 
 
@@ -51,6 +53,7 @@ def begin_closing(s: BrokerState, session: Session) -> None:
     """End its subscriptions and accept no more calls; it is over when all its publications are released."""
     session.phase = SessionPhase.CLOSING
     s.busy_clients[session.client] = None
+    s.due |= Due.CALLS
     session.queue.clear()
     session.queued_events = 0
     for local in list(session.locals.values()):
@@ -60,6 +63,7 @@ def begin_closing(s: BrokerState, session: Session) -> None:
 def finish_closing(s: BrokerState, session: Session) -> None:
     """End its advertisements, and notify its client, and the brokers to which it has moved."""
     del s.sessions[session.client]
+    s.due |= Due.FENCES
     s.busy_clients.pop(session.client, None)
     own = [each for each in s.advertisements.values() if each.origin is None and each.publisher == session.client]
     for advertisement in own:
@@ -84,6 +88,7 @@ def receive_session_closed(s: BrokerState, message: SessionClosed) -> None:
     session = s.arrivals.get(message.client)
     if session is not None and session.number == message.session and session.last_closed is None:
         session.last_closed = message.clock, message.last
+        s.due |= Due.FENCES
 
 
 def dismiss_all(s: BrokerState, reason: str) -> None:
@@ -129,9 +134,16 @@ def _reachable_acceptors(s: BrokerState) -> int:
 
 
 def check_isolation(s: BrokerState) -> None:
-    """Send the clients away if this broker hears from too few acceptors, because it cannot confirm anything."""
-    s.isolated_ticks = s.isolated_ticks + 1 if _reachable_acceptors(s) < s.needed_holders else 0
-    was_cut_off, s.is_cut_off = s.is_cut_off, s.isolated_ticks >= ISOLATED_TICKS
-    if s.is_cut_off and not was_cut_off:
+    """Note whether this broker hears from too few acceptors to confirm anything."""
+    was_isolated, s.is_isolated = s.is_isolated, _reachable_acceptors(s) < s.needed_holders
+    s.is_cut_off = s.is_cut_off and s.is_isolated
+    if s.is_isolated and not was_isolated:
+        s.set_timer(ISOLATION_TIMER, ISOLATION_US)
+
+
+def cut_off(s: BrokerState) -> None:
+    """Send the clients away if this broker is still isolated, because it cannot confirm anything."""
+    if s.is_isolated:
+        s.is_cut_off = True
         dismiss_all(s, ISOLATED)
         s.arrivals.clear()

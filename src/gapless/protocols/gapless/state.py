@@ -20,7 +20,7 @@ from gapless.protocols.gapless.identities import Incarnation, Name, Status
 from gapless.protocols.gapless.journal_state import Journal
 from gapless.protocols.gapless.link_messages import FinalPosition, LinkBody, LinkMessage
 from gapless.protocols.gapless.measures import Measures
-from gapless.protocols.gapless.membership_messages import Contribution, Memory
+from gapless.protocols.gapless.membership_messages import Contribution, Join, Memory
 from gapless.protocols.gapless.membership_state import STAGES, Acceptor, Handover, Proposal, Stage
 from gapless.protocols.gapless.messages import Body
 from gapless.protocols.gapless.options import GaplessOptions
@@ -29,7 +29,20 @@ from gapless.protocols.gapless.topology import FIRST, Region, Statuses, Topology
 from gapless.protocols.parts.clock import Clock
 from gapless.protocols.parts.transitions import follow
 
-__all__ = ["BrokerState"]
+__all__ = ["BrokerState", "Due"]
+
+
+class Due:
+    """What a broker has to re-establish before its step ends, as bits of `BrokerState.due`. The lowest one is first;
+    those from RESTARTS on wait for the end of a handover."""
+
+    MEMBERSHIP, HANDOVER, LAGGING, SEARCHES, READINGS = (1 << bit for bit in range(5))
+    RESTARTS, ATTEMPTS, CALLS, RELEASE, WAVE, ECHO, FENCES = (1 << bit for bit in range(5, 12))
+    ALL = (1 << 12) - 1
+    ALWAYS = (1 << 5) - 1
+    """Those that do not wait."""
+    AFTER_FINAL = ALL & ~(MEMBERSHIP | HANDOVER)
+    """Those that a new final position may concern."""
 
 
 class BrokerState:
@@ -43,6 +56,8 @@ class BrokerState:
         self.options = options
         self.off = frozenset(options.switched_off)
         self.effects: list[Effect] = []
+        self.due = Due.ALL
+        """What this step has to re-establish (see `Due`)."""
         self.timers: set[str] = set()
         """The keys of running timers."""
         self.clock = Clock()
@@ -73,7 +88,11 @@ class BrokerState:
         self.vouched: dict[Incarnation, set[Incarnation]] = {}
         """Before its first handover: by incarnation, the members of its electorate that had not promised to exclude it
         when they learned of this one."""
-        self.asked_vouchers: set[str] = set()
+        self.asked_vouchers: set[Incarnation] = set()
+        """The incarnations that were asked for that."""
+        self.joining: dict[str, tuple[Join, tuple[list[Incarnation], int]]] = {}
+        """By broker that has asked for this broker's state and has not joined: its request, and what the last answer
+        depended on."""
         self.greeted: set[str] = set()
         # journals
         self.journal = Journal()
@@ -96,6 +115,8 @@ class BrokerState:
         """How much of the journal each acceptor has acknowledged."""
         self.holders: list[Incarnation] = []
         """The acceptors that get what is admitted."""
+        self.needed_holders = topology.f
+        """How many acceptors have to hold an entry before it is released."""
         # routing
         self.links: dict[LinkKey, Link] = {}
         self.early: dict[LinkKey, list[LinkBody]] = {}
@@ -173,7 +194,6 @@ class BrokerState:
         """For each completed handover: the statuses of the core, and the incarnations of the group."""
         self.is_installed = number == 0
         """Whether it has ever been part of the tree."""
-        self.membership_changed = True
         self.completions: dict[int, set[str]] = {}
         self.inbox: deque[tuple[str, Any]] = deque()
         """Inputs that wait for the end of a handover."""
@@ -183,8 +203,12 @@ class BrokerState:
         """By client: its share of the inbox (see `claims`)."""
         self.waiting_attaches: dict[str, Any] = {}
         """The waiting `Attach` message of each client, which replaces earlier ones."""
-        self.isolated_ticks = 0
-        """For how many ticks it has heard from too few acceptors to confirm anything."""
+        self.ticks = 0
+        """The number of intervals in which it had requests to repeat."""
+        self.deletes = False
+        """Whether the events of any publisher are to be deleted."""
+        self.is_isolated = False
+        """Whether it hears from too few acceptors to confirm anything."""
         self.is_cut_off = False
         """Whether that has lasted so long that its clients must attach elsewhere."""
         self.owners = Owners()
@@ -224,11 +248,6 @@ class BrokerState:
     def needed(self, voters: Iterable[str], most: int) -> int:
         """Return how many of these have to agree: this many, or all that may still return."""
         return min(most, len([name for name in voters if not self.is_forgotten(name)]))
-
-    @property
-    def needed_holders(self) -> int:
-        """Return how many acceptors have to hold an entry before it is released."""
-        return self.needed(self.topology.acceptors[self.name], self.topology.f)
 
     def is_dead(self, incarnation: Incarnation) -> bool:
         """Return whether an incarnation is excluded."""

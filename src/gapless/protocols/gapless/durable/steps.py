@@ -8,7 +8,7 @@ from gapless.protocols.gapless.durable import groups, members, pages, proposals,
 from gapless.protocols.gapless.durable import messages as durable
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["DURABLE_AT_ONCE", "settle", "tick"]
+__all__ = ["DURABLE_AT_ONCE", "has_requests", "settle", "tick"]
 
 
 def _answer(handler: Callable[[BrokerState, Any], Any]) -> Callable[[BrokerState, str, Any], None]:
@@ -44,6 +44,12 @@ def settle(s: BrokerState) -> bool:
     if d.dealt_at <= s.final.timestamp:
         is_busy |= relay.deliver_dealt(s)
     return is_busy
+
+
+def has_requests(s: BrokerState) -> bool:
+    """Return whether `tick` has anything to do."""
+    d = s.durable
+    return bool(d.proposals or d.listings or d.groups or (not d.has_recovered and register.is_replica(s)))
 
 
 def tick(s: BrokerState) -> None:

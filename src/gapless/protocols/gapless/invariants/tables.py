@@ -134,7 +134,7 @@ class TableInvariants:
     def _check_paths(self, states: States) -> None:
         """Check the paths of all active subscriptions, unless a handover is in progress somewhere."""
         members = {each.name: each for each in self._members(states)}
-        if any(each.is_frozen or each.membership_changed for each in members.values()):
+        if any(each.is_frozen or each.due for each in members.values()):
             return
         if any(each.statuses != next(iter(members.values())).statuses for each in members.values()):
             return
