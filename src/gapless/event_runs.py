@@ -82,11 +82,10 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def size(self) -> int:
         """The approximate size in bytes."""
         size = len(self.payloads)
-        for name, value in self.shared.items():
-            size += len(name) + (len(value) if isinstance(value, str) else VALUE_BYTES)
-        for name, column in self.columns.items():
-            size += len(name) + len(column)
-        return size
+        if self.shared:
+            size += sum(map(len, self.shared))
+            size += sum([len(each) if each.__class__ is str else VALUE_BYTES for each in self.shared.values()])
+        return size + sum(map(len, self.columns)) + sum(map(len, self.columns.values()))
 
     @property
     def values(self) -> int:

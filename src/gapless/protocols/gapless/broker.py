@@ -62,7 +62,7 @@ NUMBER_STEP = 1_000
 RETRY_TIMER = "retry"
 RETRY_US = 100_000
 """The interval at which unanswered requests are repeated."""
-ANNOUNCE_TICKS = 10
+ANNOUNCE_TICKS = 50
 """After how many of these intervals a new incarnation announces itself again."""
 
 
@@ -84,14 +84,25 @@ def _settle_membership(s: BrokerState) -> None:
     journal.replicate(s)
     recovery.answer_again(s)
     sessions.check_isolation(s)
+    fences.ask_holders(s)
     s.deletes = any(each.deleted for each in s.statuses.values())
     positions.set_wave_timer(s)
     s.due = Due.ALL & ~Due.MEMBERSHIP | s.due
 
 
+def _repeat_requests(s: BrokerState) -> None:
+    """Set the timer if anything may have to be asked again, or goes on in the next interval."""
+    if (
+        s.readings or s.arrivals or s.wanted_journals or s.refilling or s.deletes or not s.is_installed
+        or durable.has_requests(s)
+    ):  # fmt: skip
+        s.set_timer_once(RETRY_TIMER, RETRY_US)
+
+
 RULES: Mapping[int, Callable[[BrokerState], None]] = {
     Due.MEMBERSHIP: _settle_membership,
     Due.HANDOVER: handover.advance,
+    Due.REQUESTS: _repeat_requests,
     Due.LAGGING: local.fall_behind,
     Due.SEARCHES: local.find_newest,
     Due.READINGS: local.read_on,
@@ -106,16 +117,9 @@ RULES: Mapping[int, Callable[[BrokerState], None]] = {
 """Each establishes one of `Due`."""
 
 
-def _has_requests(s: BrokerState) -> bool:
-    """Return whether anything may have to be asked again, or goes on in the next interval."""
-    return bool(
-        s.readings or s.arrivals or s.wanted_journals or s.refilling or s.deletes or not s.is_installed
-        or durable.has_requests(s)
-    )  # fmt: skip
-
-
 def _retry(s: BrokerState, _rest: str) -> None:
     s.ticks += 1
+    s.due |= Due.REQUESTS
     if s.ticks % ANNOUNCE_TICKS == 0:
         s.asked_vouchers.clear()
         handover.ask_vouchers(s)
@@ -244,20 +248,23 @@ class GaplessBroker(BrokerNode):
         """Re-establish the invariants that must hold between steps."""
         while True:
             s = self.state
-            if s.stage is Stage.EXCLUDED:
-                self._begin_anew(s)
-            elif s.due and (due := s.due & Due.ALWAYS if s.is_frozen else s.due):
+            due = s.due
+            if due and (s.handover is not None or not s.is_installed):
+                due &= Due.ALWAYS
+            if due:
+                if s.stage is Stage.EXCLUDED:
+                    self._begin_anew(s)
+                    continue
                 rule = due & -due
                 s.due &= ~rule
                 RULES[rule](s)
-            elif not (self._take_waiting(s) or self._pass_to_itself(s)):
-                break
-        if RETRY_TIMER not in s.timers and _has_requests(s):
-            s.set_timer(RETRY_TIMER, RETRY_US)
+            elif not (self._take_waiting(s) or ((s.disk.is_there or s.waiting) and self._pass_to_itself(s))):
+                return
 
     def _take_waiting(self, s: BrokerState) -> bool:
         """Process the next input that waited for the end of a handover; return whether there was one."""
-        if s.is_frozen:
+        d = s.durable
+        if not (s.inbox or d.finished or d.due_groups or d.dealt_at <= s.final.timestamp) or s.is_frozen:
             return False
         if durable.settle(s):
             return True

@@ -54,6 +54,10 @@ def receive(s: BrokerState, client: str, message: object) -> None:
         s.emit(Expel(client, str(error)))
         return
     match message:
+        case ClientPublish():
+            _queue(session, message.events)
+            s.busy_clients[client] = None
+            s.due |= Due.CALLS
         case ClientGot():
             acknowledge(s, session, message.number)
         case ClientSubscribe():
@@ -65,10 +69,6 @@ def receive(s: BrokerState, client: str, message: object) -> None:
         case ClientWish():
             if s.is_live(message.broker) and message.broker not in s.suspects:
                 s.send_to(client, Granted(session.number, message.broker))
-        case ClientPublish():
-            _queue(session, message.events)
-            s.busy_clients[client] = None
-            s.due |= Due.CALLS
         case ClientAdvertise() | ClientUnadvertise():
             if isinstance(message, ClientAdvertise):
                 bear(session, message.advertisement, parse(message.filter))

@@ -36,11 +36,11 @@ from gapless.protocols.gapless.client_state import LocalState, Session
 from gapless.protocols.gapless.durable.claims import check_durable_call
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
 from gapless.protocols.gapless.identities import TIMES_MAX
-from gapless.protocols.gapless.numbers import check_name, check_numbers
+from gapless.protocols.gapless.numbers import NUMBER_MAX, check_name, check_numbers
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_readings
 
-__all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "note_arrival", "note_taken", "relieve"]
+__all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "check_room", "note_arrival", "note_taken", "relieve"]
 
 EFFORT_MAX = 300_000
 """The maximum number of steps to analyse all filters of one client, a fifth of a second: typical filters take some
@@ -55,12 +55,16 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
     """Refuse a message that no regular client sends, whatever its session."""
     if message.session < 1:
         raise CallError(f"{client!r} speaks of session {message.session}: sessions are counted from 1")
-    check_numbers(client, message.session)
+    if message.session > NUMBER_MAX:
+        check_numbers(client, message.session)
     match message:
-        case Attach():
-            _check_attach(s, client, message)
         case ClientPublish():
             _check_events(client, message.events)
+            _check_queue(s, client, message.events)
+        case ClientGot():
+            check_numbers(client, message.number)
+        case Attach():
+            _check_attach(s, client, message)
         case ClientSubscribe():
             check_name(client, message.subscription)
             _check_positions(client, message)
@@ -72,8 +76,6 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
             check_name(client, message.advertisement)
         case ClientUnsubscribe():
             check_name(client, message.subscription)
-        case ClientGot():
-            check_numbers(client, message.number)
         case ClientWish() if message.broker not in s.topology.overlay:
             raise CallError(f"{client!r} wishes for broker {message.broker[:100]!r}, which this network does not have")
         case ClientLost():
@@ -86,7 +88,6 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
             _parse(client, message.filter)
         case _ if isinstance(message, DURABLE_CALLS):
             check_durable_call(client, message)
-    _check_weight(s, client, message)
 
 
 def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
@@ -143,16 +144,16 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
     """Refuse a call that contradicts the state of the session, or exceeds the limits of one client."""
     client = session.client
     match message:
+        case ClientPublish():
+            first = message.events.first
+            if first > session.last_queued + 1:
+                raise CallError(f"{client!r} publishes number {first}, but number {session.last_queued + 1} is next")
         case ClientLost() if not 0 < message.first <= message.last <= session.admitted:
             raise CallError(f"{client!r} has lost numbers {message.first} to {message.last}, which it never published")
         case ClientGot() if message.number >= session.next_number:
             raise CallError(
                 f"{client!r} acknowledges delivery {message.number}, but was sent only {session.next_number - 1}"
             )
-        case ClientPublish():
-            first = message.events.first
-            if first > session.last_queued + 1:
-                raise CallError(f"{client!r} publishes number {first}, but number {session.last_queued + 1} is next")
         case ClientSubscribe():
             if message.since >= 0 and not message.is_resumed:
                 check_readings(client, 1 + _count_readings(session))
@@ -221,15 +222,18 @@ def _weight_max(s: BrokerState) -> int:
     return 2 * (s.options.client_window + s.options.delivery_window + TEXT_MAX // TEXTS_AT_ONCE)
 
 
-def _check_weight(s: BrokerState, client: str, message: Any) -> None:
+def _check_queue(s: BrokerState, client: str, events: EventRun) -> None:
     session = s.sessions.get(client)
-    events = len(message.events) if isinstance(message, ClientPublish) else 0
-    queued = events + (session.queued_events if session is not None else 0)
-    if events and queued > 2 * s.options.client_window:
+    queued = len(events) + (session.queued_events if session is not None else 0)
+    if queued > 2 * s.options.client_window:
         raise CallError(
             f"{client!r} has more than {2 * s.options.client_window:,} publications that have to wait; advertise what "
             "you publish, and wait until it is confirmed"
         )
+
+
+def check_room(s: BrokerState, client: str, message: Any) -> None:
+    """Refuse a message that has to wait if too many of the client wait already."""
     if s.waiting_weights.get(client, 0) + _weight(message) > _weight_max(s):
         raise CallError(f"{client!r} says more than {_weight_max(s):,} things while its broker has no time for them")
 

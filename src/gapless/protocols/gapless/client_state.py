@@ -170,6 +170,8 @@ class Session:
     """Journal entries of this client that are not released yet."""
     asked: int = 0
     """How often other brokers were asked about its fence."""
+    asks_holders: bool = False
+    """Whether the holders of a sealed journal were asked about its fence."""
     closes_for: list[tuple[str, int]] = field(default_factory=list)
     """The brokers that asked to close it, with the client's new sessions there."""
     last_queued: int = 0

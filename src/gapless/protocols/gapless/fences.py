@@ -22,7 +22,7 @@ from gapless.protocols.gapless.sealed_journals import length_of, want
 from gapless.protocols.gapless.sessions import ISOLATED, SUPERSEDED, begin_closing, close_session
 from gapless.protocols.gapless.state import BrokerState, Due
 
-__all__ = ["answer_last_number", "ask_fences", "attach", "check_fences", "receive_last_number"]
+__all__ = ["answer_last_number", "ask_fences", "ask_holders", "attach", "check_fences", "receive_last_number"]
 
 FENCED = "it waits for a final position after the client's last session"
 PATIENCE = 10
@@ -57,7 +57,7 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
         repeat(s, session, message.received)
         return
     s.arrivals[client] = arriving = Session(client, message.session, message, message.session)
-    s.due |= Due.FENCES
+    s.due |= Due.FENCES | Due.REQUESTS
     _ask_fence(s, arriving)
     if not _is_fenced(s, arriving):
         s.send_to(client, Retry(message.session, FENCED))
@@ -79,6 +79,14 @@ def ask_fences(s: BrokerState) -> None:
         s.send_to(session.client, Retry(session.number, FENCED))
 
 
+def ask_holders(s: BrokerState) -> None:
+    """Ask for the last numbers of clients whose brokers were excluded since they arrived."""
+    for session in s.arrivals.values():
+        old = session.attach.incarnation
+        if not session.asks_holders and session.last_closed is None and old and s.is_dead(Incarnation(*old)):
+            _ask_fence(s, session)
+
+
 def _ask_fence(s: BrokerState, session: Session) -> None:
     message = session.attach
     old = s.incarnation if message.incarnation is None else Incarnation(*message.incarnation)
@@ -90,6 +98,7 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
         session.last_closed = 0, message.base
         s.due |= Due.FENCES
     else:
+        session.asks_holders = True
         if session.asked > PATIENCE and length_of(s, old):
             want(s, old)
         for broker in s.topology.electorate(old.broker):

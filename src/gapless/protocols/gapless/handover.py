@@ -71,6 +71,7 @@ def advance(s: BrokerState) -> None:
         assert now is not None, "the region of a handover cannot vanish"
         if not _is_vouched(s, now):
             s.handover = None
+            s.due |= Due.HANDOVER
             return
         if now.tag != s.handover.region.tag:
             _begin(s, now, Handover(now, s.handover.removed))

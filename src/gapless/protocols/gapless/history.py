@@ -22,7 +22,7 @@ from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.journal import settle
 from gapless.protocols.gapless.journal_messages import Entries, Page, ReadPage, RequestEntries
 from gapless.protocols.gapless.journal_state import Journal
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.tombstones import is_tombstone, may_have_matched
 
 __all__ = [
@@ -170,6 +170,7 @@ def _ask_entries(s: BrokerState, incarnation: Incarnation, journal: Journal) -> 
         s.refill_tried.clear()
     else:
         s.refilling, s.refill_waited = (incarnation, asked), 0
+        s.due |= Due.REQUESTS
         s.send(asked, RequestEntries(incarnation, journal.start))
 
 

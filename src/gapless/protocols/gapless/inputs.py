@@ -32,7 +32,8 @@ from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS
 from gapless.protocols.gapless.events import process
 from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.routing_state import Link
-from gapless.protocols.gapless.state import BrokerState
+from gapless.protocols.gapless.state import BrokerState, Due
+from gapless.protocols.gapless.topology import FIRST
 
 __all__ = ["AT_ONCE", "WORK_MAX", "receive", "receive_client", "take", "work_of"]
 
@@ -90,8 +91,8 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
     if isinstance(message, messages.Excluded):
         membership.learn(s, message.statuses)
         return
-    status = s.status(peer)
-    if message.sender < max(status.number, status.sealed_below):
+    status = s.statuses.get(peer, FIRST)
+    if message.sender < status.number or message.sender < status.sealed_below:
         membership.notify_excluded(s, peer)
         return
     if message.sender > status.number:
@@ -117,16 +118,20 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
 
 def receive_client(s: BrokerState, client: str, message: Any) -> None:
     """Queue a client's message, unless no client may send it."""
+    has_to_wait = bool(s.inbox) or s.is_frozen
     try:
         claims.check_message(s, client, message)
+        if has_to_wait:
+            claims.check_room(s, client, message)
     except CallError as error:
         s.emit(Expel(client, str(error)))
         return
+    if not has_to_wait:
+        _take_from_client(s, client, message)
+        return
     if s.is_frozen and isinstance(message, Attach):
         s.send_to(client, Retry(message.session, "it takes part in a handover"))
-    if not s.inbox and not s.is_frozen:
-        _take_from_client(s, client, message)
-    elif claims.note_arrival(s, client, message):
+    if claims.note_arrival(s, client, message):
         s.inbox.append((client, message))
 
 
@@ -157,5 +162,6 @@ def _take_from_client(s: BrokerState, client: str, message: Any) -> None:
         fences.attach(s, client, message)
     elif isinstance(message, DURABLE_CALLS):
         durable_service.receive_call(s, client, message)
+        s.due |= Due.REQUESTS
     else:
         calls.receive(s, client, message)

@@ -99,18 +99,18 @@ def release(s: BrokerState) -> None:
         return
     confirmed = _confirmed_length(s)
     if s.released < confirmed:
-        s.due |= Due.ECHO | Due.CALLS if s.busy_clients else Due.ECHO
+        s.due |= (Due.CALLS if s.busy_clients else 0) | (Due.ECHO if s.wave is not None else 0)
     while s.released < confirmed:
-        entry = s.journal.entry(s.released)
+        events, cost = s.journal.entry(s.released).events, s.journal.cost_at(s.released)
         s.released += 1
-        process(s, entry.events, None, s.journal.cost_at(s.released - 1))
-        session = s.sessions.get(publisher_of(entry.publisher))
+        process(s, events, None, cost)
+        session = s.sessions.get(publisher_of(events.publisher))
         if session is not None:
             session.unreleased -= 1
             if session.timed_entry is not None:
                 s.measures.confirmed(session, s.released, s.clock.now)
-            if is_tombstone(entry.publisher):
-                s.send_to(session.client, LossKept(session.number, entry.last))
+            if is_tombstone(events.publisher):
+                s.send_to(session.client, LossKept(session.number, events.last))
             else:
-                facts = entry.last, session.settled, entry.first, entry.timestamp
+                facts = events.last, session.settled, events.first, events.stamp
                 s.send_to(session.client, Confirmed(session.number, *facts))

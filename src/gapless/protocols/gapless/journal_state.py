@@ -72,7 +72,8 @@ class Journal:
 
     def cost_at(self, place: int) -> int:
         """Return the cost of this entry in a window (see `cost_of`)."""
-        return len(self.entry(place).events) + (self.size_at(place) - ENTRY_BYTES) // 1024
+        index = place - self.start
+        return len(self.entries[index].events) + (self.sizes[index] - ENTRY_BYTES) // 1024
 
     @property
     def last_timestamp(self) -> int:
@@ -80,9 +81,10 @@ class Journal:
 
     def append(self, entry: Entry) -> None:
         """Add an entry after the last."""
+        size = size_of(entry.events) + ENTRY_BYTES
         self.entries.append(entry)
-        self.sizes.append(size_of(entry.events) + ENTRY_BYTES)
-        self.size += self.sizes[-1]
+        self.sizes.append(size)
+        self.size += size
         self.has_changed = True
         self._note_number(counted_for(entry), entry.last)
 

@@ -65,7 +65,7 @@ def begin_reading(
     reading.is_earliest = position == 0 and not is_resuming
     s.readings[reading.number] = session.readings[reading.number] = reading
     s.due_readings[reading.number] = None
-    s.due |= Due.READINGS
+    s.due |= Due.READINGS | Due.REQUESTS
 
 
 def end_reading(s: BrokerState, reading: Reading) -> None:

@@ -33,6 +33,7 @@ def want(s: BrokerState, incarnation: Incarnation) -> None:
     """Fetch the journal, or find out that no broker has all of it."""
     if incarnation not in s.wanted_journals:
         s.wanted_journals[incarnation] = set()
+        s.due |= Due.REQUESTS
         _ask(s, incarnation)
 
 

@@ -36,10 +36,10 @@ class Due:
     """What a broker has to re-establish before its step ends, as bits of `BrokerState.due`. The lowest one is first;
     those from RESTARTS on wait for the end of a handover."""
 
-    MEMBERSHIP, HANDOVER, LAGGING, SEARCHES, READINGS = (1 << bit for bit in range(5))
-    RESTARTS, ATTEMPTS, CALLS, RELEASE, WAVE, ECHO, FENCES = (1 << bit for bit in range(5, 12))
-    ALL = (1 << 12) - 1
-    ALWAYS = (1 << 5) - 1
+    MEMBERSHIP, HANDOVER, REQUESTS, LAGGING, SEARCHES, READINGS = (1 << bit for bit in range(6))
+    RESTARTS, ATTEMPTS, CALLS, RELEASE, WAVE, ECHO, FENCES = (1 << bit for bit in range(6, 13))
+    ALL = (1 << 13) - 1
+    ALWAYS = (1 << 6) - 1
     """Those that do not wait."""
     AFTER_FINAL = ALL & ~(MEMBERSHIP | HANDOVER)
     """Those that a new final position may concern."""

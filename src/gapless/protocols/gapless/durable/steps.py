@@ -49,7 +49,7 @@ def settle(s: BrokerState) -> bool:
 def has_requests(s: BrokerState) -> bool:
     """Return whether `tick` has anything to do."""
     d = s.durable
-    return bool(d.proposals or d.listings or d.groups or (not d.has_recovered and register.is_replica(s)))
+    return bool(d.proposals or d.lists or d.groups or d.early or (not d.has_recovered and register.is_replica(s)))
 
 
 def tick(s: BrokerState) -> None:

@@ -11,18 +11,27 @@ too. `docs/protocols/gapless.md` explains each.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gapless.overlay import Overlay
-from gapless.protocol import Effect, Input, Node
+from gapless.protocol import Effect, Input, Node, Persisted, Received
 from gapless.protocols.gapless.broker import GaplessBroker
+from gapless.protocols.gapless.client_messages import ClientGot, ClientPublish
 from gapless.protocols.gapless.invariants.journals import JournalInvariants
 from gapless.protocols.gapless.invariants.promises import PromiseInvariants
 from gapless.protocols.gapless.invariants.tables import TableInvariants
+from gapless.protocols.gapless.journal_messages import Held, Hold, Page, ReadPage
+from gapless.protocols.gapless.link_messages import Echo, LinkMessage, Publication, Wave
+from gapless.protocols.gapless.messages import Ack, Frame, Resume
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.topology import Topology
 
 __all__ = ["GaplessInvariants"]
+
+EVENT_PATH = (Publication, Wave, Echo, Hold, Held, ReadPage, Page, ClientPublish, ClientGot, Resume, Ack)
+"""Messages after which a broker's tables, statuses and promises are the same as before. They are checked again after
+the next other message, such as `Final`."""
 
 
 class GaplessInvariants:
@@ -50,6 +59,19 @@ class GaplessInvariants:
         def states() -> dict[str, BrokerState]:
             return {other: each.state for other, each in live().items() if isinstance(each, GaplessBroker)}
 
-        self._promises.after_step(node.state, item, effects)
-        self._journals.after_step(node.state, effects, self._promises)
-        self._tables.after_step(node.state, states)
+        message = _body(item)
+        is_event_path = isinstance(message, EVENT_PATH) or isinstance(item, Persisted)
+        s = node.state
+        self._promises.after_step(s, item, effects)
+        self._journals.after_step(s, effects, self._promises, message if is_event_path else None)
+        self._tables.after_step(s, states)
+        if not is_event_path:
+            self._promises.note_promises(s)
+            self._tables.check_tables(s, states)
+
+
+def _body(item: Input) -> Any:
+    message = item.message if isinstance(item, Received) else None
+    while isinstance(message, Frame | LinkMessage):
+        message = message.body
+    return message

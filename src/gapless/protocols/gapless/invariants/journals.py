@@ -11,7 +11,7 @@ includes it. Then:
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from gapless.protocol import Deliver, DeliverMany, Effect, InvariantError, Publi
 from gapless.protocols.gapless.client_messages import Delivery
 from gapless.protocols.gapless.identities import Incarnation
 from gapless.protocols.gapless.invariants.promises import PromiseInvariants
+from gapless.protocols.gapless.journal_messages import Hold
 from gapless.protocols.gapless.link_messages import LinkMessage, Publication
 from gapless.protocols.gapless.messages import Frame
 from gapless.protocols.gapless.state import BrokerState
@@ -102,14 +103,20 @@ class JournalInvariants:
 
     # ---- brokers ------------------------------------------------------------------------------------------
 
-    def after_step(self, s: BrokerState, effects: Sequence[Effect], promises: PromiseInvariants) -> None:
-        """Check the broker's journal, its knowledge of others' journals, and the messages it has sent."""
+    def after_step(
+        self, s: BrokerState, effects: Sequence[Effect], promises: PromiseInvariants, message: Any
+    ) -> None:  # fmt: skip
+        """Check the broker's journal, its knowledge of others' journals, and the messages it has sent. The message is
+        the one on the path of events that this step has processed, None for any other input."""
         own = self._journal(s.incarnation)
         self._note_admitted(s, own)
-        self._note_held(s)
+        if message is None:
+            self._note_held(s, s.journals)
+            self._note_seals(s)
+        elif isinstance(message, Hold):
+            self._note_held(s, [Incarnation(*message.copy.incarnation)])
         if s.released > own.released:
             self._check_release(s, own, promises)
-        self._note_seals(s)
         for events in _leaving(effects):
             self._check_leaving(s, events)
         if s.final.timestamp > self.largest_final:
@@ -138,12 +145,11 @@ class JournalInvariants:
             own.entries.append(_Entry(timestamp, publisher, entry.first, entry.last, is_late))
             self._admitted.setdefault((publisher, timestamp), []).append((own, place))
 
-    def _note_held(self, s: BrokerState) -> None:
-        for incarnation, journal in s.journals.items():
+    def _note_held(self, s: BrokerState, incarnations: Iterable[Incarnation]) -> None:
+        for incarnation in incarnations:
             if incarnation.broker != s.name:
                 held = self._journal(incarnation).held
-                if len(journal) > held.get(s.name, 0):
-                    held[s.name] = len(journal)
+                held[s.name] = max(len(s.journals.get(incarnation, ())), held.get(s.name, 0))
 
     def _check_release(self, s: BrokerState, own: _Journal, promises: PromiseInvariants) -> None:
         acceptors = self._topology.acceptors[s.name]

@@ -66,7 +66,6 @@ class PromiseInvariants:
                     self._check_held(s, Incarnation(effect.peer, frame.receiver), frame.body.length)
                 elif isinstance(frame.body, Promise):
                     self._check_promise(s, frame.body)
-        self._note_promises(s)
 
     def _note_disk(self, s: BrokerState, item: Input, effects: Sequence[Effect]) -> None:
         disk = self._disks[s.name]
@@ -108,7 +107,8 @@ class PromiseInvariants:
                     f"{broker}#{number}, and had acknowledged {length}",
                 )  # fmt: skip
 
-    def _note_promises(self, s: BrokerState) -> None:
+    def note_promises(self, s: BrokerState) -> None:
+        """Check that no promise is taken back, and record new ones."""
         for broker, acceptor in s.acceptors.items():
             if not acceptor.promised_below or not acceptor.has_recovered:
                 continue

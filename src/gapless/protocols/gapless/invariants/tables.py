@@ -9,6 +9,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from gapless.filters import Filter
@@ -32,7 +33,8 @@ class _Watched:
 
     log: dict[tuple[str, int], int] = field(default_factory=dict)
     """Timestamps of processed events."""
-    log_identity: int = 0
+    log_seen: object = None
+    """The broker's log itself, which is replaced when it is cut."""
     stable: int = 0
     has_joined_at: int = 0
     """The largest final position that any broker knew when it became part of the tree."""
@@ -52,16 +54,24 @@ class TableInvariants:
         """Subscriptions that were active at their own broker."""
 
     def after_step(self, s: BrokerState, states: States) -> None:
-        """Check the broker's log and tables; and the paths of all active subscriptions if something has changed."""
-        seen = self._watched.get(s.incarnation)
-        if seen is None:
-            seen = self._watched[s.incarnation] = _Watched(is_installed=s.number == 0)
+        """Check the broker's log."""
+        seen = self._seen(s)
         if s.is_installed and not seen.is_installed:
             seen.is_installed, seen.has_joined_at = True, self._journals.largest_final
         self._check_log(s, seen)
         if s.stable > seen.stable:
             seen.stable = s.stable
             self._check_stable(s, states)
+
+    def _seen(self, s: BrokerState) -> _Watched:
+        seen = self._watched.get(s.incarnation)
+        if seen is None:
+            seen = self._watched[s.incarnation] = _Watched(is_installed=s.number == 0)
+        return seen
+
+    def check_tables(self, s: BrokerState, states: States) -> None:
+        """Check the broker's tables, and the paths of all active subscriptions if something has changed."""
+        seen = self._seen(s)
         has_changed = self._check_active(s, seen, states)
         self._check_representation(s)
         if len(s.covered) > seen.handovers:
@@ -72,9 +82,13 @@ class TableInvariants:
     # ---- I3 -----------------------------------------------------------------------------------------------
 
     def _check_log(self, s: BrokerState, seen: _Watched) -> None:
-        if len(s.log) == len(seen.log) and id(s.log) == seen.log_identity:
-            return
-        seen.log_identity = id(s.log)
+        grown = len(s.log) - len(seen.log)
+        if s.log is seen.log_seen and grown >= 0:
+            new = list(islice(reversed(s.log.items()), grown + 1))
+            if not grown or not seen.log or new.pop()[0] == next(reversed(seen.log)):
+                seen.log |= {key: events.stamp for key, events in reversed(new[:grown])}
+                return
+        seen.log_seen = s.log
         for key, timestamp in seen.log.items():
             if timestamp > s.stable and key not in s.log:
                 raise InvariantError(
