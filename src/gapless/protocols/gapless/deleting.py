@@ -61,7 +61,7 @@ def is_deleting(s: BrokerState) -> bool:
 
 def carry_on(s: BrokerState) -> None:
     """Delete some entries."""
-    if not s.deletes:
+    if not any(status.deleted for status in s.statuses.values()):
         return
     known = {publisher: upto for publisher, upto in deletions(s).items() if upto <= s.stable}
     if s.deleted != known:
