@@ -55,11 +55,11 @@ def receive_join(s: BrokerState, peer: str, message: Join) -> None:
 
 def answer_again(s: BrokerState) -> None:
     """Answer the brokers that are still joining once more, if this broker knows or vouches for something else now."""
-    for peer, (message, told) in list(s.joining.items()):
+    for peer, (message, answered) in list(s.joining.items()):
         status = s.status(peer)
         if status.number > message.request or status.is_joined or status.is_excluded:
             del s.joining[peer]
-        elif told != (vouched(s), _recovered(s)):
+        elif answered != (vouched(s), _recovered(s)):
             receive_join(s, peer, message)
 
 

@@ -33,16 +33,16 @@ __all__ = ["BrokerState", "Due"]
 
 
 class Due:
-    """What a broker has to re-establish before its step ends, as bits of `BrokerState.due`. The lowest one is first;
+    """The work that a broker does before its step ends, as bits of `BrokerState.due`. The lowest one is first;
     those from RESTARTS on wait for the end of a handover."""
 
     MEMBERSHIP, HANDOVER, REQUESTS, LAGGING, SEARCHES, READINGS = (1 << bit for bit in range(6))
     RESTARTS, ATTEMPTS, CALLS, RELEASE, WAVE, ECHO, FENCES = (1 << bit for bit in range(6, 13))
     ALL = (1 << 13) - 1
     ALWAYS = (1 << 6) - 1
-    """Those that do not wait."""
+    """The bits that do not wait."""
     AFTER_FINAL = ALL & ~(MEMBERSHIP | HANDOVER)
-    """Those that a new final position may concern."""
+    """The bits that a new final position sets."""
 
 
 class BrokerState:
@@ -57,7 +57,7 @@ class BrokerState:
         self.off = frozenset(options.switched_off)
         self.effects: list[Effect] = []
         self.due = Due.ALL
-        """What this step has to re-establish (see `Due`)."""
+        """The work left before this step ends (see `Due`)."""
         self.timers: set[str] = set()
         """The keys of running timers."""
         self.clock = Clock()
